@@ -22,15 +22,15 @@ pub(crate) const TASKS_JSON: &str = "tasks.json";
 /// Apps that are described beside the scripts.
 #[derive(clap::Args, Default, Clone)]
 pub(crate) struct Apps {
-    /// The file of apps [default: tasks.json in the folder, if it exists]; beside it identifiers.json says what may
-    /// stand for each identifier, and plugins/ has own kinds of jobs
+    /// File that describes the apps [default: tasks.json in the folder, if it exists]. identifiers.json beside it
+    /// restricts the values of identifiers, and plugins/ holds job types of your own
     #[arg(long, value_name = "FILE", env = "STOLOS_TASKS_JSON", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) tasks_json: Option<PathBuf>,
-    /// Redis, where apps are kept as Stolos keeps them, in place of a file: redis://localhost:6379/0?prefix=stolos/; a password
-    /// is taken from KELOS_REDIS_PASSWORD
+    /// Read the apps from Redis, as Stolos stores them, instead of a file: redis://localhost:6379/0?prefix=stolos/. The
+    /// password comes from KELOS_REDIS_PASSWORD
     #[arg(long, value_name = "URL", env = "KELOS_TASKS_REDIS", hide_env_values = true, value_hint = clap::ValueHint::Url)]
     pub(crate) tasks_redis: Option<String>,
-    /// The template of job ids of apps that have none, such as {date}_{client_id}
+    /// Job id template of apps that have none, such as {date}_{client_id}
     #[arg(long, value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE", hide_env_values = true)]
     pub(crate) template: Option<String>,
 }

@@ -14,18 +14,18 @@ use crate::{
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the thing asked about is bad or failed, or the server refused
-  2  the command line makes no sense: unknown option, bad time, no such folder
-  3  no server answers
-  4  what is stored is damaged: `kelos verify` says what, and goes on with it
+  1  failure: a check or a run failed, or the server refused the request
+  2  usage error: unknown option, invalid time, missing folder
+  3  no server is reachable
+  4  the database is damaged: `kelos verify` says what, and can accept it
 
-A client finds the server by --server, by KELOS_SERVER, by the `kelos up` whose
-folder it is in, or at http://127.0.0.1:7437. Times are in UTC, such as
+Clients use the server given by --server or KELOS_SERVER, else that of `kelos up`
+in the current folder, else http://127.0.0.1:7437. Times are in UTC, such as
 2016-01-01T12:00Z, or `now`.";
 
 /// What was typed.
 #[derive(Parser)]
-#[command(name = "kelos", version, about = "Plans, gates, runs and explains recurring data work", after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "kelos", version, about = "A scheduler for recurring data jobs that explains every decision", after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -53,23 +53,23 @@ macro_rules! commands {
 }
 
 commands! {
-    /// Run a folder of scripts: everything it needs is kept beside them
+    /// Run a folder of scripts, with its state kept in that folder
     Up(up::UpArgs) => up::run,
-    /// Run a server with Celos's options
+    /// Run a server, with the options of Celos
     Serve(serve::ServeArgs) => serve::run,
-    /// Do jobs of a folder, without a server: any number of workers share its state, and one of them leads
+    /// Run the jobs of a folder without a server; workers share its state, and one of them leads
     Worker(worker::WorkerArgs) => worker::run,
-    /// Do one job of an app, and end; the exit code tells how the job ended
+    /// Run one job of an app and exit; the exit code is the outcome of the job
     Run(run_job::RunArgs) => run_job::run,
-    /// Look for problems in a folder of scripts, without running anything
+    /// Check a folder of scripts for problems, without running anything
     Check(check::CheckArgs) => check::run,
     /// Print the next times of a cron expression
     Cron(cron::CronArgs) => cron::run,
-    /// Print which slots would exist in a range and how they would move; nothing is run
+    /// Simulate a range: print its slots and their states, without running anything
     Plan(plan::PlanArgs) => plan::run,
-    /// Put a project in the place where a server reads it, after checking everything
+    /// Deploy a project to where a server reads it, after checking everything
     Deploy(deploy::DeployArgs) => deploy::deploy,
-    /// Take a project away
+    /// Remove a deployed project
     Undeploy(deploy::DeployArgs) => deploy::undeploy,
     /// Deploy or undeploy with the arguments of Celos's own tool
     #[command(hide = true)]
@@ -78,65 +78,65 @@ commands! {
     Parents(relatives::RelativesArgs) => relatives::parents,
     /// Print what waits for a job
     Children(relatives::RelativesArgs) => relatives::children,
-    /// Play workflows through over a virtual clock, and hold them against test files
+    /// Test workflows on a virtual clock against test files
     Test(test::TestArgs) => test::run,
-    /// List the workflows
+    /// List workflows
     Ls(list::LsArgs) => list::workflows,
     /// List slots, newest first
     Slots(list::SlotsArgs) => list::slots,
-    /// Open jobs by their ids, with the ancestors that are missing
+    /// Submit jobs by id, together with their missing ancestors
     Submit(submit::SubmitArgs) => submit::run,
-    /// List the event schedules, with what each has pending and how far that is
+    /// List event schedules, with their pending slots and progress
     Schedules(schedules::SchedulesArgs) => schedules::run,
-    /// Add, change, enable, disable, delete, fire or explain an event schedule
+    /// Add, update, enable, disable, delete, fire or explain an event schedule
     Schedule(schedule::ScheduleArgs) => schedule::run,
-    /// Start a workflow that has no schedule of its own
+    /// Start a workflow that has no schedule
     Start(start::StartArgs) => start::run,
-    /// Tell of something that triggers wait for: new partitions, the end of a run, a signal
+    /// Publish a fact that triggers wait for: new partitions, the end of a run, a signal
     Tell(tell::TellArgs) => tell::run,
-    /// List what was told, newest first
+    /// List published facts, newest first
     Facts(tell::FactsArgs) => tell::facts,
-    /// Explain why a slot stands where it stands
+    /// Explain the state of a slot: what it waits for, or why it ended
     Why(why::WhyArgs) => why::run,
-    /// Print what depends on what, or what is in a slot's way upstream
+    /// Print the dependency graph, or what blocks a slot upstream
     Graph(graph::GraphArgs) => graph::run,
-    /// List what is stuck: late, in back-off, running for long, failed or paused; the worst first
+    /// List stuck slots, worst first: late, in back-off, running for long, failed or paused
     Stuck(stuck::StuckArgs) => stuck::run,
     /// Print the script that defines a workflow, now or in an earlier version
     Source(source::SourceArgs) => source::run,
     /// Print the output of a run
     Logs(logs::LogsArgs) => logs::run,
-    /// Open slots again that have ended, or open ones that were never planned
+    /// Rerun slots that have ended, or run ones that were never planned
     Rerun(change::RerunArgs) => change::rerun,
-    /// End slots and their runs, or see to it that they never go
+    /// Kill slots and their runs; a slot without a run will never start
     Kill(change::ChangeArgs) => change::kill,
-    /// Pass over slots that have not ended, and end their runs
+    /// Skip slots that have not ended, and kill their runs
     Skip(change::ChangeArgs) => change::skip,
-    /// Take slots for succeeded that have no live run, so that what depends on them may go
+    /// Mark slots without a live run as succeeded, so that downstream slots can start
     Mark(change::MarkArgs) => change::mark,
-    /// Leave workflows alone: nothing of them is planned or started until they are resumed
+    /// Pause workflows: nothing is planned or started until they are resumed
     Pause(pause::NamesArgs) => pause::pause,
-    /// End a pause
+    /// Resume paused or frozen workflows
     Resume(pause::NamesArgs) => pause::resume,
-    /// Open the slots of a range in the past, and watch them
+    /// Run the slots of a past range, and show their progress
     Backfill(backfill::BackfillArgs) => backfill::run,
-    /// List the backfills, and pause, resume, prioritise, rerun or cancel one
+    /// List backfills; show, pause, resume, prioritise, rerun or cancel one
     Backfills(backfills::BackfillsArgs) => backfills::run,
-    /// Print who holds what runs need (all runs, pools, workflows at their limit), and who waits
+    /// Print who holds permits (global limit, pools, workflows at their limit), and who waits for them
     Capacity(capacity::CapacityArgs) => capacity::run,
-    /// Print or set which workflows stand together on the board
+    /// Print or set the groups of workflows on the board
     Groups(groups::GroupsArgs) => groups::run,
-    /// Print what happened
+    /// Print the event log
     Events(watch::EventsArgs) => watch::run,
-    /// Take over the state of another scheduler; while no server runs
+    /// Import the state of another scheduler; only while no server runs
     Import(import::ImportArgs) => import::run,
-    /// Write the state for another scheduler, so that it can go on; while no server runs
+    /// Export the state for another scheduler, so that it can continue; only while no server runs
     Export(export::ExportArgs) => export::run,
-    /// Hold what is stored against itself: turns, log, slots, check values; after damage, or to go on with an old backup, take it as it is
+    /// Verify the integrity of the database: turns, log, slots, checksums. Can accept a damaged one or an old backup
     Verify(verify::VerifyArgs) => verify::run,
-    /// Run beside a live Celos without acting, and say slot by slot where the two disagree
+    /// Run in parallel with a live Celos without acting, and report every slot on which the two disagree
     Shadow(shadow::ShadowArgs) => shadow::run,
-    /// Print kelos.d.ts: with it beside the scripts, editors complete and explain what they may use
+    /// Print kelos.d.ts, the type definitions of the script API for editors
     Types(types::TypesArgs) => types::run,
     /// Print completions for a shell
     Completions(completions::CompletionsArgs) => completions::run,

@@ -15,35 +15,35 @@ use crate::text::{self as words, short};
 /// Which existing slots a backfill opens again.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Mode {
-    /// None: only slots that do not exist are planned
+    /// None: only create slots that do not exist
     Missing,
-    /// Those that ended without success
+    /// Slots that ended without success
     Unsuccessful,
-    /// All that have ended
+    /// All slots that have ended
     All,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct BackfillArgs {
-    /// Whose slots
+    /// Workflow to backfill
     workflow: String,
     #[command(flatten)]
     range: Range,
-    /// Which existing slots are opened again
+    /// Which existing slots to run again
     #[arg(long, value_enum, default_value_t = Mode::Missing)]
     mode: Mode,
-    /// Larger goes first; below 0 goes after current work [default: -1]
+    /// Priority: larger runs first, below 0 runs after current work [default: -1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Its name [default: made of the workflow and the range]
+    /// Name of the backfill [default: made from the workflow and the range]
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
     because: Because,
-    /// Only say what would happen
+    /// Preview only: change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Don't wait until it is done
+    /// Return at once instead of waiting until it is done
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
@@ -116,17 +116,17 @@ fn request(args: &BackfillArgs) -> Value {
 }
 
 fn summary(made: &Value) -> String {
-    let kinds = [("created", "new"), ("reopened", "opened again"), ("adopted", "taken over while live")];
+    let kinds = [("created", "new"), ("reopened", "opened again"), ("adopted", "adopted while live")];
     let mut parts: Vec<String> =
         kinds.iter().map(|(kind, words)| format!("{} {words}", number(&made[kind], "count"))).collect();
-    parts.push(format!("{} left as they are", number(made, "untouched")));
+    parts.push(format!("{} unchanged", number(made, "untouched")));
     parts.join(", ")
 }
 
 /// What a backfill would do.
 fn tell(made: &Value) {
     words::line(format!("would be backfill {}: {}", text(made, "id"), summary(made)));
-    for (kind, heading) in [("created", "new"), ("reopened", "opened again"), ("adopted", "taken over while live")] {
+    for (kind, heading) in [("created", "new"), ("reopened", "opened again"), ("adopted", "adopted while live")] {
         let total = usize::try_from(number(&made[kind], "count")).unwrap_or(usize::MAX);
         let times: Vec<&str> = items(&made[kind], "times").iter().filter_map(Value::as_str).collect();
         if times.is_empty() {

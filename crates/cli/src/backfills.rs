@@ -15,10 +15,10 @@ use crate::text::{self as words, count, short};
 pub(crate) struct BackfillsArgs {
     #[command(subcommand)]
     what: Option<What>,
-    /// Only those of this workflow
+    /// Only backfills of this workflow
     #[arg(long)]
     workflow: Option<String>,
-    /// How many at the most, the newest
+    /// Show at most this many, newest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     #[command(flatten)]
@@ -27,23 +27,23 @@ pub(crate) struct BackfillsArgs {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Say how far one is, and when it will be done
+    /// Show the progress of a backfill and when it will be done
     Show(OneArgs),
-    /// Leave its slots alone that have no run; what runs goes on
+    /// Hold back its slots that have no run yet; live runs continue
     Pause(ChangeArgs),
-    /// End a pause
+    /// Resume a paused backfill
     Resume(ChangeArgs),
-    /// Change its priority, and that of its slots that have not ended
+    /// Change its priority and that of its unfinished slots
     Priority(PriorityArgs),
-    /// Open its slots again that failed or expired
+    /// Rerun its failed and expired slots
     Rerun(ChangeArgs),
-    /// Kill what it has waiting; what runs goes on
+    /// Kill its waiting slots; live runs continue
     Cancel(ChangeArgs),
 }
 
 #[derive(clap::Args)]
 struct OneArgs {
-    /// Which backfill
+    /// Name of the backfill
     name: String,
     #[command(flatten)]
     door: Door,
@@ -61,7 +61,7 @@ struct ChangeArgs {
 struct PriorityArgs {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Larger goes first; below 0 goes after current work
+    /// Priority: larger runs first, below 0 runs after current work
     #[arg(allow_negative_numbers = true)]
     priority: i32,
 }

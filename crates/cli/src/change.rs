@@ -12,15 +12,15 @@ use crate::{downstream, render};
 
 #[derive(clap::Args)]
 pub(crate) struct ChangeArgs {
-    /// Whose slots
+    /// Workflow of the slots
     workflow: String,
-    /// Which slots: their times, or their job ids
+    /// Slots: their times or job ids
     #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
     keys: Vec<String>,
-    /// All existing slots that it can be done to, from this time on
+    /// All existing slots from this time on that the command applies to
     #[arg(long, value_name = "TIME", value_parser = words::time, requires = "to")]
     from: Option<Timestamp>,
-    /// And before this time
+    /// All existing slots before this time that the command applies to
     #[arg(long, value_name = "TIME", value_parser = words::time, requires = "from")]
     to: Option<Timestamp>,
     #[command(flatten)]
@@ -33,13 +33,13 @@ pub(crate) struct ChangeArgs {
 pub(crate) struct RerunArgs {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Also rerun all slots that depend on them
+    /// Also rerun every slot downstream of them
     #[arg(long)]
     downstream: bool,
-    /// Only say what would happen
+    /// Preview only: change nothing
     #[arg(long, requires = "downstream")]
     dry_run: bool,
-    /// Kill those that are dispatched or running first; otherwise they are in the way
+    /// Kill dispatched and running slots first; without it they block the rerun
     #[arg(long, requires = "downstream")]
     kill_live: bool,
 }
@@ -47,18 +47,18 @@ pub(crate) struct RerunArgs {
 /// How a slot can be said to have ended.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Marked {
-    /// What it was for is done
+    /// The work of the slot is done
     Succeeded,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct MarkArgs {
-    /// Whose slots
+    /// Workflow of the slots
     workflow: String,
-    /// Which slots: their times, or their job ids
+    /// Slots: their times or job ids
     #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true, required = true, num_args = 1..)]
     keys: Vec<String>,
-    /// How they ended
+    /// State to record
     #[arg(value_enum)]
     state: Marked,
     #[command(flatten)]

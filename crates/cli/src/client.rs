@@ -55,7 +55,7 @@ impl Client {
             // The server at the usual port would be that of somebody else.
             None if Apps::of_environment().are_named() => {
                 let why =
-                    "find the server of this folder, whose apps the environment names: none works here".to_owned();
+                    "find the server of this folder, whose apps the environment names: none is running".to_owned();
                 Err(Failure::new(UNREACHABLE, why)
                     .hint("`kelos up` starts one; --server or KELOS_SERVER names another"))
             }
@@ -187,7 +187,9 @@ impl Client {
     pub(crate) fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         let read = answer.into_body().into_reader().read_to_end(&mut bytes);
-        read.map_err(|error| Failure::new(UNREACHABLE, format!("hear from {} to the end: {error}", self.base)))?;
+        read.map_err(|error| {
+            Failure::new(UNREACHABLE, format!("read the answer of {} to its end: {error}", self.base))
+        })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -206,8 +208,10 @@ impl Client {
         };
         let code = problem["code"].as_str().unwrap_or_default();
         if code == "other-server" {
-            let why =
-                format!("reach a server at {}: that of this folder has ended, and another one has its port", self.base);
+            let why = format!(
+                "reach the server of this folder at {}: it has ended, and another server uses its port",
+                self.base
+            );
             return Err(Failure::new(UNREACHABLE, why).hint("start one with `kelos up`"));
         }
         let message = format!("{doing}: {detail}");
@@ -223,18 +227,18 @@ impl Client {
     fn unreachable(&self, error: &ureq::Error) -> Failure {
         let why = match error {
             ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                "nobody listens there".to_owned()
+                "nothing is listening there".to_owned()
             }
             ureq::Error::HostNotFound => "there is no such host".to_owned(),
             ureq::Error::Timeout(ureq::Timeout::RecvResponse) => {
-                let silence = format!("it takes what is said to it, and has not answered for {} s", PATIENCE.as_secs());
-                return Failure::new(UNREACHABLE, format!("hear from the server at {}: {silence}", self.base))
-                    .hint("it may be stopped or out of breath, and do later what it was asked");
+                let silence = format!("it accepts requests, but has not answered for {} s", PATIENCE.as_secs());
+                return Failure::new(UNREACHABLE, format!("get an answer from the server at {}: {silence}", self.base))
+                    .hint("it may be suspended or overloaded, and may still carry out the request later");
             }
             other => other.to_string(),
         };
         Failure::new(UNREACHABLE, format!("reach a server at {}: {why}", self.base))
-            .hint("start one with `kelos up`, or say where it is with --server URL or KELOS_SERVER")
+            .hint("start one with `kelos up`, or give its address with --server URL or KELOS_SERVER")
     }
 }
 
@@ -245,12 +249,12 @@ fn own_hint(code: &str) -> Option<&'static str> {
         "slot-not-found" => "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing",
         "schedule-not-found" => "`kelos schedules` lists the event schedules",
         "program-not-found" => "`kelos ls` lists the workflows",
-        "already-enabled" | "already-disabled" => "`kelos schedule status` says how it stands",
+        "already-enabled" | "already-disabled" => "`kelos schedule status` prints its status",
         "not-in-schedule" => "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule",
         "still-live" => "`kelos kill` ends it first",
         "run-alive" => "`kelos kill` ends it first; mark it once its run is gone",
         "downstream-live" => "--kill-live kills them first; or wait until they have ended",
-        "standby" => "ask the other server, with --server URL",
+        "standby" => "send the request to the leader, with --server URL",
         _ => return None,
     })
 }

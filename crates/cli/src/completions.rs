@@ -8,11 +8,11 @@ use crate::text;
 
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// Name of the shell
     shell: clap_complete::Shell,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it is called as every command is")]
+#[expect(clippy::unnecessary_wraps, reason = "every command has this signature")]
 pub(crate) fn run(args: &CompletionsArgs) -> Result<u8, Failure> {
     let mut out = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "kelos", &mut out);

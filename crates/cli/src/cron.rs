@@ -10,15 +10,15 @@ use crate::text;
 
 #[derive(clap::Args)]
 pub(crate) struct CronArgs {
-    /// Quartz expression of six or seven fields, such as "0 0 12 ? * MON-FRI"
+    /// Quartz expression with six or seven fields, such as "0 0 12 ? * MON-FRI"
     expression: String,
     /// Print times after this one [default: now]
     #[arg(long, value_name = "TIME", value_parser = text::time)]
     after: Option<Timestamp>,
-    /// How many times
+    /// How many times to print
     #[arg(long, value_name = "N", default_value_t = 5)]
     count: usize,
-    /// Time zone in which the expression is read, such as Europe/Berlin [default: UTC]
+    /// Time zone of the expression, such as Europe/Berlin [default: UTC]
     #[arg(long)]
     zone: Option<String>,
     #[command(flatten)]

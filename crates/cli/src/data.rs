@@ -12,17 +12,17 @@ use crate::{fleet, folder, text, up};
 /// Another scheduler.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum System {
-    /// Celos: the folder that its server was given as --db
+    /// Celos: the directory that its server was given as --db
     Celos,
 }
 
 /// Whose data a command works on.
 #[derive(clap::Args)]
 pub(crate) struct Place {
-    /// The folder that `kelos up` runs
+    /// Folder that `kelos up` runs
     #[arg(long, value_name = "PATH", default_value = ".", conflicts_with = "db", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
-    /// The state database directory that `kelos serve` is given
+    /// State database directory of `kelos serve`
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     pub(crate) db: Option<PathBuf>,
     /// With --db: workflows directory

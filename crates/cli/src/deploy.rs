@@ -23,9 +23,9 @@ use crate::text::{self as words, count, short};
 /// What Celos's own tool was told to do.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum DeployMode {
-    /// Put a project in its place
+    /// Deploy a project
     Deploy,
-    /// Take it away
+    /// Remove a project
     Undeploy,
     /// Run its tests
     Test,
@@ -40,19 +40,19 @@ pub(crate) struct DeployArgs {
     /// Name of the project
     #[arg(long, value_name = "NAME", alias = "workflow-name")]
     workflow_name: String,
-    /// The deployment directory: workflow.js, defaults.js, hdfs/
+    /// Deployment directory: workflow.js, defaults.js, hdfs/
     #[arg(long, value_name = "PATH", alias = "deploy-dir", value_hint = clap::ValueHint::DirPath)]
     deploy_dir: Option<PathBuf>,
-    /// The target file, a file: or sftp: URL; without it, the server deploys into its own folders
+    /// Target file, as a file: or sftp: URL. Without it, the server deploys into its own folders
     #[arg(long, value_name = "URL")]
     target: Option<String>,
     /// Root of deployed folders in HDFS [default: /user/celos/app]
     #[arg(long, value_name = "PATH", alias = "hdfs-root")]
     hdfs_root: Option<String>,
-    /// Leave HDFS as it is
+    /// Leave HDFS unchanged
     #[arg(long = "no-hdfs")]
     no_hdfs: bool,
-    /// Only say what would change
+    /// Preview only: change nothing
     #[arg(long)]
     plan: bool,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
 pub(crate) fn ci(args: &DeployArgs) -> Result<u8, Failure> {
     match args.mode {
         Some(mode) => run(args, mode),
-        None => Err(Failure::usage("know what to do: expected --mode deploy or --mode undeploy")),
+        None => Err(Failure::usage("choose what to do: expected --mode deploy or --mode undeploy")),
     }
 }
 
@@ -105,7 +105,9 @@ fn run(args: &DeployArgs, mode: DeployMode) -> Result<u8, Failure> {
     match (&args.target, server(args)) {
         (Some(target), _) => to_target(args, target, project, bundle),
         (None, true) => to_server(args, &project, bundle.as_ref()),
-        (None, false) => Err(Failure::usage("know where to: expected --target URL of a target file, or --server URL")),
+        (None, false) => {
+            Err(Failure::usage("choose the target: expected --target URL of a target file, or --server URL"))
+        }
     }
 }
 
@@ -116,7 +118,7 @@ fn server(args: &DeployArgs) -> bool {
 
 fn bundle(args: &DeployArgs) -> Result<Bundle, Failure> {
     let dir = args.deploy_dir.as_deref();
-    let dir = dir.ok_or_else(|| Failure::usage("know what to deploy: expected --deployDir PATH"))?;
+    let dir = dir.ok_or_else(|| Failure::usage("find the project: expected --deployDir PATH"))?;
     Bundle::read(dir).map_err(|error| failure(&error))
 }
 
@@ -319,9 +321,11 @@ fn say_slots(plan: &Value) {
     let slots = &plan["slots"];
     let from_server = slots["fromServer"].as_bool().unwrap_or_default();
     let kinds = match from_server {
-        true => {
-            [("created", "planned at once"), ("dropped", "left alone from then on"), ("unblocked", "ready at once")]
-        }
+        true => [
+            ("created", "planned at once"),
+            ("dropped", "no longer scheduled from then on"),
+            ("unblocked", "ready at once"),
+        ],
         false => {
             [("created", "in the last 7 days are new"), ("dropped", "in the last 7 days go"), ("unblocked", "ready")]
         }

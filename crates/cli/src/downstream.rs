@@ -12,14 +12,13 @@ const SLOTS_SHOWN: usize = 20;
 pub(crate) fn tell(opened: &Value, kill_live: bool) {
     let dry_run = opened["dryRun"].as_bool().unwrap_or(false);
     let to_be = if dry_run { "to be " } else { "" };
-    let killed =
-        if kill_live { format!("{to_be}killed and opened again") } else { "in the way, with a live run".to_owned() };
+    let killed = if kill_live { format!("{to_be}killed and reopened") } else { "blocking, with a live run".to_owned() };
     list(opened, "created", &format!("{to_be}planned"));
-    list(opened, "reopened", &format!("{to_be}opened again"));
+    list(opened, "reopened", &format!("{to_be}reopened"));
     list(opened, "killed", &killed);
     let untouched = usize::try_from(number(opened, "untouched")).unwrap_or(usize::MAX);
     if untouched > 0 {
-        words::line(format!("{} left alone, waiting anyway", count(untouched, "slot")));
+        words::line(format!("{} unchanged, waiting already", count(untouched, "slot")));
     }
     if dry_run {
         words::line("nothing was changed");

@@ -17,18 +17,18 @@ use crate::text::{self, count};
 
 #[derive(clap::Args)]
 pub(crate) struct ExportArgs {
-    /// For which scheduler
+    /// Scheduler to export for
     #[arg(value_enum)]
     _system: System,
-    /// The folder to write; made where it is missing
+    /// Folder to write; created if missing
     #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
     database: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// Write into a folder of something else, and replace files that say something else
+    /// Write into a folder that is not empty, and overwrite files that differ
     #[arg(long)]
     force: bool,
-    /// Only say what would happen
+    /// Preview only: write nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

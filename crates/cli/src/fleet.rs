@@ -116,7 +116,7 @@ impl Fleet {
             }
             if Instant::now() > until {
                 let dir = self.dir.display();
-                let why = format!("reach the leader of {dir}: another process holds its database, and does not answer");
+                let why = format!("reach the leader of {dir}: another process holds its database and does not answer");
                 return Err(Failure::new(UNREACHABLE, why).hint("end that process; `fuser` names it"));
             }
             std::thread::sleep(LOOK_AGAIN);
@@ -159,7 +159,7 @@ impl Fleet {
             let _ = std::fs::remove_file(&written_place);
         }
         let _ = lead.stop.send(());
-        lead.thread.join().unwrap_or_else(|_| Err(Failure::bad("end in good order: the server's thread panicked")))
+        lead.thread.join().unwrap_or_else(|_| Err(Failure::bad("shut down cleanly: the server's thread panicked")))
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {
@@ -278,7 +278,7 @@ fn answers(place: &Place) -> bool {
 /// A text that nobody guesses.
 pub(crate) fn drawn() -> Result<Arc<str>, Failure> {
     let drawn = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
-    let drawn = drawn.map_err(|error| Failure::bad(format!("draw a token: {error}")))?;
+    let drawn = drawn.map_err(|error| Failure::bad(format!("generate a token: {error}")))?;
     Ok(drawn.trim().into())
 }
 

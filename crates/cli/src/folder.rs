@@ -38,7 +38,7 @@ pub(crate) fn make_private(dir: &Path) -> std::io::Result<()> {
     }
     let mode = std::fs::metadata(dir)?.permissions().mode();
     if mode & !PRIVATE & 0o777 != 0 && std::fs::set_permissions(dir, Permissions::from_mode(PRIVATE)).is_err() {
-        tracing::warn!("others may read {}, which belongs to somebody else", dir.display());
+        tracing::warn!("protect {}: others can read it, and it belongs to another user", dir.display());
     }
     Ok(())
 }

@@ -15,43 +15,43 @@ use crate::text as words;
 /// How the graph is printed.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Shape {
-    /// A tree: below each workflow what depends on it
+    /// Tree: under each workflow, the workflows that depend on it
     Text,
-    /// For Graphviz
+    /// Input for Graphviz
     Dot,
-    /// A picture
+    /// Image
     Svg,
-    /// The answer of the server
+    /// JSON answer of the server
     Json,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct GraphArgs {
-    /// Only what is around this workflow
+    /// Only the neighbourhood of this workflow
     #[arg(long, value_name = "WORKFLOW")]
     focus: Option<String>,
-    /// Levels of what the focus depends on [default: 2]
+    /// Levels upstream of the focus [default: 2]
     #[arg(long, value_name = "N", requires = "focus")]
     up: Option<u32>,
-    /// Levels of what depends on the focus [default: 2]
+    /// Levels downstream of the focus [default: 2]
     #[arg(long, value_name = "N", requires = "focus")]
     down: Option<u32>,
-    /// Only what this project owns
+    /// Only workflows of this project
     #[arg(long)]
     project: Option<String>,
-    /// Only what has this tag
+    /// Only workflows with this tag
     #[arg(long)]
     tag: Option<String>,
-    /// Only what has all these words in its name, project or tags
+    /// Only workflows with all these words in their name, project or tags
     #[arg(long, value_name = "WORDS")]
     find: Option<String>,
-    /// How many hours back slots are counted [default: 24]
+    /// Count slots of the last N hours [default: 24]
     #[arg(long, value_name = "N")]
     hours: Option<u32>,
-    /// What is in this slot's way, however far upstream, instead of the graph
+    /// Show what blocks this slot upstream, instead of the graph of workflows
     #[arg(long, value_name = "WORKFLOW@TIME|JOB_ID", conflicts_with_all = ["focus", "project", "tag", "find", "hours"])]
     slot: Option<String>,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Shape,
     #[command(flatten)]
@@ -130,13 +130,13 @@ fn tree(graph: &Value) -> Vec<String> {
 /// How an edge differs from plain success of the same time.
 fn annotation(edge: &Value) -> String {
     match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
-        ("schedule", _) => "  [has its times]".to_owned(),
+        ("schedule", _) => "  [uses its schedule]".to_owned(),
         ("jobs", _) => match groups(edge).as_str() {
             "" => "  [waits for its jobs]".to_owned(),
             groups => format!("  [waits for its jobs: {groups}]"),
         },
         ("ended", _) => "  [waits for the ends of its runs]".to_owned(),
-        ("runs", _) => "  [is run by it]".to_owned(),
+        ("runs", _) => "  [run by it]".to_owned(),
         (_, Some(later)) if later != 0 => {
             let way = if later < 0 { "earlier" } else { "later" };
             format!("  [waits for the slot {} s {way}]", later.unsigned_abs())
@@ -213,11 +213,11 @@ fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
     let expected = || Failure::usage(format!("read the slot {slot:?}: expected WORKFLOW@TIME or WORKFLOW@JOB_ID"));
     let (workflow, key) = named(slot).ok_or_else(expected)?;
     if matches!(shape, Shape::Dot | Shape::Svg) {
-        return Err(Failure::usage("print what is in a slot's way: expected --format text or json"));
+        return Err(Failure::usage("print what blocks a slot: expected --format text or json"));
     }
     let key = words::key(&key).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
     let path = format!("{}/upstream", slot_path(&workflow, &key));
-    let found = client.get("find what is in the way", &path, &Query::new())?;
+    let found = client.get("find what blocks the slot", &path, &Query::new())?;
     match shape {
         Shape::Json => words::json(&found),
         _ => words::print(&(steps(&found).join("\n") + "\n")),
@@ -237,7 +237,7 @@ fn steps(found: &Value) -> Vec<String> {
         }
     }
     if found["cut"] == true {
-        lines.push("there is more: only these slots were looked at".to_owned());
+        lines.push("there is more: only these slots were examined".to_owned());
     }
     lines
 }
@@ -268,7 +268,7 @@ mod tests {
             "        c  (above)",
             "    c  (above)",
             "x\"y  1 failed",
-            "  x\"y  (above)  [has its times]",
+            "  x\"y  (above)  [uses its schedule]",
         ];
         assert_eq!(tree(&graph()), expected);
         assert_eq!(tree(&json!({})), ["no workflows"]);

@@ -14,10 +14,10 @@ const PATH: &str = "/board/groups";
 
 #[derive(clap::Args)]
 pub(crate) struct GroupsArgs {
-    /// Set what this file says, in the form that --config reads; `-` is the standard input
+    /// Set the groups from this file, in the format of --config; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "reset")]
     set: Option<PathBuf>,
-    /// Go back to the file that the server was started with, or to projects
+    /// Go back to the groups of the server's --config file, or to one group per project
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let found = match &args.set {
         Some(file) => client.put("set the groups", PATH, &Query::new(), &read(file)?)?,
-        None if args.reset => client.delete("take the groups back", PATH, &Query::new())?,
+        None if args.reset => client.delete("reset the groups", PATH, &Query::new())?,
         None => client.get("read the groups", PATH, &Query::new())?,
     };
     if args.door.form.json {
@@ -36,9 +36,9 @@ pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     words::line(match text(&found, "from") {
-        "api" => "Set by people, with this command, on the page of groups or by the API:",
-        "file" => "Of the file that the server was started with:",
-        _ => "None are set, so workflows stand by project:",
+        "api" => "Set by people, with this command, on the page or through the API:",
+        "file" => "From the server's --config file:",
+        _ => "None are set; there is one group per project:",
     });
     for group in items(&found, "groups") {
         words::line(format!("\n{}", text(group, "name")));

@@ -29,21 +29,21 @@ pub(crate) struct Tunables {
     /// How far back from now slots are planned
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = text::duration)]
     pub(crate) planning_window: SignedDuration,
-    /// Runs of all workflows side by side
+    /// Maximum number of concurrent runs of all workflows
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) max_running: u32,
-    /// Make event schedules what the files of a project say whenever these change. Otherwise they stay what people made of
-    /// them, but for those whose program goes; a project can say otherwise for itself
+    /// Replace the event schedules of a project by those in its files whenever the files change. With false, changes
+    /// made by people stay, and only schedules whose program is removed are deleted. A project can override this
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) update_schedules: bool,
-    /// Take deployments over HTTP: whoever reaches the port may then have any command run
+    /// Accept deployments over HTTP. Anyone who can reach the port can then run arbitrary commands
     #[arg(long)]
     pub(crate) allow_deploy: bool,
-    /// JSON file that groups workflows on the board [default: by project], links runs to other pages, and names prefixes that are
-    /// watched for new files
+    /// JSON file with the groups of the board [default: one per project], links from runs to other pages, and prefixes
+    /// to watch for new files
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Hue, to whose pages runs of Oozie are linked
+    /// Address of Hue, for links from runs of Oozie
     #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
     pub(crate) hue: Option<String>,
 }
@@ -211,7 +211,7 @@ impl Host {
         };
         self.serve_until(ready, async move {
             signals.wait().await;
-            tracing::info!("ending; commands that run go on");
+            tracing::info!("shutting down; running commands continue");
         })
     }
 

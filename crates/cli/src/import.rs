@@ -23,7 +23,7 @@ use crate::{folder, render};
 
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
-    /// From which scheduler
+    /// Scheduler to import from
     #[arg(value_enum)]
     _system: System,
     /// Its state database
@@ -31,14 +31,14 @@ pub(crate) struct ImportArgs {
     database: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// Only say what would happen
+    /// Preview only: write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Let unfinished slots wait again that Celos had forgotten because they were older than 7 days and not
-    /// marked for rerun; without it they are expired
+    /// Reopen unfinished slots that Celos had dropped, because they were older than 7 days and not marked for rerun.
+    /// Without it they are imported as expired
     #[arg(long)]
     revive_forgotten: bool,
-    /// When the 7 days and the 14 days of a mark for rerun end [default: now]
+    /// Reference time for the 7 days, and for the 14 days of a mark for rerun [default: now]
     #[arg(long, value_name = "TIME", value_parser = text::time)]
     as_of: Option<Timestamp>,
     #[command(flatten)]
@@ -126,17 +126,17 @@ fn table(workflows: &[ImportedWorkflow]) {
 fn notes(one: &ImportedWorkflow, as_of: Timestamp) {
     let note = |words: String| text::line(format!("{}: {words}", one.id));
     if !one.defined {
-        note("no script defines it: its slots rest until one does".to_owned());
+        note("no script defines it: its slots are dormant until one does".to_owned());
     }
     match one.pause {
         Some(PauseFate::Paused) => note("paused, as it is in Celos".to_owned()),
-        Some(PauseFate::Resumed) => note("paused in Celos, but somebody resumed it here: kept".to_owned()),
+        Some(PauseFate::Resumed) => note("paused in Celos, but resumed here: kept".to_owned()),
         Some(PauseFate::Same) | None => {}
     }
     if one.forgotten > 0 {
         let slots = count(one.forgotten as usize, "unfinished slot");
         note(format!(
-            "{slots} that Celos had forgotten because of their age came as expired (--revive-forgotten: as waiting)"
+            "{slots} that Celos had dropped because of their age came as expired (--revive-forgotten: as waiting)"
         ));
     }
     for kept in one.kept.iter().take(NAMED) {

@@ -32,10 +32,10 @@ pub(crate) struct SlotsArgs {
     /// Only slots before this time
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     to: Option<Timestamp>,
-    /// How many at the most
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
     limit: usize,
-    /// All of them
+    /// Show all
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
     let off = [(is_disabled, "disabled"), (row["paused"] == true, "paused")];
     notes.extend(off.iter().filter(|(is_off, _)| *is_off).map(|(_, off)| (*off).to_owned()));
     match text(&row["source"], "provenance") {
-        "api" => notes.push("made by request".to_owned()),
+        "api" => notes.push("defined through the API".to_owned()),
         "code" => notes.push("defined by the program".to_owned()),
         _ => {}
     }

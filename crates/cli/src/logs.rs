@@ -14,10 +14,10 @@ use crate::text as words;
 pub(crate) struct LogsArgs {
     #[command(flatten)]
     slot: OneSlot,
-    /// Which run, from 1 [default: the latest]
+    /// Run number, from 1 [default: the latest]
     #[arg(long, value_name = "N")]
     run: Option<u64>,
-    /// Go on until the run has ended
+    /// Follow the output until the run has ended
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]
@@ -120,7 +120,7 @@ fn read(client: &Client, path: &str, offset: u64) -> Result<Piece, Failure> {
     let (next, dropped, ended) = (header("kelos-next-offset"), header("kelos-dropped"), header("kelos-ended"));
     let mut bytes = Vec::new();
     let heard = answer.into_body().into_reader().read_to_end(&mut bytes);
-    heard.map_err(|error| Failure::new(UNREACHABLE, format!("{DOING}: the server fell silent: {error}")))?;
+    heard.map_err(|error| Failure::new(UNREACHABLE, format!("{DOING}: the server stopped answering: {error}")))?;
     let length = u64::try_from(bytes.len()).unwrap_or(0);
     Ok(Piece {
         next: next.parse().unwrap_or(offset + length),

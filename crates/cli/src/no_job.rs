@@ -25,7 +25,7 @@ pub(crate) async fn ended_unrun(fleet: &Arc<Fleet>, job: &SlotRef) {
     let path = slot_path(job.workflow.as_str(), &job.key.short());
     let [mut wait, longest] = LOOKS;
     loop {
-        let look = |client: &Client| client.get("look at the job", &path, &Query::new());
+        let look = |client: &Client| client.get("read the job", &path, &Query::new());
         // Whoever does not answer now is asked again.
         let found = tokio::task::block_in_place(|| fleet.ask(look)).unwrap_or_default();
         if is_final(&found) && number(&found, "lastRun") == 0 {
@@ -47,7 +47,7 @@ pub(crate) fn of_job(fleet: &Fleet, job: &SlotRef, within: Duration) -> Failure 
         Some(why) if is_final(&why) => Failure::bad(format!("run {app}@{id}: {}", ended(&why))),
         why => {
             let waits = why.as_ref().map(|why| format!(": {}", blockers(why))).unwrap_or_default();
-            let what = format!("run {app}@{id}: it could not begin within {} s{waits}", within.as_secs_f64());
+            let what = format!("run {app}@{id}: it could not start within {} s{waits}", within.as_secs_f64());
             Failure::new(NO_JOB, what)
                 .hint(format!("it stays submitted; `kelos why {app} {id}` says what it waits for"))
         }

@@ -34,10 +34,10 @@ pub(crate) struct Door {
 /// A folder of scripts that is looked at, but not run.
 #[derive(clap::Args)]
 pub(crate) struct Scripts {
-    /// The folder: scripts in workflows/*.js or *.js, what they import in defaults/
+    /// Folder with scripts in workflows/*.js or *.js, and their imports in defaults/
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
-    /// What the scripts import, where that is elsewhere
+    /// Folder of imports, if it is elsewhere
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     pub(crate) defaults: Option<PathBuf>,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Scripts {
 /// The slot that is asked about.
 #[derive(clap::Args)]
 pub(crate) struct OneSlot {
-    /// Whose slot
+    /// Workflow of the slot
     pub(crate) workflow: String,
-    /// Which slot: its time, or its job id
+    /// Slot: its time or job id
     #[arg(value_name = "TIME|JOB_ID", value_parser = text::key, allow_negative_numbers = true)]
     pub(crate) key: String,
 }
@@ -55,10 +55,10 @@ pub(crate) struct OneSlot {
 /// From when to when.
 #[derive(clap::Args)]
 pub(crate) struct Range {
-    /// First moment of the range
+    /// Start of the range, inclusive
     #[arg(long, value_name = "TIME", value_parser = text::time)]
     pub(crate) from: Timestamp,
-    /// End of the range; a slot at this very moment is not in it
+    /// End of the range, exclusive
     #[arg(long, value_name = "TIME", value_parser = text::time)]
     pub(crate) to: Timestamp,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Range {
 /// What is to be remembered of a change.
 #[derive(clap::Args)]
 pub(crate) struct Because {
-    /// Why; goes into the history
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }

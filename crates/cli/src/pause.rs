@@ -9,7 +9,7 @@ use crate::text as words;
 
 #[derive(clap::Args)]
 pub(crate) struct NamesArgs {
-    /// Which workflows
+    /// Workflows
     #[arg(required = true)]
     workflows: Vec<String>,
     #[command(flatten)]

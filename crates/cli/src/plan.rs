@@ -26,16 +26,16 @@ pub(crate) struct PlanArgs {
     /// Only print these workflows
     #[arg(long, value_name = "ID")]
     workflow: Vec<String>,
-    /// Suppose that paths that start so are not there
+    /// Assume that paths with this prefix do not exist
     #[arg(long, value_name = "PATH-PREFIX")]
     without: Vec<String>,
-    /// Suppose that each run takes this long
+    /// Assume that each run takes this long
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = text::duration)]
     run_time: SignedDuration,
-    /// Print each slot with the time of each of its moves
+    /// Print every state change of every slot, with its time
     #[arg(long)]
     slots: bool,
-    /// Runs of all workflows side by side
+    /// Maximum number of concurrent runs of all workflows
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_running: u32,
     #[command(flatten)]
@@ -88,7 +88,7 @@ fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
     for wanted in &args.workflow {
         if !loaded.workflows.iter().any(|one| one.id.as_str() == wanted) {
             let known: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
-            return Err(Failure::usage(format!("plan \"{wanted}\": no workflow is named so"))
+            return Err(Failure::usage(format!("plan \"{wanted}\": there is no such workflow"))
                 .hint(format!("there are: {}", known.join(", "))));
         }
     }

@@ -23,21 +23,21 @@ const SHOWN: usize = 20;
 
 #[derive(clap::Args)]
 pub(crate) struct RelativesArgs {
-    /// Whose job
+    /// App of the job
     #[arg(value_name = "APP")]
     workflow: WorkflowId,
-    /// Which of its jobs
+    /// Job id
     #[arg(allow_negative_numbers = true)]
     job_id: String,
-    /// A file that says what depends on what, in place of a server [default: tasks.json, where it is in this folder and no
-    /// server is]
+    /// Read the dependencies from this file instead of a server [default: tasks.json, if it is in this folder and no
+    /// server is running]
     #[arg(long, value_name = "FILE", env = "STOLOS_TASKS_JSON", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     tasks_json: Option<PathBuf>,
-    /// A JSON file that says what may stand for each identifier, such as {"date": "date", "client_id": "integer"}
-    /// [default: identifiers.json beside the file of apps, if it exists]
+    /// JSON file that restricts the values of identifiers, such as {"date": "date", "client_id": "integer"} [default:
+    /// identifiers.json beside the file of apps, if it exists]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     identifiers: Option<PathBuf>,
-    /// The template of apps that have none, such as {date}_{client_id}
+    /// Job id template of apps that have none, such as {date}_{client_id}
     #[arg(long, value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE", hide_env_values = true)]
     template: Option<String>,
     #[command(flatten)]

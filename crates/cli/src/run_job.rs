@@ -46,28 +46,28 @@ Exit codes:
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArgs {
-    /// Whose job
+    /// App of the job
     #[arg(value_name = "APP")]
     pub(crate) app: WorkflowId,
-    /// The folder: scripts, tasks.json, and the state that all workers of it share
+    /// Folder with scripts, tasks.json and the state that all its workers share
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
-    /// Run this job, which must never have been submitted [default: the next one in the queue]
+    /// Run this job, which must not have been submitted before [default: the next job in the queue]
     #[arg(long, value_name = "JOB_ID", allow_hyphen_values = true)]
     pub(crate) job_id: Option<String>,
-    /// Run the job as its app describes it, past queue, store and parents; nothing is remembered
+    /// Run the job without queue, store or parents; nothing is recorded
     #[arg(long, requires = "job_id")]
     pub(crate) bypass_scheduler: bool,
     /// How long to wait for a job
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = patience)]
     pub(crate) timeout: Duration,
-    /// How often the job is attempted in all before it has failed for good [default: as its app says]
+    /// Total number of attempts before the job has failed [default: as its app says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_retry: Option<u32>,
-    /// End the job after so long, whatever its app says
+    /// Kill the job after this time, overriding its app
     #[arg(long, value_name = "SECONDS", value_parser = worker::seconds)]
     watch: Option<Duration>,
-    /// Append these words, and the rest of the line, to the command of the app; they may have placeholders, too
+    /// Append these words, and the rest of the line, to the command of the app. Placeholders are filled in
     #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
     bash_cmd: Vec<String>,
     #[command(flatten)]
@@ -186,7 +186,7 @@ fn unopened(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> 
     let body = json!({ "jobs": [{ "workflow": args.app, "job": job }], "dryRun": true });
     let answer = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
     let asked = items(&answer, "items").iter().find(|item| text(item, "role") == "asked");
-    let asked = asked.ok_or_else(|| Failure::bad(format!("{doing}: the leader does not say what it is")))?;
+    let asked = asked.ok_or_else(|| Failure::bad(format!("{doing}: the leader's answer is not understood")))?;
     match asked["state"].as_str() {
         None => Ok(SlotRef::job(args.app.clone(), text(asked, "job").into())),
         Some(state) => Err(exists(&doing, state)),
@@ -251,7 +251,7 @@ async fn one_job(
     let over = follow(launcher, &run, signals, over(&run, news)).await;
     tokio::select! {
         () = worker.leave() => {}
-        () = signals.wait() => eprintln!("its leader has not heard of its end; whoever leads next finds that in its folder"),
+        () = signals.wait() => eprintln!("the leader did not receive its outcome; the next leader reads it from the folder of the run"),
     }
     over.map(Some)
 }
@@ -284,7 +284,7 @@ async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<Over, F
             Some(News::Over(over)) => return Ok(over),
             Some(News::Useless(why)) => return Err(useless(&why)),
             Some(News::GivenUp) | None => {
-                let why = "its leader had not heard of it for too long and took the job away";
+                let why = "the leader received no heartbeat from it for too long and took the job away";
                 return Err(Failure::bad(format!("finish {}: {why}", run.slot.short())));
             }
             Some(News::Began(_) | News::Came) => {}
@@ -335,7 +335,7 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let found = loaded.workflows.iter().find(|workflow| workflow.id == args.app);
     let Some(workflow) = found else {
         let shown = loaded.problems.iter().flat_map(folder::problem_lines).collect();
-        return Err(Failure::bad(format!("run {}: no app is named so", args.app)).show(shown));
+        return Err(Failure::bad(format!("run {}: there is no such app", args.app)).show(shown));
     };
     let doing = format!("run {} {job}", args.app);
     let key = workflow.keys.read(job).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
@@ -372,7 +372,7 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
                 Some(Report::Ended { outcome }) => return outcome,
                 Some(Report::Deferred { reason }) => return Outcome::refused(reason),
                 Some(Report::Started { .. } | Report::NeverStarted | Report::Gave { .. }) => {}
-                None => return Outcome::Unknown { reason: "nothing was heard of it".to_owned() },
+                None => return Outcome::Unknown { reason: "no outcome was reported".to_owned() },
             }
         }
     };

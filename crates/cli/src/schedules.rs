@@ -10,25 +10,25 @@ use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 pub(crate) struct SchedulesArgs {
-    /// Only those of this project
+    /// Only event schedules of this project
     #[arg(long)]
     project: Option<String>,
-    /// Only those that run this workflow
+    /// Only event schedules of this program
     #[arg(long)]
     program: Option<String>,
-    /// Only those that have such a trigger: time, partitions, ended, signal, and, or, ...
+    /// Only event schedules with this kind of trigger: time, partitions, ended, signal, and, or, ...
     #[arg(long, value_name = "KIND")]
     trigger: Option<String>,
-    /// Only those that are enabled
+    /// Only enabled ones
     #[arg(long, conflicts_with = "disabled")]
     enabled: bool,
-    /// Only those that are disabled
+    /// Only disabled ones
     #[arg(long)]
     disabled: bool,
-    /// How many at the most
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "all")]
     limit: usize,
-    /// All of them
+    /// Show all
     #[arg(long)]
     all: bool,
     #[command(flatten)]

@@ -25,17 +25,17 @@ pub(crate) struct ServeArgs {
     /// Defaults directory
     #[arg(long, value_name = "PATH", default_value = CELOS_DEFAULTS, value_hint = clap::ValueHint::DirPath)]
     defaults: PathBuf,
-    /// Logs directory: a file of JSON lines for each day [default: /var/log/celos, if it exists]
+    /// Logs directory, with a file of JSON lines per day [default: /var/log/celos, if it exists]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     logs: Option<PathBuf>,
-    /// How many daily log files are kept
+    /// Number of daily log files to keep
     #[arg(long, value_name = "DAYS", default_value = "30", value_parser = clap::value_parser!(u16).range(1..))]
     log_days: u16,
     /// State database directory
     #[arg(long, value_name = "PATH", default_value = "/var/lib/celos/db", value_hint = clap::ValueHint::DirPath)]
     db: PathBuf,
-    /// Schedule by itself, picking up changed scripts within this many seconds; without it, each step is
-    /// waited for: POST /scheduler
+    /// Schedule automatically, and reload changed scripts within this many seconds. Without it, the server only
+    /// schedules on POST /scheduler
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     auto_schedule: Option<u64>,
     #[command(flatten)]
@@ -116,15 +116,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     match host.role() {
         host::Role::Leader => {}
         host::Role::Standby => text::line(
-            "another server leads on this database; this one answers questions and takes over when that one ends",
+            "another server leads on this database; this one is a standby: it answers reads, and takes over when the leader ends",
         ),
         host::Role::Troubled(reason) => {
-            text::line(format!("it can't schedule yet: failed to {reason}; it goes on trying"));
+            text::line(format!("it can't schedule yet: failed to {reason}; it keeps trying"));
         }
         host::Role::Damaged(reason) => {
-            text::line(format!(
-                "nothing is scheduled: failed to {reason}; this server answers questions only. {MENDING}"
-            ));
+            text::line(format!("nothing is scheduled: failed to {reason}; this server only answers reads. {MENDING}"));
         }
     }
     host.serve(|| say(args, &address, &data))?;
@@ -143,11 +141,11 @@ fn say(args: &ServeArgs, address: &str, data: &Path) {
     text::line(format!("kelos {} answers at {address}; its state is in {}", env!("CARGO_PKG_VERSION"), data.display()));
     text::line(match args.auto_schedule {
         Some(seconds) => {
-            format!("it schedules by itself and looks for changed scripts every {seconds} s")
+            format!("it schedules automatically and reloads changed scripts every {seconds} s")
         }
         None => format!(
-            "it waits to be stepped: curl -X POST {address}/scheduler\n\
-             (with --autoSchedule SECONDS it schedules by itself)"
+            "it schedules only on request: curl -X POST {address}/scheduler\n\
+             (with --autoSchedule SECONDS it schedules automatically)"
         ),
     });
 }

@@ -27,7 +27,7 @@ use crate::{folder, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct ShadowArgs {
-    /// Address of the Celos server, such as http://celos:8080; it is only ever asked
+    /// Address of the Celos server, such as http://celos:8080; requests to it only read
     #[arg(value_name = "URL")]
     celos: String,
     /// Its workflows directory
@@ -36,22 +36,22 @@ pub(crate) struct ShadowArgs {
     /// Its defaults directory
     #[arg(long, value_name = "PATH", default_value = CELOS_DEFAULTS, value_hint = clap::ValueHint::DirPath)]
     defaults: PathBuf,
-    /// Its state database, where that can be read from here: for scripts that read registers
+    /// Its state database, if readable from here; needed for scripts that read registers
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     registers: Option<PathBuf>,
-    /// Answer once: when all agree, or when what differs has differed for as long as the grace
+    /// Exit after one answer: when everything agrees, or when a difference has lasted for the grace period
     #[arg(long, conflicts_with = "length")]
     once: bool,
-    /// Wait between two looks
+    /// Time between two comparisons
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = text::duration)]
     every: SignedDuration,
-    /// End after this time [default: go on until stopped]
+    /// Stop after this time [default: run until interrupted]
     #[arg(long = "for", value_name = "DURATION", value_parser = text::duration)]
     length: Option<SignedDuration>,
-    /// What differs for a shorter time does not count: three of Celos's steps, mostly
+    /// Grace period: ignore differences shorter than this; three steps of Celos is a good value
     #[arg(long, value_name = "DURATION", default_value = "3m", value_parser = text::duration)]
     grace: SignedDuration,
-    /// Print JSON, a line for each look
+    /// Print JSON, one line per comparison
     #[arg(long)]
     json: bool,
 }
@@ -217,7 +217,7 @@ impl Celos {
     }
 
     fn silent(&self, error: &ureq::Error) -> Failure {
-        Failure::new(UNREACHABLE, format!("hear from Celos at {}: {error}", self.base))
+        Failure::new(UNREACHABLE, format!("get an answer from Celos at {}: {error}", self.base))
             .hint("expected the address of a Celos server that runs, such as http://celos:8080")
     }
 }

@@ -11,12 +11,12 @@ use crate::text::{self as words, short};
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Whose source
+    /// Workflow
     workflow: String,
-    /// As it was in this version [default: the latest]
+    /// Version to show [default: the latest]
     #[arg(long, value_name = "N")]
     version: Option<u64>,
-    /// As it was when this run began [example: 2026-11-22T10:00Z#2]
+    /// Version that this run used [example: 2026-11-22T10:00Z#2]
     #[arg(long, value_name = "KEY#N", conflicts_with = "version")]
     run: Option<String>,
     /// List the versions instead

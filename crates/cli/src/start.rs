@@ -10,12 +10,12 @@ use crate::text as words;
 
 #[derive(clap::Args)]
 pub(crate) struct StartArgs {
-    /// Which: the id of a workflow that has no schedule of its own, or of an event schedule
+    /// Id of a workflow without a schedule, or of an event schedule
     program: String,
-    /// An argument of the run
+    /// Argument of the run
     #[arg(long = "argument", value_name = "NAME=VALUE")]
     arguments: Vec<String>,
-    /// Pass over constraints
+    /// Ignore constraints
     #[arg(long)]
     unconstrained: bool,
     #[command(flatten)]

@@ -40,7 +40,7 @@ const OF_THE_APP: [(&str, &str); 7] = [
 
 /// What is told of options after the others.
 const ABOUT_OPTIONS: &str = "\
-What means nothing here, and is accepted: --queue_backend and --qb_… (the queue is in the folder's own database),
+Accepted, without effect: --queue_backend and --qb_… (the queue is in the folder's own database),
 --job_id_validations (identifiers.json says it), --job_id_delimiter (the template says what stands between identifiers),
 --dependency_group_default_name, --redis_connection_opts.";
 
@@ -51,46 +51,46 @@ What means nothing here, and is accepted: --queue_backend and --qb_… (the queu
     after_help = ABOUT_OPTIONS
 )]
 struct Stolos {
-    /// Whose job
+    /// App of the job
     #[arg(short, long = "app_name", value_name = "APP", env = "STOLOS_APP_NAME")]
     app_name: String,
-    /// Run this job, which must never have been submitted
+    /// Run this job, which must not have been submitted before
     #[arg(long = "job_id", value_name = "JOB_ID", env = "STOLOS_JOB_ID", allow_hyphen_values = true)]
     job_id: Option<String>,
-    /// Run the job past queue, store and parents
+    /// Run the job without queue, store or parents
     #[arg(long = "bypass_scheduler", env = "STOLOS_BYPASS_SCHEDULER", num_args = 0..=1, default_missing_value = "1")]
     bypass_scheduler: Option<String>,
-    /// How many seconds to wait for a job
+    /// Seconds to wait for a job
     #[arg(long, value_name = "SECONDS", env = "STOLOS_TIMEOUT", default_value = "2")]
     timeout: String,
-    /// How often the job is attempted in all before it has failed for good
+    /// Total number of attempts before the job has failed
     #[arg(long = "max_retry", value_name = "N", env = "STOLOS_MAX_RETRY", default_value = "5")]
     max_retry: String,
-    /// The template of apps that have none
+    /// Job id template of apps that have none
     #[arg(long = "job_id_default_template", value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE")]
     template: Option<String>,
-    /// The file of apps
+    /// File that describes the apps
     #[arg(long = "tasks_json", value_name = "FILE", env = "STOLOS_TASKS_JSON")]
     tasks_json: Option<String>,
     /// Where the apps are: json (a file) or redis
     #[arg(long = "configuration_backend", value_name = "NAME")]
     configuration_backend: Option<String>,
-    /// Redis that has the apps
+    /// Host of the Redis that has the apps
     #[arg(long = "redis_host", value_name = "HOST")]
     redis_host: Option<String>,
-    /// Its port
+    /// Port of that Redis
     #[arg(long = "redis_port", value_name = "PORT")]
     redis_port: Option<String>,
-    /// Its database
+    /// Database of that Redis
     #[arg(long = "redis_db", value_name = "N")]
     redis_db: Option<String>,
-    /// What the names of apps begin with there
+    /// Key prefix of the apps in Redis
     #[arg(long = "redis_key_prefix", value_name = "TEXT")]
     redis_key_prefix: Option<String>,
-    /// End the job after so many seconds
+    /// Kill the job after this many seconds
     #[arg(long, value_name = "SECONDS", env = "STOLOS_WATCH", allow_hyphen_values = true)]
     watch: Option<String>,
-    /// Accepted: what a job prints is kept, whichever way it goes
+    /// Accepted for compatibility: the output of a job is always kept
     #[arg(long = "redirect_to_stderr", num_args = 0..=1, default_missing_value = "1")]
     _redirect_to_stderr: Option<String>,
     /// Append these words, and the rest of the line, to the command of the app
@@ -201,7 +201,7 @@ fn without_needless(typed: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> 
         let option = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         if let Some((name, instead)) = OF_THE_APP.iter().find(|(known, _)| *known == name) {
-            let what = format!("--{name} means nothing here: {instead}\n");
+            let what = format!("--{name} has no effect: {instead}\n");
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, what));
         }
         if name == "bash_cmd" {

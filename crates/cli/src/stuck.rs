@@ -17,7 +17,7 @@ pub(crate) struct StuckArgs {
 
 pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let found = client.get("look for what is stuck", "/stuck", &Query::new())?;
+    let found = client.get("list stuck slots", "/stuck", &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
         words::line(format!("and {} more", number(&found, "more")));
     }
     if found["partial"] == true {
-        words::line("more slots are live than are looked at; the newest were left out");
+        words::line("only the oldest live slots were examined; there are more");
     }
     Ok(0)
 }
@@ -53,8 +53,8 @@ pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
 fn kind(name: &str) -> &str {
     match name {
         "expiring" => "about to expire",
-        "backoff" => "to be tried again",
-        "long" => "runs for long",
+        "backoff" => "waits for its retry",
+        "long" => "running long",
         "failed" => "failed last",
         other => other,
     }

@@ -11,19 +11,19 @@ use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 pub(crate) struct SubmitArgs {
-    /// Whose jobs
+    /// Apps of the jobs
     #[arg(short, long = "app", value_name = "APP", required = true, num_args = 1.., alias = "app_name")]
     apps: Vec<String>,
-    /// Which jobs; each of them of each app
+    /// Job ids; each is submitted for each app
     #[arg(short, long = "job", value_name = "JOB_ID", required = true, num_args = 1.., visible_alias = "job-id", alias = "job_id")]
     jobs: Vec<String>,
-    /// Open those again that have ended, with all that depends on them and has ended
+    /// Reopen jobs that have ended, together with everything downstream that has ended
     #[arg(long)]
     readd: bool,
-    /// 1 goes first, 100 last [default: 100]
+    /// Priority: 1 runs first, 100 last [default: 100]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u8).range(1..=100))]
     priority: Option<u8>,
-    /// Only say what would run
+    /// Preview only: change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ fn warning(one: &Value) -> Option<String> {
 
 /// A child whose id can't be written is never opened.
 fn nameless(one: &Value) -> Option<String> {
-    one["namelessChildren"].as_str().map(|why| format!("  warning: it opens not all that waits for it: {why}"))
+    one["namelessChildren"].as_str().map(|why| format!("  warning: it does not open all of its children: {why}"))
 }
 
 /// `app1@20140601_1 was opened`
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(told(&one), ["c@9 was opened", warning]);
         let why = "a job of b that can't be named: x is empty, and with it the whole of {x}";
         let one = json!({ "workflow": "c", "job": "9", "result": "opened", "namelessChildren": why });
-        assert_eq!(told(&one)[1], format!("  warning: it opens not all that waits for it: {why}"));
+        assert_eq!(told(&one)[1], format!("  warning: it does not open all of its children: {why}"));
     }
 
     #[test]

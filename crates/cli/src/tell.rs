@@ -16,10 +16,10 @@ pub(crate) struct TellArgs {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// A dataset has new partitions
+    /// New partitions of a dataset
     #[command(visible_alias = "partition")]
     Partitions(PartitionsArgs),
-    /// A run of a program ended
+    /// The end of a run of a program
     Ended(EndedArgs),
     /// A signal
     Signal(SignalArgs),
@@ -28,10 +28,10 @@ enum What {
 /// What all facts have.
 #[derive(clap::Args)]
 struct Common {
-    /// What names it: told twice, it counts once
+    /// Idempotency key: a fact that is published twice counts once
     #[arg(long)]
     key: Option<String>,
-    /// Who tells: keys are names among those of one source [default: you]
+    /// Source of the fact, within which keys are unique [default: you]
     #[arg(long)]
     source: Option<String>,
     #[command(flatten)]
@@ -40,11 +40,11 @@ struct Common {
 
 #[derive(clap::Args)]
 struct PartitionsArgs {
-    /// Which dataset
+    /// Name of the dataset
     dataset: String,
-    /// How many [default: as many as are named, or 1]
+    /// Number of partitions [default: as many as are named, or 1]
     number: Option<u32>,
-    /// The name of one
+    /// Name of a partition
     #[arg(long = "partition", value_name = "NAME")]
     partitions: Vec<String>,
     #[command(flatten)]
@@ -53,17 +53,17 @@ struct PartitionsArgs {
 
 #[derive(clap::Args)]
 struct EndedArgs {
-    /// Whose run
+    /// Name of the program
     program: String,
-    /// How: succeeded (or completed), failed, killed
+    /// State of the run: succeeded (or completed), failed, killed
     state: String,
-    /// What names the run
+    /// Name of the run
     #[arg(long)]
     run: Option<String>,
-    /// An argument that the run had
+    /// Argument that the run had
     #[arg(long = "argument", value_name = "NAME=VALUE")]
     arguments: Vec<String>,
-    /// Something that the run gave
+    /// Output that the run gave
     #[arg(long = "output", value_name = "NAME=VALUE")]
     outputs: Vec<String>,
     #[command(flatten)]
@@ -72,16 +72,16 @@ struct EndedArgs {
 
 #[derive(clap::Args)]
 struct SignalArgs {
-    /// Which signal
+    /// Name of the signal
     name: String,
-    /// What comes with it
+    /// Payload of the signal
     #[arg(value_name = "JSON")]
     payload: Option<String>,
     #[command(flatten)]
     common: Common,
 }
 
-const DOING: &str = "tell the fact";
+const DOING: &str = "publish the fact";
 
 fn usage(why: String) -> Failure {
     Failure::usage(format!("{DOING}: {why}"))
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &TellArgs) -> Result<u8, Failure> {
         words::json(&told);
         return Ok(0);
     }
-    words::line(if number(&told, "new") > 0 { "told" } else { "known already, and counted once" });
+    words::line(if number(&told, "new") > 0 { "told" } else { "already known, and counted once" });
     Ok(0)
 }
 
@@ -155,13 +155,13 @@ impl SignalArgs {
 /// Which facts are listed.
 #[derive(clap::Args)]
 pub(crate) struct FactsArgs {
-    /// Only those about this: partition:DATASET, ended:STATE:PROGRAM, signal:NAME
+    /// Only facts about this subject: partition:DATASET, ended:STATE:PROGRAM, signal:NAME
     #[arg(long, value_name = "WHAT")]
     about: Option<String>,
-    /// Only those of this source
+    /// Only facts of this source
     #[arg(long)]
     source: Option<String>,
-    /// How many at the most, the newest
+    /// Show at most this many, newest first
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
     #[command(flatten)]

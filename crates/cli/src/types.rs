@@ -6,7 +6,7 @@ use crate::text;
 #[derive(clap::Args)]
 pub(crate) struct TypesArgs {}
 
-#[expect(clippy::unnecessary_wraps, reason = "it is called as every command is")]
+#[expect(clippy::unnecessary_wraps, reason = "every command has this signature")]
 pub(crate) fn run(_: &TypesArgs) -> Result<u8, Failure> {
     text::print(kelos_sandbox::TYPES);
     Ok(0)

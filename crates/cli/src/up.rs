@@ -18,15 +18,15 @@ use crate::{folder, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct UpArgs {
-    /// The folder: scripts in workflows/*.js or *.js, what they import in defaults/, apps in tasks.json
+    /// Folder with scripts in workflows/*.js or *.js, their imports in defaults/, and apps in tasks.json
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// Port to listen on [default: 7437, or a free one when that is taken]
+    /// Port to listen on [default: 7437, or a free one if that is taken]
     #[arg(long)]
     port: Option<u16>,
     #[command(flatten)]
     apps: Apps,
-    /// Hand jobs to workers, which are started beside it by `kelos worker`, and run none itself
+    /// Leave jobs to workers, started by `kelos worker`, and run none in this process
     #[arg(long)]
     workers: bool,
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     });
     let _ = std::fs::remove_file(&file);
     served?;
-    text::line("stopped; commands that were running go on, and the next `kelos up` picks them up");
+    text::line("stopped; running commands continue, and the next `kelos up` adopts them");
     Ok(0)
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn make_state(state: &Path) -> Result<(), Failure> {
 }
 
 fn taken(dir: &Path, state: &Path) -> Failure {
-    let failure = Failure::bad(format!("work in {}: another kelos does already", dir.display()));
+    let failure = Failure::bad(format!("use {}: another kelos already runs there", dir.display()));
     match fleet::written(&state.join(WHERE)) {
         Some(place) => failure.hint(format!("it answers at {}", place.address)),
         None => failure.hint("stop that one first"),
@@ -148,7 +148,7 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: 
         tries = vec!["write workflows/first.js; it is picked up within a second".to_owned()];
     }
     lines.extend(tries.into_iter().map(|one| format!("  {one}")));
-    lines.push("Stop with Ctrl-C; commands that run go on.".to_owned());
+    lines.push("Stop with Ctrl-C; running commands continue.".to_owned());
     lines.join("\n") + "\n"
 }
 

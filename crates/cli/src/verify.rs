@@ -15,7 +15,8 @@ use crate::text;
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     place: Place,
-    /// Go on with what is there: rows as they are now, and without what is missing; while no server runs
+    /// Accept the database as it is, with its present rows and without those that are missing; only while no server
+    /// runs
     #[arg(long)]
     accept: bool,
     #[command(flatten)]
@@ -33,13 +34,13 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
         return Err(failure.hint("name the folder of `kelos up` with --dir, or that of `kelos serve` with --db"));
     }
     if args.accept && SqliteStore::is_led(&database, Timestamp::now()) {
-        return Err(data.in_use("accept what is there"));
+        return Err(data.in_use("accept the database"));
     }
     let opened = if args.accept { SqliteStore::open(&database) } else { SqliteStore::look(&database) };
     let mut store = opened.map_err(|error| Failure::of_store(&error))?;
     if args.accept {
         let accepted = store.accept().map_err(|error| Failure::of_store(&error))?;
-        accepted.ok_or_else(|| data.in_use("accept what is there"))?;
+        accepted.ok_or_else(|| data.in_use("accept the database"))?;
     }
     let damage = store.damage(NAMED).map_err(|error| Failure::of_store(&error))?;
     let verified = verify(&*store.reader(), NAMED).map_err(|error| Failure::of_store(&error))?;
@@ -73,14 +74,12 @@ fn print(args: &VerifyArgs, damage: &[String], verified: &Verification, sound: b
     verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
     text::line(gone_through(verified));
     text::line(match (sound, args.accept) {
-        (true, false) => format!("{database} agrees with its check values, and nothing is missing that was committed"),
-        (true, true) => format!("{database} is taken as it is; a server goes on with it"),
+        (true, false) => format!("{database} matches its checksums, and no commit is missing"),
+        (true, true) => format!("{database} is accepted as it is; a server can use it again"),
         (false, false) => {
-            format!(
-                "{database} is damaged; put a backup in its place, or go on with what is there: kelos verify --accept"
-            )
+            format!("{database} is damaged; restore a backup, or accept it as it is: kelos verify --accept")
         }
-        (false, true) => format!("{database} can't be taken as it is: put a backup in its place"),
+        (false, true) => format!("{database} can't be accepted as it is: restore a backup"),
     });
 }
 

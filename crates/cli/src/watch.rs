@@ -16,13 +16,13 @@ pub(crate) struct EventsArgs {
     /// Only events of this workflow
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Go on with what happens from now on
+    /// Follow new events
     #[arg(short, long)]
     follow: bool,
-    /// Only events after this position of the log [default: the last 50]
+    /// Only events after this position in the log [default: the last 50]
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
-    /// How many at the most
+    /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
     #[command(flatten)]

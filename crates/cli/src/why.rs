@@ -11,15 +11,15 @@ use crate::text::{self as words, short};
 
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
-    /// Whose slot
+    /// Workflow of the slot
     workflow: String,
-    /// Which slot: its time, or its job id [default: the newest]
+    /// Slot: its time or job id [default: the newest]
     #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true)]
     key: Option<String>,
-    /// As it was at this moment [default: now]
+    /// Explain the slot as it was at this time [default: now]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     at: Option<Timestamp>,
-    /// Instead, the critical path: which slots and waits determined when it ended, or keep it from ending
+    /// Print the critical path instead: the slots and waits that determined when it ended, or that delay it now
     #[arg(long, conflicts_with = "at")]
     path: bool,
     #[command(flatten)]
@@ -63,16 +63,16 @@ fn newest(client: &Client, args: &WhyArgs) -> Result<String, Failure> {
 fn critical_path(path: &Value) -> Vec<String> {
     let until = if path["isOver"] == true { "it ended at" } else { "it has not ended by" };
     let (from, to) = (short(text(path, "from")), short(text(path, "until")));
-    let mut lines = vec![format!("{}: the path to it begins at {from}; {until} {to}", name(path)), String::new()];
+    let mut lines = vec![format!("{}: the critical path begins at {from}; {until} {to}", name(path)), String::new()];
     for link in items(path, "links") {
         let state = link["state"].as_str().unwrap_or("not there");
         let percent = format!("{:.0} %", link["percent"].as_f64().unwrap_or_default());
         lines.push(format!("{percent:>6}  {}  {}", name(link), render::paint(state, state)));
         lines.push(format!("        {}", text(link, "sentence")));
         let besides = items(link, "besides").iter().filter_map(Value::as_str);
-        lines.extend(besides.map(|besides| format!("        also in its way: {besides}")));
+        lines.extend(besides.map(|besides| format!("        also blocked by: {besides}")));
     }
-    lines.extend(path["cut"].as_str().map(|cut| format!("\nit is not followed further back: {cut}")));
+    lines.extend(path["cut"].as_str().map(|cut| format!("\nit is not traced further back: {cut}")));
     lines
 }
 
@@ -86,15 +86,15 @@ fn account(why: &Value) -> Vec<String> {
     lines.push(format!("  {}", text(why, "headline")));
     lines.extend(why["noGroup"].as_str().map(|no_group| format!("  it waits for no job: {no_group}")));
     let nameless = why["namelessChildren"].as_str();
-    lines.extend(nameless.map(|children| format!("  it opens not all that waits for it: {children}")));
+    lines.extend(nameless.map(|children| format!("  it does not open all of its children: {children}")));
     if let Some(trigger) = why["trigger"].as_object() {
-        let found = why["foundAt"].as_str().map(|at| format!(", as found at {}", short(at))).unwrap_or_default();
+        let found = why["foundAt"].as_str().map(|at| format!(", as of {}", short(at))).unwrap_or_default();
         lines.push(String::new());
         lines.push(format!("trigger{found}"));
         branch(&Value::Object(trigger.clone()), "  ", "  ", &mut lines);
     }
     if let Some(constraints) = why["constraints"].as_object() {
-        let found = why["constraintsAt"].as_str().map(|at| format!(", as found at {}", short(at))).unwrap_or_default();
+        let found = why["constraintsAt"].as_str().map(|at| format!(", as of {}", short(at))).unwrap_or_default();
         lines.push(String::new());
         lines.push(format!("constraints{found}"));
         for constraint in constraints.get("nested").and_then(Value::as_array).into_iter().flatten() {
@@ -103,7 +103,7 @@ fn account(why: &Value) -> Vec<String> {
     }
     if let Some(expires) = why["expires"].as_str() {
         lines.push(String::new());
-        lines.push(format!("expires    {}", short(expires)));
+        lines.push(format!("expires     {}", short(expires)));
     }
     // A trigger of one leaf has said it, and so has the first sentence of a job.
     let blockers = items(why, "blockers");
@@ -111,12 +111,12 @@ fn account(why: &Value) -> Vec<String> {
     let is_told = why["job"].is_string() && blockers.iter().all(is_told);
     if !blockers.is_empty() && !is_told && blockers != [why["trigger"]["text"].clone()] {
         lines.push(String::new());
-        lines.push("in the way".to_owned());
+        lines.push("blocked by".to_owned());
         lines.extend(blockers.iter().filter_map(Value::as_str).map(|blocker| format!("  {blocker}")));
     }
     if let Some(next) = why["nextLook"].as_str() {
         lines.push(String::new());
-        lines.push(format!("next look  {}", short(next)));
+        lines.push(format!("next check  {}", short(next)));
     }
     let runs = items(why, "runs");
     if !runs.is_empty() {
@@ -165,8 +165,8 @@ fn evidence(said: &str, node: &Value) -> String {
         }
     };
     match text(evidence, "read") {
-        "clock" if said.contains(text(evidence, "until")) => format!("  [looked at {}]", at("now")),
-        "clock" => format!("  [until {}, looked at {}]", at("until"), at("now")),
+        "clock" if said.contains(text(evidence, "until")) => format!("  [checked {}]", at("now")),
+        "clock" => format!("  [until {}, checked {}]", at("until"), at("now")),
         "slot" => {
             let state = evidence["state"].as_str().unwrap_or("not there");
             let slot = new(name(evidence));
@@ -178,12 +178,12 @@ fn evidence(said: &str, node: &Value) -> String {
             let verdict = match text(evidence, "verdict") {
                 "yes" if is_path => "there",
                 "no" if is_path => "not there",
-                "failed" => "could not look",
+                "failed" => "check failed",
                 verdict => verdict,
             };
             // A function has no name; which workflow's and which slot's it is, the heading says.
             let probe = if is_path { new(text(evidence, "probe").to_owned()) } else { String::new() };
-            format!("  [{probe}{verdict}{}, looked at {}]", detail.unwrap_or_default(), at("lookedAt"))
+            format!("  [{probe}{verdict}{}, checked {}]", detail.unwrap_or_default(), at("lookedAt"))
         }
         "asked" => "  [asked, no answer yet]".to_owned(),
         _ => String::new(),
@@ -223,7 +223,7 @@ mod tests {
             "links": [link("up", 93.2, "ran 41 min"), link("down", 6.8, "ran 3 min")],
         });
         let expected = [
-            "down@2016-01-01T00:00Z: the path to it begins at 2016-01-01T00:00Z; it ended at 2016-01-01T00:44Z",
+            "down@2016-01-01T00:00Z: the critical path begins at 2016-01-01T00:00Z; it ended at 2016-01-01T00:44Z",
             "",
             "  93 %  up@2016-01-01T00:00Z  succeeded",
             "        ran 41 min",
@@ -241,7 +241,7 @@ mod tests {
         });
         assert_eq!(account(&why).len(), 2, "{:?}", account(&why));
         why["blockers"] = json!(["its place is taken"]);
-        assert_eq!(account(&why)[3..], ["in the way", "  its place is taken"]);
+        assert_eq!(account(&why)[3..], ["blocked by", "  its place is taken"]);
     }
 
     #[test]
@@ -253,6 +253,6 @@ mod tests {
                 "detail": "b.js:3:1: stopped", "lookedAt": "2016-01-01T00:00:00.000Z",
             },
         });
-        assert_eq!(evidence(text(&leaf, "text"), &leaf), "  [could not look, looked at 2016-01-01T00:00Z]");
+        assert_eq!(evidence(text(&leaf, "text"), &leaf), "  [check failed, checked 2016-01-01T00:00Z]");
     }
 }

@@ -30,13 +30,13 @@ const ANSWER: Duration = Duration::from_secs(90);
 
 #[derive(clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// The folder: scripts, tasks.json, and the state that all workers of it share
+    /// Folder with scripts, tasks.json and the state that all its workers share
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// Do jobs of these apps only
+    /// Only run jobs of these apps
     #[arg(short, long = "app", value_name = "APP", num_args = 1..)]
     apps: Vec<WorkflowId>,
-    /// So many jobs at a time [default: one for each processor]
+    /// Maximum number of concurrent jobs [default: one per processor]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     at_a_time: Option<u32>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct WorkerArgs {
 /// When a worker is given up.
 #[derive(clap::Args)]
 pub(crate) struct Lease {
-    /// How long a worker may be silent before its jobs are taken from it; holds while this process leads
+    /// How long a worker may go without a heartbeat before it loses its jobs; applies while this process leads
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) lease: Duration,
 }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
     let outcome = crew.runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let (worker, mut news) = crew.start(wanted, More::default())?;
-        text::line(format!("{} is at work; stop it with Ctrl-C", crew.name));
+        text::line(format!("{} is running; stop it with Ctrl-C", crew.name));
         if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
             text::line(none);
         }
@@ -98,7 +98,7 @@ async fn finish<D: Door>(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     if !worker.is_idle() {
-        text::line("ending once its jobs have ended; Ctrl-C again ends them, too");
+        text::line("stopping once its jobs have ended; Ctrl-C again kills them");
     }
     let left = worker.leave();
     tokio::pin!(left);
@@ -120,7 +120,7 @@ fn say(news: Option<News>) -> Result<(), Failure> {
         Some(News::Began(run)) => text::line(format!("{} began", named(&run))),
         Some(News::Over(over)) => text::line(format!("{} {}", named(&over.run), ended(&over.outcome))),
         Some(News::GivenUp) => {
-            text::line("its leader had not heard of it for too long and took its jobs away; it begins anew");
+            text::line("the leader received no heartbeat for too long and took its jobs away; it registers again");
         }
         Some(News::Useless(why)) => return Err(useless(&why)),
         Some(News::Came) | None => {}
@@ -163,7 +163,7 @@ impl Crew {
         let fleet = Fleet::new(&dir, apps, lease)?;
         let place = fleet.find()?;
         if place.token.is_none() {
-            let why = format!("take jobs at {}: the server there runs them itself", place.address);
+            let why = format!("run jobs for {}: the server there runs them itself", place.address);
             let failure = Failure::bad(why);
             return Err(failure.hint("stop it, and the first worker leads; or start it as `kelos up --workers`"));
         }
@@ -193,7 +193,7 @@ impl Crew {
         let runs = runs_of(&self.fleet);
         let signature = Roll::beside(&runs).sign(&self.name);
         let signature =
-            signature.map_err(|error| Failure::bad(format!("sign on as a worker of {}: {error}", runs.display())))?;
+            signature.map_err(|error| Failure::bad(format!("register as a worker of {}: {error}", runs.display())))?;
         let executors = local_executors(&self.launcher, self.runtime.handle());
         let executors = executors.adjusted(move |start| more.apply(start));
         let door = Line { fleet: self.fleet.clone(), http: Http::with_patience(CONNECT, ANSWER) };
@@ -251,7 +251,7 @@ impl Door for Line {
 impl Line {
     async fn ask(&self, place: &Place, worker: &str, word: &Word) -> Result<Heard, NoAnswer> {
         let Some(token) = &place.token else {
-            return Err(NoAnswer::Never(format!("take jobs at {}: the server there runs them itself", place.address)));
+            return Err(NoAnswer::Never(format!("run jobs for {}: the server there runs them itself", place.address)));
         };
         let url = format!("{}/api/v1/workers/{}/offer", place.address, escape(worker));
         let url = Url::parse(&url).map_err(|error| NoAnswer::Never(format!("reach {}: {error}", place.address)))?;

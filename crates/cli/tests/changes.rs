@@ -75,8 +75,8 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
     assert!(out.contains("has not ended") && out.contains("`kelos kill` ends it first"), "{out}");
 
     let out = folder.run(&["rerun", "up", &at, "--downstream", "--dry-run"]).ok();
-    assert!(out.starts_with("2 slots to be opened again\n  up@"), "{out}");
-    assert!(out.contains("\n1 slot in the way, with a live run\n  down@"), "{out}");
+    assert!(out.starts_with("2 slots to be reopened\n  up@"), "{out}");
+    assert!(out.contains("\n1 slot blocking, with a live run\n  down@"), "{out}");
     assert!(out.ends_with("\nnothing was changed\n"), "{out}");
     let out = folder.run(&["rerun", "up", &at, "--downstream"]).fails(1);
     assert!(out.contains("is running: only slots without a live run") && out.contains("--kill-live"), "{out}");
@@ -129,7 +129,7 @@ fn groups_of_the_board_are_set_and_taken_back() {
     let _server = Server::up(&folder);
 
     let by_project = folder.run(&["groups"]).ok();
-    assert!(by_project.starts_with("None are set, so workflows stand by project:\n\ndown\n  down\n"), "{by_project}");
+    assert!(by_project.starts_with("None are set; there is one group per project:\n\ndown\n  down\n"), "{by_project}");
     let set = folder.run(&["groups", "--set", "groups.json"]).ok();
     assert!(set.ends_with("\n\nFirst\n  mid\n  up\n"), "{set}");
     assert_eq!(folder.json(&["groups", "--json"])["from"], "api");

@@ -62,11 +62,14 @@ fn command_lines_that_make_no_sense_are_told_what_was_expected() {
     let folder = folder();
     let told = |words: &[&str]| run_in(folder.path(), words).fails(2);
     let nowhere = told(&["deploy", "--workflowName", "words", "--deployDir", "project"]);
-    assert_eq!(nowhere, "error: failed to know where to: expected --target URL of a target file, or --server URL\n");
+    assert_eq!(
+        nowhere,
+        "error: failed to choose the target: expected --target URL of a target file, or --server URL\n"
+    );
     let nothing = told(&["deploy", "--workflowName", "words", "--target", "target.json"]);
-    assert_eq!(nothing, "error: failed to know what to deploy: expected --deployDir PATH\n");
+    assert_eq!(nothing, "error: failed to find the project: expected --deployDir PATH\n");
     let mode = told(&["ci", "--workflowName", "words", "--target", "target.json"]);
-    assert_eq!(mode, "error: failed to know what to do: expected --mode deploy or --mode undeploy\n");
+    assert_eq!(mode, "error: failed to choose what to do: expected --mode deploy or --mode undeploy\n");
     let test = told(&["ci", "--mode", "test", "--workflowName", "words", "--target", "target.json"]);
     assert!(test.ends_with("hint: kelos test runs them\n"), "{test}");
     let name = told(&["undeploy", "--workflowName", "../x", "--target", "target.json"]);
@@ -108,8 +111,7 @@ fn a_server_that_may_deploys_into_its_own_folders() {
 fn a_plan_goes_on_without_a_server_that_does_not_answer() {
     let folder = folder();
     let plan = deploy(&folder, &["--plan", "--server", "http://127.0.0.1:1"]).ok();
-    let note =
-        "note: failed to reach a server at http://127.0.0.1:1: nobody listens there: only schedules were compared";
+    let note = "note: failed to reach a server at http://127.0.0.1:1: nothing is listening there: only schedules were compared";
     assert!(plan.contains(note), "{plan}");
     assert!(plan.contains("7 slots of words in the last 7 days are new: "), "{plan}");
 }

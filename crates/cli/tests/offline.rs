@@ -236,14 +236,14 @@ fn a_mistyped_command_is_guessed() {
 #[test]
 fn no_server_is_an_exit_code_of_its_own() {
     let err = run(&["ls", "--server", "http://127.0.0.1:1"]).fails(3);
-    assert!(err.contains("failed to reach a server at http://127.0.0.1:1: nobody listens there"), "{err}");
+    assert!(err.contains("failed to reach a server at http://127.0.0.1:1: nothing is listening there"), "{err}");
     assert!(err.contains("kelos up"), "{err}");
 }
 
 #[test]
 fn the_exit_codes_are_in_the_help() {
     let out = run(&["--help"]).ok();
-    assert!(out.contains("Exit codes:") && out.contains("3  no server answers"), "{out}");
+    assert!(out.contains("Exit codes:") && out.contains("3  no server is reachable"), "{out}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ mod real {
         fn open(&mut self) {
             let args = ["--workflows", "workflows", "--defaults", "defaults", "--db", "db", "--autoSchedule", "1"];
             let args = [&["serve", "--port", "0"], &args[..]].concat();
-            self.server = Some(Server::start(self.folder.path(), &args, "it schedules by itself"));
+            self.server = Some(Server::start(self.folder.path(), &args, "it schedules automatically"));
         }
 
         fn server(&self) -> &Server {

@@ -69,7 +69,7 @@ mod real {
         fn open(&mut self) {
             let mut args = vec!["serve", "--port", "0", "--workflows", "workflows", "--defaults", "defaults"];
             args.extend(["--logs", "logs", "--db", "db", "--autoSchedule", "1"]);
-            self.server = Some(Server::start(self.folder.path(), &args, "it schedules by itself"));
+            self.server = Some(Server::start(self.folder.path(), &args, "it schedules automatically"));
         }
 
         fn address(&self) -> String {

@@ -83,7 +83,7 @@ mod real {
             let words = ["serve", "--port", "0", "--workflows", workflows, "--defaults", defaults, "--db", "db"];
             let mut command = self.command(&[&words[..], &["--autoSchedule", "1"]].concat());
             // Paths in HDFS are looked at with the same configuration that the target file names.
-            Server::run(command.env("HADOOP_CONF_DIR", &self.conf), "it schedules by itself")
+            Server::run(command.env("HADOOP_CONF_DIR", &self.conf), "it schedules automatically")
         }
 
         fn scripts(&self) -> Vec<String> {

@@ -67,7 +67,7 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     assert!(none.contains("Purchase.onPartitions has no slot yet"), "{none}");
     assert_eq!(folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok(), "told\n");
     let twice = folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok();
-    assert_eq!(twice, "known already, and counted once\n");
+    assert_eq!(twice, "already known, and counted once\n");
     let list = folder.run(&["schedules", "--enabled"]).ok();
     let row = list.lines().nth(1).expect("a row");
     assert!(row.contains("partitions(purchases, 3)"), "{list}");
@@ -78,11 +78,11 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     assert!(folder.run(&["why", "Purchase.onPartitions"]).ok().contains("2 of 3 partitions of purchases"));
     let expected = "Purchase.onPartitions  enabled
   about       when three are there
-  runs        Purchase.History
+  program     Purchase.History
   defined by  a request
-  when        partitions(purchases, 3)
-  must        have fewer than 1 runs going on, or else wait
-  gives       day=monday
+  trigger     partitions(purchases, 3)
+  constraint  concurrency 1, or else wait
+  arguments   day=monday
   timeout     2h
   slots       1 waiting";
     let all = shown(&folder, "onPartitions");
@@ -186,7 +186,7 @@ fn an_update_changes_only_what_is_named() {
         .ok();
     let update = ["schedule", "update", "s", "--concurrency", "3:wait", "--property", "a=9", "--without-property", "b"];
     assert!(folder.run(&update).ok().starts_with("Purchase.s was changed\n"));
-    assert!(folder.run(&update).ok().starts_with("Purchase.s is as it was before\n"));
+    assert!(folder.run(&update).ok().starts_with("Purchase.s is unchanged\n"));
     let now = folder.json(&["schedule", "show", "s", "--json"]);
     assert_eq!(now["constraints"][0]["from"], "22:00");
     assert_eq!(now["constraints"][1], json!({ "type": "concurrency", "limit": 3, "otherwise": "wait" }));
@@ -200,7 +200,7 @@ fn an_update_changes_only_what_is_named() {
     assert_eq!(now["trigger"], json!({ "type": "fired", "cron": "0 5 * * *", "zone": "Europe/Berlin" }));
     assert_eq!((&now["constraints"], &now["next"]), (&json!([]), &Value::Null));
     let nothing = folder.run(&["schedule", "update", "s"]).fails(2);
-    assert!(nothing.contains("nothing is to change"), "{nothing}");
+    assert!(nothing.contains("no change is given"), "{nothing}");
     server.stop();
 }
 
@@ -226,9 +226,9 @@ fn what_makes_no_sense_is_told() {
     let server = up(&folder);
     let add = |more: &[&str]| folder.run(&[&["schedule", "add", "s"], more].concat());
     let told = add(&["for", "Purchase.History"]).fails(2);
-    assert!(told.contains("nothing has it go") && told.contains("--partitions"), "{told}");
+    assert!(told.contains("no trigger is given") && told.contains("--partitions"), "{told}");
     let told = add(&["for", "--time", "0 4 * * *"]).fails(2);
-    assert!(told.contains("expected what it runs"), "{told}");
+    assert!(told.contains("expected a program"), "{told}");
     let told = add(&["for", "Purchase.History", "--time", "0 4 * *"]).fails(1);
     assert!(told.contains("has 4 fields, expected 5"), "{told}");
     let told = add(&["for", "Purchase.Nobody", "--signal", "go"]).fails(1);

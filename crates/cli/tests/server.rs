@@ -31,7 +31,7 @@ fn minutely(id: &str, trigger: &str, shell: &str) -> String {
     )
 }
 
-/// A run of it goes on until there is a file `go`, or the folder is gone; each start is noted.
+/// 1 run of it is live until there is a file `go`, or the folder is gone; each start is noted.
 const SLOW: &str = "echo started >> starts; echo hello; \
      while [ -e starts ] && [ ! -e go ]; do sleep 0.05; done; echo done";
 
@@ -107,10 +107,10 @@ fn slots_are_killed_workflows_paused_and_gates_explained() {
     let at = folder.json(&["slots", "gate", "--json"])["items"][2]["time"].as_str().expect("a time").to_owned();
     let out = eventually("looked at", || {
         let out = folder.run(&["why", "gate", &at]).ok();
-        out.contains("not there, looked at").then_some(out)
+        out.contains("not there, checked").then_some(out)
     });
     assert!(out.contains(". all of\n") && out.contains("`-. File "), "{out}");
-    assert!(out.contains("in the way\n  File ") && out.contains("next look  20"), "{out}");
+    assert!(out.contains("blocked by\n  File ") && out.contains("next check  20"), "{out}");
     assert!(folder.run(&["logs", "gate", &at]).fails(1).contains("has not run yet"));
 
     assert!(folder.run(&["kill", "gate", &at, "--reason", "no"]).ok().ends_with(" is killed\n"));
@@ -171,7 +171,7 @@ fn a_server_that_has_got_the_port_of_another_is_not_taken_for_it() {
     other.write(".kelos/server.json", &place.to_string());
     let refused = other.run(&["pause", "tick"]).fails(3);
     assert!(refused.contains("failed to reach a server at http://127"), "{refused}");
-    assert!(refused.contains("that of this folder has ended, and another one has its port"), "{refused}");
+    assert!(refused.contains("it has ended, and another server uses its port"), "{refused}");
     assert!(!folder.run(&["ls"]).ok().contains("paused"), "nothing was done by the wrong one");
     assert!(server.stop().success());
 }
@@ -224,7 +224,7 @@ fn a_folder_has_one_server_and_mistakes_are_shown() {
     let server = Server::up(&folder);
     assert!(server.said.contains("problems   1") && server.said.contains("broken.js:1:"), "{}", server.said);
     let err = folder.run(&["up"]).fails(1);
-    assert!(err.contains("another kelos does already") && err.contains(server.address()), "{err}");
+    assert!(err.contains("another kelos already runs there") && err.contains(server.address()), "{err}");
     assert!(folder.run(&["ls"]).err.contains("broken.js:1:"));
 
     std::fs::remove_file(folder.path().join("workflows/broken.js")).expect("a file");
@@ -266,7 +266,7 @@ fn problems_are_logged_when_they_come_and_when_the_last_one_goes() {
     }
     let args = ["serve", "--port", "0", "--workflows", "workflows", "--defaults", "defaults", "--logs", "logs"];
     let args = [&args[..], &["--db", "db", "--autoSchedule", "1"]].concat();
-    let _server = Server::start(folder.path(), &args, "it schedules by itself");
+    let _server = Server::start(folder.path(), &args, "it schedules automatically");
     let logged = |what: &str| {
         let lines = log_lines(folder.path());
         lines.iter().any(|line| line["message"].as_str().is_some_and(|said| said.contains(what))).then_some(())
@@ -316,9 +316,9 @@ fn a_server_that_is_stepped_waits_for_steps() {
     }
     let mut args = vec!["serve", "-port", "0", "-workflows", "workflows", "-defaults", "defaults"];
     args.extend(["-db", "db", "-logs", "logs"]);
-    let server = Server::start(folder.path(), &args, "schedules by itself)");
+    let server = Server::start(folder.path(), &args, "schedules automatically)");
     let address = server.address().to_owned();
-    assert!(server.said.contains("it waits to be stepped: curl -X POST http://"), "{}", server.said);
+    assert!(server.said.contains("it schedules only on request: curl -X POST http://"), "{}", server.said);
     assert!(folder.path().join("db/kelos.db").exists());
     eventually("logged", || log_lines(folder.path()).first().filter(|line| line["level"].is_string()).map(|_| ()));
     let slots = |dir: &Path| run_in(dir, &["slots", "tick", "--server", &address, "--all"]).ok();

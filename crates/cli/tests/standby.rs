@@ -96,7 +96,7 @@ fn a_database_that_goes_under_a_server_is_told_by_everything_that_it_says() {
         .body_mut()
         .read_to_string()
         .expect("text");
-    assert!(page.contains("What is stored is damaged, and nothing is scheduled."), "{page}");
+    assert!(page.contains("The database is damaged, and nothing is scheduled."), "{page}");
     // Put back, it goes on by itself.
     std::fs::rename(folder.path().join("db/away"), folder.path().join("db/kelos.db")).expect("its old name");
     becomes(&server, "leading");
@@ -115,14 +115,14 @@ fn a_log_that_is_lost_is_missed_until_people_say_that_it_may_be() {
         (folder.run(&["slots", "tick", "--all"]).ok().matches("succeeded").count() >= 9).then_some(())
     });
     assert!(folder.run(&["verify", "--accept"]).fails(1).contains("a server uses"), "while it runs");
-    assert!(folder.run(&["verify"]).ok().contains("agrees with its check values"));
+    assert!(folder.run(&["verify"]).ok().contains("matches its checksums"));
     server.crash();
     std::fs::remove_file(folder.path().join(".kelos/kelos.db-wal")).expect("to be deleted");
     let said = folder.run(&["up", "--port", "0"]).fails(4);
     assert!(said.contains("had been committed") && said.contains("kelos verify --accept"), "{said}");
     let said = folder.run(&["verify"]);
     assert!(said.code == 4 && said.out.contains("had been committed"), "{}{}", said.out, said.err);
-    assert!(folder.run(&["verify", "--accept"]).ok().contains("is taken as it is"));
+    assert!(folder.run(&["verify", "--accept"]).ok().contains("is accepted as it is"));
     let server = Server::up(&folder);
     assert!(server.stop().success());
 }

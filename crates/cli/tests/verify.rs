@@ -85,7 +85,7 @@ fn what_does_not_agree_is_named() {
 
     // A slot that was changed, and accepted, is not that of the log.
     let folder = changed(&left, "UPDATE slots SET retries = 7 WHERE state = 6");
-    assert!(folder.run(&["verify", "--accept"]).ok().contains("is taken as it is"));
+    assert!(folder.run(&["verify", "--accept"]).ok().contains("is accepted as it is"));
     let (damage, first) = found(&folder);
     assert_eq!(damage.len(), 0);
     assert!(first["slot"].as_str().expect("a slot").starts_with("tick@"), "{first}");

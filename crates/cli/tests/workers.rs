@@ -26,7 +26,7 @@ fn folder(apps: &[(&str, &str)]) -> Folder {
 
 fn worker(folder: &Folder, args: &[&str]) -> Server {
     let args: Vec<&str> = std::iter::once("worker").chain(args.iter().copied()).collect();
-    Server::start(folder.path(), &args, "is at work")
+    Server::start(folder.path(), &args, "is running")
 }
 
 fn lines(folder: &Folder, name: &str) -> Vec<String> {
@@ -194,7 +194,7 @@ fn a_run_says_what_its_job_waits_for() {
     let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
     assert!(err.contains("`kelos submit -a second -j JOB_ID` submits one"), "{err}");
     let err = says(&folder, &["run", "second", "--job-id", "1", "--timeout", "0.1"]).fails(4);
-    assert!(err.contains("second@1: it could not begin within 0.1 s: waits for 1 job: first@1"), "{err}");
+    assert!(err.contains("second@1: it could not start within 0.1 s: waits for 1 job: first@1"), "{err}");
     let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
     assert!(err.contains("1 job of second waits for parents, such as second@1: waits for 1 job"), "{err}");
     let err = says(&folder, &["run", "second", "--job-id", "5", "--timeout", "0.1"]).fails(4);

@@ -133,7 +133,7 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
             }
             Refusal::NeverCameToBe(slot) => {
-                write!(f, "{} never came to be: expected the moment at which one of its slots did", slot.short())
+                write!(f, "{} does not exist: expected the moment at which one of its slots was opened", slot.short())
             }
             Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),
             Refusal::NeverOpened(slot) => write!(f, "{} was never opened, so there is nothing to kill", slot.short()),
@@ -151,32 +151,32 @@ impl std::fmt::Display for Refusal {
             Refusal::AlreadySucceeded(slot) => write!(f, "{} has succeeded already", slot.short()),
             Refusal::RunAlive(slot, run) => write!(
                 f,
-                "run {run} of {} has not ended, and what depends on it would go: only a slot without a live run can be \
+                "run {run} of {} has not ended, and downstream slots would start: only a slot without a live run can be \
                  marked as succeeded",
                 slot.short()
             ),
             Refusal::DownstreamLive(slot, state, 1) => {
-                write!(f, "{} is {state}: only slots without a live run can be opened again", slot.short())
+                write!(f, "{} is {state}: only slots without a live run can be rerun", slot.short())
             }
             Refusal::DownstreamLive(slot, state, count) => write!(
                 f,
-                "{} is {state}, and {} more are dispatched or running: only slots without a live run can be opened again",
+                "{} is {state}, and {} more are dispatched or running: only slots without a live run can be rerun",
                 slot.short(),
                 count.saturating_sub(1)
             ),
             Refusal::TooManyDownstream { limit } => {
-                write!(f, "more than {limit} slots depend on it: rerun it alone, and backfill what depends on it")
+                write!(f, "more than {limit} slots depend on it: rerun it alone, and backfill the downstream workflows")
             }
             Refusal::NameTaken(id) => write!(f, "a backfill named \"{id}\" exists already, expected a new name"),
             Refusal::NoBackfill(id) => write!(f, "no backfill is named \"{id}\""),
             Refusal::BackfillCancelled(id) => write!(f, "the backfill \"{id}\" was cancelled, make a new one"),
             Refusal::BackfillOver(id) => write!(f, "all slots of the backfill \"{id}\" have ended"),
             Refusal::TooMany { limit, .. } => {
-                write!(f, "it would touch more than {limit} slots: ask for a shorter range")
+                write!(f, "it would affect more than {limit} slots: ask for a shorter range")
             }
             Refusal::Broken(breach) => write!(
                 f,
-                "the scheduler found something wrong in itself, and did nothing: {breach}. The workflow {} is frozen until \
+                "an internal check of the scheduler failed, and nothing was done: {breach}. The workflow {} is frozen until \
                  it is resumed; see Problems",
                 breach.workflow
             ),

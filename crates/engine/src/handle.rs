@@ -26,7 +26,7 @@ pub enum AskError {
     #[error("reach the scheduler: another server leads on this database and this one is its standby; ask that one")]
     Standby,
     /// The store fails, or the engine is ending. It may or may not have been done.
-    #[error("hear from the scheduler: {0}; look before you ask again")]
+    #[error("get an answer from the scheduler: {0}; check whether it was done before you retry")]
     NoAnswer(String),
 }
 
@@ -198,7 +198,7 @@ impl Handle {
             Status::Standby => AskError::Standby,
             Status::Troubled { reason } => AskError::NoAnswer(reason),
             Status::Damaged { reason } => AskError::NoAnswer(format!("failed to {reason}; {MENDING}")),
-            _ => AskError::NoAnswer("it is ending".to_owned()),
+            _ => AskError::NoAnswer("it is shutting down".to_owned()),
         }
     }
 }

@@ -202,7 +202,7 @@ impl Leader {
                     return;
                 }
                 Left::Store(StoreError::Deposed { held, .. }) => {
-                    tracing::warn!(epoch = held, "another process has taken the lead over; standing by");
+                    tracing::warn!(epoch = held, "another process has become leader; standing by");
                 }
                 left => {
                     let (status, wait) = self.troubled(left);
@@ -220,7 +220,7 @@ impl Leader {
     /// Says what the trouble is, and how long to wait before the next attempt.
     fn troubled(&mut self, left: Left) -> (Status, Duration) {
         let mending = format!("nothing is scheduled: {MENDING}");
-        let over = "starting over from what is stored, until it works";
+        let over = "restoring from the store until it works";
         match left {
             Left::Store(error @ StoreError::Corrupt { .. }) => {
                 self.say(error.to_string(), &mending);
@@ -513,9 +513,9 @@ impl Leader {
 fn say_broken(broken: &Broken) {
     let Broken { breach, input, remedy } = broken;
     let what_follows = match remedy {
-        Remedy::Repeated => "it was taken again from what is stored, and held; nothing is lost".to_owned(),
+        Remedy::Repeated => "it was repeated on restored state, and passed; nothing is lost".to_owned(),
         Remedy::Frozen => {
-            format!("the workflow {} is frozen until it is resumed, all others go on", breach.workflow)
+            format!("the workflow {} is frozen until it is resumed, all others continue", breach.workflow)
         }
         Remedy::SetAside => "it is set aside, as it breaks what is frozen".to_owned(),
     };

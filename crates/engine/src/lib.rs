@@ -37,7 +37,7 @@ use crate::job::Functions;
 /// Who moves the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// The engine: it schedules by itself.
+    /// The engine: it schedules automatically.
     ByItself,
     /// Somebody outside, by [`Handle::step`]: between steps what happens is recorded, and nothing is
     /// planned, looked at or dispatched.
@@ -95,8 +95,8 @@ pub enum Status {
 }
 
 /// What to do about damage, for people.
-pub const MENDING: &str = "stop the server and ask `kelos verify` what is damaged; then put a backup in the place of the database, \
-    or go on with what is there by `kelos verify --accept`";
+pub const MENDING: &str = "stop the server and run `kelos verify` to see what is damaged; then restore a backup of the database, \
+    or accept it as it is with `kelos verify --accept`";
 
 /// What is defined by files, or by the program that has the engine: all of it.
 #[derive(Clone, Default)]

@@ -86,9 +86,7 @@ pub enum TurnError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An invariant of a workflow breaks in what concerns all, although it is frozen.
-    #[error(
-        "go on: the scheduler found something wrong in itself that freezing the workflow does not keep from all others: {0}"
-    )]
+    #[error("continue: an internal check of the scheduler failed that concerns more than the frozen workflow: {0}")]
     Broken(Breach),
 }
 

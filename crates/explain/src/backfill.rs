@@ -80,7 +80,7 @@ impl std::fmt::Display for Basis {
             Basis::Durations(runs, places) => {
                 let runs = if *runs == 1 { "run".to_owned() } else { format!("{runs} runs") };
                 let places = places.map_or_else(|| "all".to_owned(), |places| places.to_string());
-                write!(f, "from what the last {runs} of its workflow took, {places} at a time")
+                write!(f, "from the durations of the last {runs} of its workflow, {places} at a time")
             }
         }
     }
@@ -205,13 +205,13 @@ fn held(backfill: &Backfill, workflow: Option<&WorkflowRow>, counts: &BTreeMap<S
     match workflow {
         Some(row) if row.present && row.paused => Some("its workflow is paused".to_owned()),
         Some(row) if row.present && row.definition.concurrency == Some(0) => {
-            Some("its workflow lets no slot run at all".to_owned())
+            Some("its workflow allows no runs".to_owned())
         }
         Some(row) if row.present => {
             let waiting = counts.keys().all(|state| *state == SlotState::Waiting || state.is_final());
-            waiting.then(|| "all that is left waits for its trigger".to_owned())
+            waiting.then(|| "all remaining slots wait for their triggers".to_owned())
         }
-        _ => Some("its workflow is not defined any more".to_owned()),
+        _ => Some("its workflow is no longer defined".to_owned()),
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
         );
         assert_eq!(
             Basis::Durations(3, Some(1)).to_string(),
-            "from what the last 3 runs of its workflow took, 1 at a time"
+            "from the durations of the last 3 runs of its workflow, 1 at a time"
         );
         assert_eq!(
             Basis::Durations(3, None).to_string(),

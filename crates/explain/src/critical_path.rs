@@ -35,7 +35,7 @@ pub struct CriticalPath {
     pub is_over: bool,
     /// The slots on it, the furthest back first; the last one is the slot itself.
     pub links: Vec<Link>,
-    /// Why it is not followed further back, where that is not because it begins there.
+    /// Why it is not traced further back, where that is not because it begins there.
     pub cut: Option<String>,
 }
 
@@ -142,7 +142,7 @@ impl Step {
             StepKind::Starting => format!("waited {took} for its executor to confirm the start{rest}"),
             StepKind::Ran => format!("ran {took}{run}{rest}"),
             StepKind::BackedOff => format!("waited {took} for its retry"),
-            StepKind::Stuck => format!("stood still for {took}{rest}"),
+            StepKind::Stuck => format!("was not scheduled for {took}{rest}"),
         }
     }
 }
@@ -290,7 +290,7 @@ impl Walk<'_> {
 }
 
 fn looked() -> String {
-    "to be looked at".to_owned()
+    "to be evaluated".to_owned()
 }
 
 /// The link of a slot that is waited for and does not exist.

@@ -443,7 +443,7 @@ impl Absent<'_> {
             Some(planned_at) => {
                 format!("it had not been opened yet; that happened at {}", text::format_full(planned_at))
             }
-            None if !workflow.present => "it was never opened, and its workflow is defined no more".to_owned(),
+            None if !workflow.present => "it was never opened, and its workflow is no longer defined".to_owned(),
             None if self.no_way.is_some() => {
                 format!("it was never opened, and can't be: {}", self.no_way.as_deref().unwrap_or_default())
             }
@@ -455,7 +455,7 @@ impl Absent<'_> {
     /// Why no clock will ever bring it about.
     fn never(&self, workflow: &WorkflowRow, time: Timestamp) -> Option<String> {
         if !workflow.present {
-            return Some("it was never planned, and its workflow is defined no more".to_owned());
+            return Some("it was never planned, and its workflow is no longer defined".to_owned());
         }
         let schedule = match self.schedule.as_ref()? {
             Ok(schedule) => schedule,

@@ -110,25 +110,25 @@ impl Invariant {
     /// What was found instead, after the name of what it is about.
     const fn words(self) -> &'static str {
         match self {
-            Invariant::EventFits => "something was decided that can't happen as it stands",
-            Invariant::WorkflowIsKnown => "account is kept of it, and no workflow of that name is known",
-            Invariant::SlotIsInMemory => "something was decided about it, and it is not in memory",
-            Invariant::PastAnswersWhatWasAsked => "the store answered with it, and was not asked for it",
-            Invariant::PermitsGoToQueued => "it was given permits, and was not queued or has a live run",
-            Invariant::RunsAreCounted => "a run of it ended that was not counted",
-            Invariant::WaitersHaveQueues => "it waits for permits, and has no queue or a pool that is not known",
-            Invariant::HeldStandInLine => "it is held, and does not stand where it is noted",
-            Invariant::QuestionsHaveWaiters => "a question is to be asked again that nobody waits on",
-            Invariant::TimersAreSet => "a timer of it does not stand where it was set",
-            Invariant::JobsHaveIds => "it is taken for a job, and has no job id",
-            Invariant::ParentsAreCounted => "it waits for its parents, and they are not counted as they stand",
-            Invariant::ListenersAreListed => "it waits for facts, and is not listed where they are looked up",
-            Invariant::BondsGoBothWays => "it waits for another slot, or that for it, and only one end knows",
-            Invariant::SlotsAreStoredWhole => "it was stored in little room, and lost something by that",
-            Invariant::BacklogsHaveSchedules => "times of it are to be left in a backlog, and it has no schedule",
-            Invariant::OffersAreListed => "a worker offers to do jobs of it, and is not listed as one that does",
+            Invariant::EventFits => "an event does not fit the state of its slot",
+            Invariant::WorkflowIsKnown => "there are records of a workflow that does not exist",
+            Invariant::SlotIsInMemory => "an event is about a slot that is not in memory",
+            Invariant::PastAnswersWhatWasAsked => "the store returned a row that was not asked for",
+            Invariant::PermitsGoToQueued => "permits went to a slot that is not queued or has a live run",
+            Invariant::RunsAreCounted => "a run ended that had not been counted",
+            Invariant::WaitersHaveQueues => "it waits for permits without a queue, or of an unknown pool",
+            Invariant::HeldStandInLine => "it is held, and missing from the index of held slots",
+            Invariant::QuestionsHaveWaiters => "a probe is due that no slot waits for",
+            Invariant::TimersAreSet => "its timer is not where it was set",
+            Invariant::JobsHaveIds => "it is treated as a job, and has no job id",
+            Invariant::ParentsAreCounted => "its count of unfinished parents is wrong",
+            Invariant::ListenersAreListed => "it waits for facts, and is missing from their index",
+            Invariant::BondsGoBothWays => "a dependency between slots is recorded at one end only",
+            Invariant::SlotsAreStoredWhole => "its compact form lost data",
+            Invariant::BacklogsHaveSchedules => "a backlog was planned for it, and it has no schedule",
+            Invariant::OffersAreListed => "a worker offers to run its jobs, and is missing from the index of offers",
             Invariant::Planted => "the simulation broke it",
-            Invariant::Unknown => "another version of the scheduler found something wrong",
+            Invariant::Unknown => "an invariant of another version of Kelos broke",
         }
     }
 }
@@ -160,7 +160,7 @@ impl Breach {
     }
 }
 
-/// `wf@2026-11-22T05:00Z: it was given permits, and was not queued or has a live run (permits-go-to-queued)`.
+/// `wf@2026-11-22T05:00Z: permits went to a slot that is not queued or has a live run (permits-go-to-queued)`.
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.slot {
@@ -185,8 +185,8 @@ pub struct Freeze {
 }
 
 /// What people can do about a frozen workflow, in words.
-pub const THAWING: &str = "what runs goes on and counts, everything else of it rests: report this with the log of the server, \
-    then resume the workflow, best after an upgrade; it freezes again where it still breaks";
+pub const THAWING: &str = "its live runs continue and are recorded, nothing else is scheduled: report this with the server's log, \
+    then resume the workflow, ideally after an upgrade; it freezes again if the check still fails";
 
 #[cfg(test)]
 mod tests {
@@ -208,10 +208,10 @@ mod tests {
         let workflow: WorkflowId = "wf".parse().unwrap();
         let slot = SlotRef::at(workflow.clone(), "2026-11-22T05:00:00Z".parse().unwrap());
         let breach = Breach::of_slot(Invariant::EventFits, &slot);
-        let words = "wf@2026-11-22T05:00Z: something was decided that can't happen as it stands (event-fits)";
+        let words = "wf@2026-11-22T05:00Z: an event does not fit the state of its slot (event-fits)";
         assert_eq!(breach.to_string(), words);
         let of_workflow = Breach::of(Invariant::TimersAreSet, &workflow);
-        assert_eq!(of_workflow.to_string(), "wf: a timer of it does not stand where it was set (timers-are-set)");
+        assert_eq!(of_workflow.to_string(), "wf: its timer is not where it was set (timers-are-set)");
         let stored = serde_json::to_string(&of_workflow).unwrap();
         assert_eq!(stored, r#"{"invariant":"timers-are-set","workflow":"wf"}"#);
     }

@@ -97,19 +97,17 @@ impl fmt::Display for Dormant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Dormant::Paused => f.write_str("its workflow is paused"),
-            Dormant::Frozen => f.write_str(
-                "its workflow is frozen: the scheduler found something wrong in itself about it, see Problems",
-            ),
-            Dormant::Gone => f.write_str("its workflow is not defined any more"),
+            Dormant::Frozen => {
+                f.write_str("its workflow is frozen: an internal check of the scheduler failed, see Problems")
+            }
+            Dormant::Gone => f.write_str("its workflow is no longer defined"),
             Dormant::BackfillPaused { backfill, by } => write!(f, "its backfill {backfill} is paused by {by}"),
             Dormant::Unloaded => f.write_str("it has not been loaded yet"),
             Dormant::NoTimes(why) => why.fmt(f),
-            Dormant::NotBegun { start } => write!(
-                f,
-                "its workflow starts later, at {}, and nobody asked for it: rerun it to have it go all the same",
-                format_short(*start)
-            ),
-            Dormant::NotInSchedule => f.write_str("its time is not in the workflow's schedule any more"),
+            Dormant::NotBegun { start } => {
+                write!(f, "its workflow starts only at {}: rerun the slot to run it anyway", format_short(*start))
+            }
+            Dormant::NotInSchedule => f.write_str("its time is no longer in the workflow's schedule"),
             Dormant::NotKeyed => f.write_str("its workflow has no job ids"),
             Dormant::FaultyJobs { why } => f.write_str(why),
             Dormant::Renamed { now } => write!(f, "its job id is written {now} now"),
@@ -124,7 +122,7 @@ impl fmt::Display for NoTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoTimes::Unresolved(problem) => problem.fmt(f),
-            NoTimes::Moments => f.write_str("its slots come to be by facts and requests, not by times: fire it"),
+            NoTimes::Moments => f.write_str("facts and requests open its slots, not times: fire it"),
             NoTimes::Jobs => f.write_str("its slots are jobs, named by job ids"),
             NoTimes::NoSchedule => f.write_str("it has no schedule"),
         }

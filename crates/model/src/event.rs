@@ -384,7 +384,7 @@ pub enum WorkflowEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Its definition went away; its slots stay as they are.
+    /// Its definition was removed; its slots are unchanged.
     Removed {
         /// Who, where a person did and not a file.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -221,7 +221,7 @@ pub struct Collected {
     /// What came, by subject.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tallies: BTreeMap<Subject, Tally>,
-    /// Somebody had it go without its trigger.
+    /// Fired by hand without its trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
     /// Its trigger was met once; it stays so.

@@ -101,7 +101,7 @@ fn refuse(hosts: &Hosts, request: &Request) -> Option<Refusal> {
     let named = request.uri().authority().map(|authority| authority.as_str());
     if let Some(host) = named.into_iter().chain([host]).find(|host| !hosts.allow(host)) {
         let why = format!(
-            "this server does not answer to the host name \"{host}\", expected localhost, a loopback address or a name it was told"
+            "this server does not answer to the host name \"{host}\", expected localhost, a loopback address or a configured name"
         );
         return Some((StatusCode::FORBIDDEN, "unknown-host", why));
     }

@@ -194,7 +194,7 @@ fn hint(refusal: &Refusal) -> Option<String> {
         Refusal::NeverOpened(_) => "skip it, where it is never to run",
         Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",
         Refusal::NotPausable(id) => {
-            return Some(format!("POST /api/v1/schedules/{id}/disable, and /enable to have it go on"));
+            return Some(format!("POST /api/v1/schedules/{id}/disable, and /enable to continue"));
         }
         Refusal::ArgumentsTooLarge { .. } => "write what is large to a file, and give its path",
         Refusal::StillLive(..) => "kill it first",

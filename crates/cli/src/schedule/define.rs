@@ -11,61 +11,63 @@ use crate::text as words;
 /// What has it go, what must hold besides, and what its runs are given.
 #[derive(clap::Args)]
 pub(super) struct Definition {
-    /// Go at the times of a cron expression of five fields, or six with seconds first
+    /// Trigger at the times of a cron expression with five fields, or six with seconds first
     #[arg(long, value_name = "CRON", alias = "at")]
     time: Vec<String>,
-    /// Go once a dataset has so many new partitions; 1 where nothing is said
+    /// Trigger after this many new partitions of a dataset; N defaults to 1
     #[arg(long, value_name = "DATASET[=N]")]
     partitions: Vec<String>,
-    /// Go when a run of a program ends, or ends so: succeeded (or completed), failed, killed
+    /// Trigger when a run of a program ends, or ends as succeeded (or completed), failed or killed
     #[arg(long, value_name = "PROGRAM[=STATE,...]")]
     program_status: Vec<String>,
-    /// Go when somebody gives a signal
+    /// Trigger on a signal
     #[arg(long, value_name = "NAME")]
     signal: Vec<String>,
-    /// Go by a combination: 'and(time(0 4 * * *), partitions(purchases, 4))', with or, not, ended, signal, delay
+    /// Trigger on a combination, such as 'and(time(0 4 * * *), partitions(purchases, 4))'; also or, not, ended, signal,
+    /// delay
     #[arg(long, value_name = "TRIGGER")]
     when: Vec<String>,
-    /// Of several of these, wait for all
+    /// Combine several triggers: all must be met
     #[arg(long, conflicts_with = "any_of")]
     all_of: bool,
-    /// Of several of these, wait for one
+    /// Combine several triggers: one is enough
     #[arg(long)]
     any_of: bool,
-    /// Go while fewer runs of the program than this go on; otherwise abort, or wait
+    /// Constraint: fewer than N runs of the program are live; otherwise abort, or wait
     #[arg(long, value_name = "N[:wait|:abort]")]
     concurrency: Option<String>,
-    /// Go so long after the first fact came
+    /// Constraint: this long after the first fact
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
-    /// Go between two times of the day; otherwise wait, or abort
+    /// Constraint: between two times of day; otherwise wait, or abort
     #[arg(long, value_name = "FROM-TO[@ZONE][:wait|:abort]")]
     window: Vec<String>,
-    /// Go so long after the start of the program's last run that succeeded or goes on; otherwise abort, or wait
+    /// Constraint: this long after the start of the program's last live or successful run; otherwise abort, or wait
     #[arg(long, value_name = "DURATION[:wait|:abort]")]
     since_last_run: Option<String>,
-    /// Give up what has not gone after so long [default: 1d]
+    /// Expire slots that have not been queued within this time [default: 1d]
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// An argument of its runs
+    /// Argument of its runs
     #[arg(long = "property", value_name = "NAME=VALUE")]
     properties: Vec<String>,
-    /// The zone of times and windows that say none, such as Europe/Berlin [default: UTC]
+    /// Time zone of cron expressions and windows that name none, such as Europe/Berlin [default: UTC]
     #[arg(long)]
     zone: Option<String>,
-    /// Nothing counts before this moment; `none` for no such moment
+    /// Ignore facts before this time; `none` removes the limit
     #[arg(long, value_name = "TIME")]
     start: Option<String>,
-    /// Nothing counts from this moment on; `none` for no such moment
+    /// Ignore facts from this time on; `none` removes the limit
     #[arg(long, value_name = "TIME")]
     end: Option<String>,
-    /// Let a time count up to so much late, by a draw
+    /// Delay each cron time by a random amount up to this
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
-    /// Of the times that passed while nobody scheduled, make up none, the latest or all [default: latest]
+    /// Misfires, which are cron times that passed while no server was scheduling: count none, the latest or all
+    /// [default: latest]
     #[arg(long, value_name = "WHICH", value_parser = ["skip", "latest", "all"])]
     catch_up: Option<String>,
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
@@ -125,12 +127,12 @@ impl Definition {
             (true, _) => "and",
             (_, true) => "or",
             _ if all.len() > 1 => {
-                return Err(format!("{} things have it go: say --all-of or --any-of", all.len()));
+                return Err(format!("{} triggers are given: combine them with --all-of or --any-of", all.len()));
             }
             _ => return Ok(all.pop()),
         };
         if all.is_empty() {
-            return Err("--all-of and --any-of are about what has it go, and nothing is named".to_owned());
+            return Err("--all-of and --any-of combine triggers, and none is given".to_owned());
         }
         Ok(Some(json!({ "type": kind, "nested": all })))
     }

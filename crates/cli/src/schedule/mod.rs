@@ -25,37 +25,37 @@ pub(crate) struct ScheduleArgs {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Create one; it is disabled until somebody enables it
+    /// Create an event schedule; it starts disabled
     Add(AddArgs),
-    /// Change what is named of one, and nothing else; what it has pending ends
+    /// Change an event schedule; its pending slots end
     Update(UpdateArgs),
-    /// Show one: what has it go, what it has pending, and how far that is
+    /// Show an event schedule: its trigger, pending slots and progress
     Show(OneArgs),
-    /// Say whether some are enabled
+    /// Print whether event schedules are enabled
     Status(NamesArgs),
-    /// Have facts count for some from now on
+    /// Enable event schedules: facts count from now on
     #[command(visible_alias = "resume")]
     Enable(SwitchArgs),
-    /// Have nothing count for some; what they have pending ends, what runs goes on
+    /// Disable event schedules: pending slots end, live runs continue
     #[command(visible_alias = "suspend")]
     Disable(SwitchArgs),
-    /// Take some away; what they have pending ends, what runs goes on
+    /// Delete event schedules: pending slots end, live runs continue
     #[command(visible_alias = "rm")]
     Delete(SwitchArgs),
-    /// Have one go now, without its trigger
+    /// Start an event schedule now, without its trigger
     Fire(FireArgs),
-    /// Print what one fired, what it dropped and why, newest first
+    /// Print what an event schedule started and dropped, and why, newest first
     Decisions(DecisionsArgs),
 }
 
 #[derive(clap::Args)]
 struct AddArgs {
-    /// Its name, unique in its project
+    /// Name, unique in its project
     name: String,
-    /// What it runs: the id of a workflow
+    /// Program to run: the id of a workflow
     #[arg(value_name = "for PROGRAM", required = true, num_args = 1..=3)]
     program: Vec<String>,
-    /// The project that it belongs to [default: that of its program]
+    /// Project of the schedule [default: that of its program]
     #[arg(long)]
     project: Option<String>,
     /// Enable it at once
@@ -71,15 +71,15 @@ struct AddArgs {
 
 #[derive(clap::Args)]
 struct UpdateArgs {
-    /// Which: its id, or its name where no other project has one of that name
+    /// Event schedule: its id, or its name if that is unique
     name: String,
-    /// Another workflow for it to run
+    /// New program to run
     #[arg(long)]
     program: Option<String>,
-    /// Take away its constraints of some kinds
+    /// Remove constraints of these kinds
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = ["concurrency", "delay", "window", "since-last-run"])]
     without: Vec<String>,
-    /// Take away an argument of its runs
+    /// Remove an argument of its runs
     #[arg(long, value_name = "NAME")]
     without_property: Vec<String>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ struct UpdateArgs {
 
 #[derive(clap::Args)]
 struct OneArgs {
-    /// Which: its id, or its name where no other project has one of that name
+    /// Event schedule: its id, or its name if that is unique
     name: String,
     #[command(flatten)]
     door: Door,
@@ -100,7 +100,7 @@ struct OneArgs {
 
 #[derive(clap::Args)]
 struct NamesArgs {
-    /// Which: their ids, or their names where no other project has one of that name
+    /// Event schedules: their ids, or their names if these are unique
     #[arg(required = true)]
     names: Vec<String>,
     #[command(flatten)]
@@ -117,12 +117,12 @@ struct SwitchArgs {
 
 #[derive(clap::Args)]
 struct FireArgs {
-    /// Which: its id, or its name where no other project has one of that name
+    /// Event schedule: its id, or its name if that is unique
     name: String,
-    /// An argument beside its own
+    /// Additional argument of the run
     #[arg(long = "argument", value_name = "NAME=VALUE")]
     arguments: Vec<String>,
-    /// Pass over its constraints, too
+    /// Ignore its constraints
     #[arg(long)]
     unconstrained: bool,
     #[command(flatten)]
@@ -133,9 +133,9 @@ struct FireArgs {
 
 #[derive(clap::Args)]
 struct DecisionsArgs {
-    /// Which: its id, or its name where no other project has one of that name
+    /// Event schedule: its id, or its name if that is unique
     name: String,
-    /// How many slots are looked at, the newest
+    /// Show at most this many slots, newest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     #[command(flatten)]
@@ -184,7 +184,7 @@ fn program(words: &[String]) -> Result<&str, Failure> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["for", "workflow", program] | ["for", program] => Ok(program),
         [program] if program != "for" => Ok(program),
-        _ => Err(Failure::usage("add the schedule: expected what it runs, such as `for Purchase.History`")),
+        _ => Err(Failure::usage("add the schedule: expected a program, such as `for Purchase.History`")),
     }
 }
 
@@ -208,8 +208,8 @@ fn add(args: &AddArgs) -> Result<u8, Failure> {
         fields.insert("enabled".to_owned(), true.into());
     }
     if !fields.contains_key("trigger") {
-        return Err(Failure::usage("add the schedule: nothing has it go")
-            .hint("--time, --partitions, --program-status, --signal or --when says what does"));
+        return Err(Failure::usage("add the schedule: no trigger is given")
+            .hint("give one with --time, --partitions, --program-status, --signal or --when"));
     }
     let client = Client::new(&args.door)?;
     let path = args.because.path("/schedules");
@@ -239,15 +239,15 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
         fields.insert("program".to_owned(), program.as_str().into());
     }
     if fields.is_empty() {
-        return Err(Failure::usage(format!("{doing}: nothing is to change"))
-            .hint("`kelos schedule update --help` lists what can"));
+        return Err(Failure::usage(format!("{doing}: no change is given"))
+            .hint("`kelos schedule update --help` lists the options"));
     }
     let changed = client.patch(&doing, &args.because.path(&path), &Value::Object(fields))?;
     if args.door.form.json {
         words::json(&changed);
         return Ok(0);
     }
-    let what = if changed["version"] == now["version"] { "is as it was before" } else { "was changed" };
+    let what = if changed["version"] == now["version"] { "is unchanged" } else { "was changed" };
     words::line(format!("{} {what}", text(&changed, "id")));
     show::told(&changed).iter().for_each(words::line);
     warn(&changed);
@@ -338,7 +338,7 @@ fn fire(args: &FireArgs) -> Result<u8, Failure> {
 
 fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let doing = format!("read what {} decided", args.name);
+    let doing = format!("read the decisions of {}", args.name);
     let path = format!("{}/decisions", path(&client, &doing, &args.name)?);
     let (rows, more) = client.list(&doing, &path, &Query::new(), args.limit.max(1))?;
     if args.door.form.json {
@@ -346,7 +346,7 @@ fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     if rows.is_empty() {
-        words::line("nothing was decided yet");
+        words::line("no decisions yet");
         return Ok(0);
     }
     let mut table = render::table(&["AT", "WHAT", "SLOT", "COLLECTED", "WHY"]);

@@ -26,14 +26,14 @@ pub(super) fn told(schedule: &Value) -> Vec<String> {
     if let Some(description) = schedule["description"].as_str() {
         line("about", description.to_owned());
     }
-    line("runs", text(schedule, "program").to_owned());
+    line("program", text(schedule, "program").to_owned());
     line("defined by", provenance(&schedule["source"]));
-    line("when", when::words(&schedule["trigger"]));
+    line("trigger", when::words(&schedule["trigger"]));
     for constraint in items(schedule, "constraints") {
-        line("must", constraint_words(constraint));
+        line("constraint", constraint_words(constraint));
     }
     for (name, value) in schedule["properties"].as_object().into_iter().flatten() {
-        line("gives", format!("{name}={}", value.as_str().unwrap_or_default()));
+        line("arguments", format!("{name}={}", value.as_str().unwrap_or_default()));
     }
     line("timeout", span(number(schedule, "timeoutMillis")));
     for (name, field) in [("from", "startTime"), ("until", "endTime")] {
@@ -84,12 +84,12 @@ fn provenance(source: &Value) -> String {
 fn constraint_words(constraint: &Value) -> String {
     let otherwise = text(constraint, "otherwise");
     let gate = match text(constraint, "type") {
-        "concurrency" => format!("have fewer than {} runs going on", constraint["limit"]),
+        "concurrency" => format!("concurrency {}", constraint["limit"]),
         "delay" => format!("be {} old", span(number(constraint, "millis"))),
-        "since-last-run" => format!("come {} after the last successful run", span(number(constraint, "millis"))),
+        "since-last-run" => format!("{} after the last successful run", span(number(constraint, "millis"))),
         _ => {
             let (from, to) = (text(constraint, "from"), text(constraint, "to"));
-            format!("go between {from} and {to} {}", text(constraint, "zone"))
+            format!("between {from} and {to} {}", text(constraint, "zone"))
         }
     };
     format!("{gate}, or else {otherwise}")

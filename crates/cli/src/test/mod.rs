@@ -21,28 +21,28 @@ use find::Found;
 
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
-    /// Test files, or folders: those of a project are in tests/**/*.test.js and *.test.js
+    /// Test files or folders; tests of a project are in tests/**/*.test.js and *.test.js
     #[arg(default_value = ".", value_name = "DIR|FILE", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The scripts that are tested [default: workflows/ of the nearest folder above a test that has it]
+    /// Folder of the scripts under test [default: workflows/ of the nearest folder above the test that has one]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     pub(crate) workflows: Option<PathBuf>,
-    /// What the scripts import, where that is elsewhere
+    /// Folder of imports, if it is elsewhere
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     pub(crate) defaults: Option<PathBuf>,
-    /// Only tests with this in their name, or in that of their file
+    /// Only tests with this text in their name or file name
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Run the tests that run real commands, too; without it they are skipped
+    /// Also run tests with real commands; they are skipped otherwise
     #[arg(long)]
     pub(crate) real: bool,
-    /// Leave the folders of real commands behind, and print where they are
+    /// Keep the folders of real commands, and print where they are
     #[arg(long, requires = "real")]
     pub(crate) keep: bool,
-    /// Write a report for CI servers
+    /// Write a JUnit report for CI servers
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) junit: Option<PathBuf>,
-    /// Print warnings and more of each test
+    /// Print warnings and details of each test
     #[arg(long, short)]
     pub(crate) verbose: bool,
     #[command(flatten)]

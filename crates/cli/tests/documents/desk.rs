@@ -27,7 +27,7 @@ pub(crate) const SERVER: &str = "KELOS_DOCUMENT_SERVER";
 const LASTING: [(&str, &str); 5] = [
     ("kelos up", "Stop with Ctrl-C"),
     ("kelos serve", "its state is in "),
-    ("kelos worker", "is at work"),
+    ("kelos worker", "is running"),
     ("kelos events -f", ""),
     ("kelos shadow", ""),
 ];

@@ -75,7 +75,7 @@ pub(crate) struct Queue {
     pub(super) in_line: Option<(LinePosition, Timestamp)>,
     /// When it becomes starved in the lines of its pools.
     pub(super) patient_until: Option<Timestamp>,
-    /// Whether it waits for the limit on all runs.
+    /// Whether it waits for the global limit.
     pub(super) is_starved: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of slots: which come, which are left alone from then on, which may go at once.
+//! What becomes of slots: which come, which are no longer scheduled from then on, which may go at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

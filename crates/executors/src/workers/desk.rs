@@ -33,16 +33,16 @@ const APPS_AGE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     /// It was silent for too long, or its process ended.
-    #[error("go on with this session: the worker was not heard of for too long, and its runs were taken from it")]
+    #[error("continue this session: the worker sent no heartbeat for too long, and its runs were taken away")]
     GivenUp,
     /// The leader ends.
-    #[error("hear a worker: this leader is ending")]
+    #[error("accept a worker: this leader is shutting down")]
     Closing,
     /// Its reports were not stored: the leader lost the lead, or its store failed.
     #[error("store what a worker reported: this process does not lead at the moment")]
     NotStored,
     /// The server does its jobs itself.
-    #[error("take a worker on: this server runs jobs itself, expected one that hands them to workers")]
+    #[error("register a worker: this server runs jobs itself, expected one that hands them to workers")]
     ByItself,
 }
 

@@ -55,7 +55,7 @@ pub(super) fn of(
             let now = || (*explanation).clone().as_of(until, Some(&life.collected()));
             Ok(worst.map_or_else(|| blocking(&now(), moment), |(parent, others)| of_parent(parent, others, moment)))
         }
-        (None, None) => Ok(Cause::words(until, "to be looked at")),
+        (None, None) => Ok(Cause::words(until, "to be evaluated")),
     }
 }
 

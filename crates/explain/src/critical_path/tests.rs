@@ -231,7 +231,7 @@ fn what_keeps_a_slot_from_ending_leads_to_who_must_act() {
     let (path, told) = log.path("w", 30);
     assert!(!path.is_over);
     let expected = [
-        "up: planned; ran 5 min (run 1): failed: exited with status 1; stood still for 25 min: it had failed",
+        "up: planned; ran 5 min (run 1): failed: exited with status 1; was not scheduled for 25 min: it had failed",
         "mid: waited 30 min for up@1970-01-01T00:00Z",
         "w: waited 29 min for mid@1970-01-01T00:00Z",
     ];
@@ -244,7 +244,7 @@ fn a_slot_that_is_not_there_ends_the_path() {
     let mut log = Log::default();
     log.plan(0, "w").look(0, "w", success("up", None));
     let (path, told) = log.path("w", 30);
-    let expected = ["up: stood still for 30 min: it does not exist", "w: waited 30 min for up@1970-01-01T00:00Z"];
+    let expected = ["up: was not scheduled for 30 min: it does not exist", "w: waited 30 min for up@1970-01-01T00:00Z"];
     assert_eq!(told, expected);
     assert_eq!(path.links[0].state, None);
 }

@@ -201,7 +201,7 @@ impl Way<'_> {
                 self.add(ObstacleKind::Paused, "its workflow is paused".to_owned())
             }
             Some(row) if row.present => {}
-            _ => self.add(ObstacleKind::Undefined, "its workflow is not defined any more".to_owned()),
+            _ => self.add(ObstacleKind::Undefined, "its workflow is no longer defined".to_owned()),
         }
         match &self.why.trigger {
             Some(trigger) => self.leaves(trigger)?,

@@ -154,8 +154,8 @@ mod tests {
     fn what_goes_round_for_ever_is_warned_of() {
         let program = WorkflowId::new("p").expect("an id");
         let own = schedule(Trigger::Ended { program, states: vec![kelos_model::SlotState::Failed] }, |_| {});
-        let told = "it waits for the end of its own program, and goes round for ever: each run of p that ended as failed has \
-                    it go again at once; a delay, or a duration since the last run, slows it";
+        let told = "it waits for the end of its own program, which is an endless loop: each run of p that ended as failed \
+                    triggers the next at once; a delay, or a duration since the last run, slows it";
         assert_eq!((check(&own), warnings(&own)), (Ok(()), vec![told.to_owned()]));
         assert_eq!(warnings(&schedule(signal(), |_| {})), Vec::<String>::new());
     }

@@ -136,8 +136,8 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
         WorkflowEvent::Missed { range, times } => {
             let (from, to) = (text::format_short(range.start), text::format_short(range.end));
             let text = match times {
-                1 => format!("a time passed at {from} while nobody scheduled, and does not count"),
-                times => format!("{times} times passed from {from} to {to} while nobody scheduled, and don't count"),
+                1 => format!("a misfire at {from} is not counted"),
+                times => format!("{times} misfires from {from} to {to} are not counted"),
             };
             (Kind::Missed, text)
         }
@@ -254,7 +254,7 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
             settled(kind, format!("the schedule was {verb}{}", whose(by, reason)), None)
         }
         SlotEvent::SkippedBy { by, reason } => {
-            settled(Kind::Skipped, format!("passed over by {by}{}", reason_words(reason.as_deref())), None)
+            settled(Kind::Skipped, format!("skipped by {by}{}", reason_words(reason.as_deref())), None)
         }
         SlotEvent::Killed { by, reason } => {
             settled(Kind::Killed, format!("killed by {by}{}", reason_words(reason.as_deref())), None)
@@ -269,8 +269,8 @@ fn fired_words(run: u32, slot: &Slot) -> String {
     let why = who.map(|who| format!(", as {who} asked")).unwrap_or_default();
     match slot.state {
         SlotState::Dispatched => format!("run {run} was dispatched{why}"),
-        SlotState::Running => format!("run {run} goes on{why}"),
-        SlotState::Backoff => format!("run {run} failed{why}, and is tried again"),
+        SlotState::Running => format!("run {run} is live{why}"),
+        SlotState::Backoff => format!("run {run} failed{why}, and will be retried"),
         // The pause after a run that failed is over.
         state if !state.is_final() => format!("run {run} failed{why}, and the next is {state}"),
         state => format!("run {run} {state}{why}"),

@@ -109,13 +109,13 @@ fn one_pending(
     let text = match (slot.state, &explanation) {
         (SlotState::Waiting, Some(said)) => words::waits_for(said),
         (SlotState::Held, Some(said)) => words::unmet(said),
-        (SlotState::Queued, _) => "may go, and waits for a permit".to_owned(),
+        (SlotState::Queued, _) => "ready, and waits for a permit".to_owned(),
         (SlotState::Backoff, _) => slot.due.map_or_else(
-            || "its run failed and is tried again".to_owned(),
-            |due| format!("its run failed and is tried again at {}", text::format_short(due)),
+            || "its run failed and will be retried".to_owned(),
+            |due| format!("its run failed and will be retried at {}", text::format_short(due)),
         ),
         (SlotState::Held, None) => "its constraints are not met".to_owned(),
-        _ => "it has not been looked at yet".to_owned(),
+        _ => "it has not been evaluated yet".to_owned(),
     };
     let expires = expires(definition, &id, &slot).filter(|_| slot.last_run == 0);
     Ok(Pending {

@@ -79,5 +79,5 @@ pub fn nothing_pending(row: &WorkflowRow) -> String {
     if !row.enabled {
         return format!("nothing is pending: disabled{}", since(row.moments.updated));
     }
-    "nothing is pending: no fact that it waits for has come since the last time that it went".to_owned()
+    "nothing is pending: no fact for it has arrived since its last slot was queued".to_owned()
 }

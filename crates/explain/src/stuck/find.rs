@@ -101,7 +101,7 @@ fn stands(state: SlotState) -> String {
     match state {
         SlotState::Succeeded | SlotState::Failed | SlotState::Expired => state.to_string(),
         SlotState::Killed | SlotState::Skipped => format!("was {state}"),
-        SlotState::Backoff => "waits to be tried again".to_owned(),
+        SlotState::Backoff => "waits to be retried".to_owned(),
         _ => format!("is {state}"),
     }
 }
@@ -200,7 +200,7 @@ impl Search<'_> {
     ) -> Stuck {
         let beyond = (self.now.duration_since(since) - limit).max(SignedDuration::ZERO);
         let gone = !self.workflow.present;
-        let reason = if gone { "its workflow is defined no more".to_owned() } else { String::new() };
+        let reason = if gone { "its workflow is no longer defined".to_owned() } else { String::new() };
         Stuck {
             slot: row.id.clone(),
             kind,

@@ -1,4 +1,4 @@
-//! What does not get on: what is late, waits to be tried again, runs for too long, failed last, or is held by a pause.
+//! What does not get on: what is late, waits to be retried, runs for too long, failed last, or is held by a pause.
 //!
 //! Read from the store, as [`why`](crate::why) is. One row stands for all slots of a workflow that are stuck in the same
 //! way, the oldest of them, so that one dead path does not hide the rest. Slots of backfills are not late: a backfill
@@ -38,7 +38,7 @@ pub enum Kind {
     Expiring,
     /// It has not begun to run, long after it usually has succeeded.
     Late,
-    /// Its run failed, and it waits to be tried again.
+    /// Its run failed, and it waits to be retried.
     Backoff,
     /// Its run goes on much longer than is usual.
     Long,
@@ -107,10 +107,8 @@ pub struct Found {
 pub async fn stuck(handle: &Handle) -> Result<Found, StoreError> {
     let (reader, now) = (handle.reader().clone(), handle.now());
     let read = tokio::task::spawn_blocking(move || read(&*reader, now)).await;
-    let mut found = read.map_err(|error| StoreError::Medium {
-        doing: "look for what is stuck".to_owned(),
-        cause: error.to_string(),
-    })??;
+    let mut found =
+        read.map_err(|error| StoreError::Medium { doing: "list stuck slots".to_owned(), cause: error.to_string() })??;
     for row in found.rows.iter_mut().filter(|row| row.next.is_none() && row.kind != Kind::Failed).take(INSPECTED) {
         let Some(next) = next_look(handle, &row.slot).await else { break };
         row.next = next;

@@ -46,9 +46,9 @@ pub(super) fn history(
 /// What keeps a time waiting whose trigger is met, in words.
 pub(super) fn turn(inspection: Option<&Inspection>) -> String {
     match inspection.map_or(0, |inspection| inspection.ahead) {
-        0 => "its turn in the backlog of its workflow has not come".to_owned(),
-        1 => "one slot of its workflow goes first".to_owned(),
-        ahead => format!("{ahead} slots of its workflow go first"),
+        0 => "it is still in the backlog of its workflow".to_owned(),
+        1 => "1 slot of its workflow is ahead".to_owned(),
+        ahead => format!("{ahead} slots of its workflow are ahead"),
     }
 }
 

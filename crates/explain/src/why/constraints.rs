@@ -17,13 +17,13 @@ pub(super) fn last(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
 /// What holds a slot.
 pub(super) fn blockers(constraints: Option<&Reason>, inspection: Option<&Inspection>) -> Vec<String> {
     let Some(constraints) = constraints else {
-        return vec!["its constraints have not been looked at yet".to_owned()];
+        return vec!["its constraints have not been evaluated yet".to_owned()];
     };
     let mut blockers = words::blockers(constraints);
     match inspection.map_or(0, |inspection| inspection.ahead) {
         0 => {}
-        1 => blockers.push("1 slot that is held for fewer runs goes first".to_owned()),
-        ahead => blockers.push(format!("{ahead} slots that are held for fewer runs go first")),
+        1 => blockers.push("1 slot that waits for the same limit is ahead".to_owned()),
+        ahead => blockers.push(format!("{ahead} slots that wait for the same limit are ahead")),
     }
     blockers
 }

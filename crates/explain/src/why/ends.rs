@@ -20,7 +20,7 @@ pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reaso
     let lasted = text::took(collected.since, slot.since);
     match last.kind {
         ReasonKind::Constraints => format!(", {lasted} after it began to collect, while it was held: {lacked}"),
-        _ => format!(", {lasted} after it began to collect, and what it had is lost: {lacked}"),
+        _ => format!(", {lasted} after it began to collect, and its facts are dropped: {lacked}"),
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Why)
         _ => Vec::new(),
     };
     let who = format!("{who}{reason}");
-    if lacked.is_empty() { who } else { format!("{who}; until then: {}", lacked.join("; ")) }
+    if lacked.is_empty() { who } else { format!("{who}; it still waited: {}", lacked.join("; ")) }
 }
 
 /// Which constraints ended a slot, and what they saw.
@@ -54,7 +54,7 @@ pub(super) fn fired(history: &[EventRecord]) -> Option<String> {
     history.iter().rev().find_map(|record| match &record.event {
         Event::Slot { what: SlotEvent::FiredBy { by, reason, unconstrained, .. }, .. } => {
             let past = if *unconstrained { ", past its constraints" } else { "" };
-            Some(format!("; {by} had it go{past}{}", reason_words(reason.as_deref())))
+            Some(format!("; fired by {by}{past}{}", reason_words(reason.as_deref())))
         }
         _ => None,
     })

@@ -46,7 +46,7 @@ pub(super) fn blockers(
 ) -> Result<Vec<String>, StoreError> {
     let all = Jobs::read(reader)?;
     if let Some(fault) = all.faulty.get(&job.workflow) {
-        return Ok(vec![format!("what its workflow says of its parents makes no sense: {fault}")]);
+        return Ok(vec![format!("the dependencies of its workflow are invalid: {fault}")]);
     }
     if !all.knows_parents(job) {
         // Functions know them, which are not asked for this: what the scheduler last found has to do.
@@ -106,7 +106,7 @@ impl Told<'_> {
     /// `waits for 3 of 400 jobs: …`, with the name of the group where there are several
     fn group(&self, group: &RelativeGroup, several: bool) -> Result<String, StoreError> {
         if !group.unwritable.is_empty() {
-            let by = if several { format!(" by way of group {}", group.name) } else { String::new() };
+            let by = if several { format!(" in group {}", group.name) } else { String::new() };
             return Ok(format!("blocked{by}: waits for {}", told(&group.unwritable)));
         }
         let missing = missing(self.jobs, group);
@@ -116,7 +116,7 @@ impl Told<'_> {
             (false, true) => format!("waits for {jobs} of group {}", group.name),
             (false, false) => format!("waits for {jobs}"),
             (true, false) => format!("blocked: waits for {jobs}"),
-            (true, true) => format!("blocked by way of group {}: waits for {jobs}", group.name),
+            (true, true) => format!("blocked in group {}: waits for {jobs}", group.name),
         };
         let shown = if missing.len() > NAMED { NAMED / 2 } else { missing.len() };
         let mut named = missing.iter().take(shown).map(|one| self.parent(one)).collect::<Result<Vec<_>, _>>()?;
@@ -126,7 +126,7 @@ impl Told<'_> {
         if dead == 0
             && let Some(root) = self.root(&missing)?
         {
-            named.push(format!("blocked further up: {root}"));
+            named.push(format!("blocked upstream: {root}"));
         }
         Ok(format!("{start}: {}", named.join(", ")))
     }

@@ -10,13 +10,13 @@ pub(super) fn blocker(place: &PoolPlace) -> Option<String> {
     let state = &place.state;
     let (pool, size, takes) = (&state.pool, state.size?, place.permits);
     if takes > size {
-        return Some(format!("its run takes {takes} permits of pool {pool}, which has {size}: it can't go"));
+        return Some(format!("its run takes {takes} permits of pool {pool}, which has {size}: it can never run"));
     }
     let free = u64::from(size).saturating_sub(state.held);
     let ahead = match place.ahead {
         0 => String::new(),
-        1 => ", and 1 queued slot goes first".to_owned(),
-        ahead => format!(", and {ahead} queued slots go first"),
+        1 => ", and 1 queued slot is ahead".to_owned(),
+        ahead => format!(", and {ahead} queued slots are ahead"),
     };
     if free < u64::from(takes) {
         let takes = if takes == 1 { String::new() } else { format!("; it takes {takes}") };
@@ -24,7 +24,8 @@ pub(super) fn blocker(place: &PoolPlace) -> Option<String> {
         return Some(format!("{held} of {size} permits of pool {pool} are held by {}{takes}{ahead}", holders(state)));
     }
     let first = state.first.first().filter(|_| place.ahead > 0)?;
-    let kept = format!("{free} of {size} permits of pool {pool} are free, and may be kept for {}", first.slot.short());
+    let kept =
+        format!("{free} of {size} permits of pool {pool} are free, and may be reserved for {}", first.slot.short());
     Some(format!("{kept}, which takes {}{ahead}", first.permits))
 }
 
@@ -84,13 +85,13 @@ mod tests {
         assert_eq!(
             words(&[("a", 1), ("b", 1), ("c", 1), ("d", 1)], 2, &["x"]).unwrap(),
             "4 of 4 permits of pool spark are held by a@2016-01-01T00:00Z, b@2016-01-01T00:00Z, c@2016-01-01T00:00Z \
-             and 1 more; it takes 2, and 1 queued slot goes first"
+             and 1 more; it takes 2, and 1 queued slot is ahead"
         );
         assert_eq!(
             words(&[("a", 2)], 1, &["x"]).unwrap(),
-            "2 of 4 permits of pool spark are free, and may be kept for x@2016-01-01T00:00Z, which takes 3, and 1 queued \
+            "2 of 4 permits of pool spark are free, and may be reserved for x@2016-01-01T00:00Z, which takes 3, and 1 queued \
              slot goes first"
         );
-        assert_eq!(words(&[], 5, &[]).unwrap(), "its run takes 5 permits of pool spark, which has 4: it can't go");
+        assert_eq!(words(&[], 5, &[]).unwrap(), "its run takes 5 permits of pool spark, which has 4: it can never run");
     }
 }

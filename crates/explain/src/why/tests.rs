@@ -186,7 +186,7 @@ fn what_is_held_says_by_what_and_until_when() {
 fn a_constraint_that_ends_a_slot_is_named_with_what_it_saw() {
     let mut world = World::of(schedule(partitions(1), vec![Gate::Concurrency(1)]));
     world.fire("p", false).at("10:10:00").tell(1);
-    world.says("10:10:00", "skipped at 2026-11-21T10:10Z by a constraint: A run of p goes on, one at a time may");
+    world.says("10:10:00", "skipped at 2026-11-21T10:10Z by a constraint: 1 run of p is live, the limit is 1");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn those_who_wait_for_fewer_runs_know_their_place() {
     world.fire("p", false).at("10:10:00").fire("s", false).at("10:11:00").tell(1);
     world.says(
         "10:11:00",
-        "held since 2026-11-21T10:11Z: A run of p goes on, one at a time may; 1 slot that is held for fewer runs goes first; \
+        "held since 2026-11-21T10:11Z: 1 run of p is live, the limit is 1; 1 slot that waits for the same limit is ahead; \
          expires at 2026-11-22T10:11Z",
     );
 }
@@ -240,7 +240,7 @@ fn what_a_person_fired_and_what_is_tried_again() {
     let mut world = World::of(schedule(partitions(4), vec![night()]));
     world.fire("s", true);
     let first = world.why(&slot("10:00:00"), None);
-    assert_eq!(reason::words::text(&first.trigger.unwrap()), "Somebody had it go");
+    assert_eq!(reason::words::text(&first.trigger.unwrap()), "Fired by hand");
     world.fire("s", false);
     let id = SlotRef::at(name("s"), at("10:00:00.001"));
     let held = "held since 2026-11-21T10:00Z: The window 22:00-06:00 UTC is closed, and opens at 2026-11-21T22:00Z; \

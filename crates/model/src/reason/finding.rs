@@ -138,7 +138,7 @@ pub enum Finding {
         /// Its name.
         name: Arc<str>,
     },
-    /// Somebody had it go without its trigger.
+    /// Fired by hand without its trigger.
     FiredByHand,
     /// Its trigger was met before, and stays so.
     MetBefore,

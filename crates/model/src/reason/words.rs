@@ -49,7 +49,7 @@ pub fn text(reason: &Reason) -> String {
         Finding::TimeFired { cron, time } => format!("{cron} fired for {}", format_short(*time)),
         Finding::SignalAwaited { name } => format!("signal {name} has not come yet"),
         Finding::SignalGiven { name } => format!("signal {name}"),
-        Finding::FiredByHand => "Somebody had it go".to_owned(),
+        Finding::FiredByHand => "Fired by hand".to_owned(),
         Finding::MetBefore => "Its trigger was met before".to_owned(),
         Finding::ParentsAndTrigger => "Its parents and its trigger".to_owned(),
         Finding::NoParents => "it has no parents".to_owned(),
@@ -85,7 +85,7 @@ pub fn text(reason: &Reason) -> String {
         Finding::NotListed { values } => format!("the job is not valid: {}", listed(values)),
         Finding::Constraints => constraints(reason.answer).to_owned(),
         Finding::RunsCounted { program, active, limit } => runs(program, *active, *limit),
-        Finding::NotBefore { until, .. } => format!("It is to wait until {}", format_short(*until)),
+        Finding::NotBefore { until, .. } => format!("It must wait until {}", format_short(*until)),
         Finding::WindowOpen { window } => format!("The window {window} is open"),
         Finding::WindowClosed { window, opens_at, .. } => {
             let when = opens_at.map_or_else(|| "never".to_owned(), |at| format!("at {}", format_short(at)));
@@ -95,7 +95,7 @@ pub fn text(reason: &Reason) -> String {
         Finding::LastRun { program, started_at, over, until, .. } => {
             let (started, next) = (format_short(*started_at), format_short(*until));
             let run = last_run(program, *over);
-            format!("{run} was started at {started}, the next may go at {next}")
+            format!("{run} was started at {started}, the next may start at {next}")
         }
         Finding::Text { text, .. } => text.clone(),
         Finding::Asked => "It is being asked".to_owned(),
@@ -224,22 +224,22 @@ fn listed(values: &BTreeMap<Arc<str>, Vec<Arc<str>>>) -> String {
 fn constraints(answer: Answer) -> &'static str {
     match answer {
         Answer::Met => "All constraints are met",
-        Answer::NotYet => "Constraints have it wait",
-        Answer::Never => "A constraint that is not met ends it",
+        Answer::NotYet => "Its constraints are not met yet",
+        Answer::Never => "A constraint aborts it",
     }
 }
 
 fn runs(program: &WorkflowId, active: u32, limit: u32) -> String {
     let going = match active {
-        0 => format!("No run of {program} goes on"),
-        1 => format!("A run of {program} goes on"),
-        more => format!("{more} runs of {program} go on"),
+        0 => format!("No run of {program} is live"),
+        1 => format!("1 run of {program} is live"),
+        more => format!("{more} runs of {program} are live"),
     };
-    if limit == 1 { format!("{going}, one at a time may") } else { format!("{going}, {limit} at a time may") }
+    if limit == 1 { format!("{going}, the limit is 1") } else { format!("{going}, the limit is {limit}") }
 }
 
 fn last_run(program: &WorkflowId, over: bool) -> String {
-    if over { format!("The last successful run of {program}") } else { format!("A run of {program} that goes on") }
+    if over { format!("The last successful run of {program}") } else { format!("The live run of {program}") }
 }
 
 /// The words for a finding of a newer version: `tide too low: metres 3`.

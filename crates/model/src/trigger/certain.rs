@@ -94,8 +94,8 @@ impl Workflow {
         };
         let ends: Vec<&str> = ENDS.iter().filter(|state| is_met_by(state)).map(|state| state.as_str()).collect();
         let told = format!(
-            "it waits for the end of its own program, and goes round for ever: each run of {program} that ended as {} has it \
-             go again at once",
+            "it waits for the end of its own program, which is an endless loop: each run of {program} that ended as {} \
+              triggers the next at once",
             ends.join(" or ")
         );
         (!ends.is_empty()).then_some(told)
@@ -173,8 +173,8 @@ mod tests {
             Workflow { trigger, ..Workflow::keyed(id("a.s"), keys, Job::new("command", Map::new())) }
         };
         let own = ended("p", &[SlotState::Succeeded, SlotState::Failed]);
-        let told = "it waits for the end of its own program, and goes round for ever: each run of p that ended as succeeded \
-                    or failed has it go again at once";
+        let told = "it waits for the end of its own program, which is an endless loop: each run of p that ended as succeeded \
+                    or failed triggers the next at once";
         assert_eq!(schedule(own.clone()).goes_round().as_deref(), Some(told));
         assert!(schedule(or(vec![signal("a"), own.clone()])).goes_round().is_some());
         assert_eq!(schedule(and(vec![signal("a"), own.clone()])).goes_round(), None);

@@ -25,7 +25,7 @@ use crate::problem::Problem;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Health {
-    /// `leading` (it schedules by itself), `stepped` (it leads, and waits to be stepped), `standby` (another
+    /// `leading` (it schedules automatically), `stepped` (it leads, and waits to be stepped), `standby` (another
     /// server leads on the same data), `starting`, `troubled` (the store fails), `damaged` (what is stored does not agree with
     /// itself: nothing is scheduled) or `stopped`.
     status: &'static str,
@@ -160,9 +160,7 @@ pub(super) async fn step(
 ) -> Result<Json<Stepped>, Problem> {
     if request.time.is_some() && app.handle().pace() == Pace::ByItself {
         let detail = "this server schedules by itself and can't be stepped to a moment";
-        return Err(
-            Problem::conflict("not-stepped", detail).with_hint("leave `time` out to have everything looked at now")
-        );
+        return Err(Problem::conflict("not-stepped", detail).with_hint("leave `time` out to evaluate everything now"));
     }
     let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
     if let Some(wanted) = &request.workflows {

@@ -219,7 +219,7 @@ pub(super) async fn submit(
 fn priority(given: Option<i32>) -> Result<i32, Problem> {
     let given = given.unwrap_or(LAST_PRIORITY);
     if !(1..=LAST_PRIORITY).contains(&given) {
-        let detail = format!("`priority` is {given}, expected 1 (goes first) to {LAST_PRIORITY} (goes last)");
+        let detail = format!("`priority` is {given}, expected 1 (first) to {LAST_PRIORITY} (last)");
         return Err(Problem::bad_request("bad-body", detail));
     }
     Ok(LAST_PRIORITY - given)

@@ -50,7 +50,7 @@ const LARGEST_PROJECT: usize = 64 << 20;
 #[openapi(
     info(
         title = "Kelos",
-        description = "Plans, gates, runs and explains recurring data work.\n\nTimes are ISO 8601 in UTC. Errors are \
+        description = "A scheduler for recurring data jobs that explains every decision.\n\nTimes are ISO 8601 in UTC. Errors are \
                        `application/problem+json` (RFC 9457). Lists are paged: hand `next` back as `cursor`. The header \
                        `Kelos-User` says who asks, for the log."
     ),
@@ -59,13 +59,13 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "workflows", description = "Definitions"),
         (name = "projects", description = "Units of deployment, which own workflows"),
         (name = "schedules", description = "Event schedules: they run other workflows once their triggers are met"),
-        (name = "facts", description = "What happened outside, told by whoever knows, for triggers that wait for it"),
+        (name = "facts", description = "Facts: what happened outside, published for triggers that wait for it"),
         (name = "slots", description = "The units of state: a workflow at a time"),
         (name = "jobs", description = "Slots that are named by job ids, and open each other"),
         (name = "runs", description = "Attempts to execute the job of a slot"),
         (name = "events", description = "The log of everything that happened"),
         (name = "backfills", description = "Named requests over past slots"),
-        (name = "board", description = "How workflows stand together on the board"),
+        (name = "board", description = "Groups of workflows on the board"),
         (name = "workers", description = "Processes that do runs for a server"),
         (name = "registers", description = "Small JSON values that scripts read"),
     )
@@ -184,7 +184,7 @@ async fn wrong_method(method: Method) -> Problem {
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     // The panic itself has been written to the log by then.
-    let detail = "this is a bug in the server, whose log says more; it goes on";
+    let detail = "this is a bug in the server; see its log";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", detail).into_response()
 }
 

@@ -196,7 +196,7 @@ struct Deployment {
 impl Deployment {
     async fn carry_out(self, app: &App) -> Result<Json<DeploymentDto>, Problem> {
         if !app.takes_deployments() {
-            let why = "this server takes no deployments, because whoever reaches it could have commands run";
+            let why = "this server does not accept deployments, because anyone who can reach it could run commands";
             let hint = "start it with --allow-deploy, or deploy to its folders with a target file";
             return Err(Problem::new(StatusCode::FORBIDDEN, "deployments-off", why).with_hint(hint));
         }

@@ -68,7 +68,7 @@ pub(super) struct Opened {
     reopened: Touched,
     /// Slots that were dispatched or running: killed first with `killLive`, and in the way without.
     killed: Touched,
-    /// How many slots stay as they are, because they wait for their triggers anyway.
+    /// How many slots stay as they are, because they wait already.
     untouched: u32,
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn list(
 
 pub(super) fn unknown(slot: &SlotRef) -> Problem {
     Problem::not_found("slot-not-found", format!("there is no slot {}", slot.short())).with_hint(
-        "its time may not be in the schedule, not have come yet, or lie before what was planned: …/why says which; \
+        "its time may be outside the schedule, in the future or before the planning window: …/why says which; \
          rerunning or backfilling it opens it",
     )
 }

@@ -11,8 +11,8 @@ pub fn event_words(event: &Value) -> String {
     let mut parts = Vec::new();
     parts.extend(word("what").map(str::to_owned));
     parts.extend(word("source").map(|source| match word("key") {
-        Some(key) => format!("told by {source} as {key}"),
-        None => format!("told by {source}"),
+        Some(key) => format!("published by {source} with key {key}"),
+        None => format!("published by {source}"),
     }));
     parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
     parts.extend(word("externalId").map(|name| format!("process {name}")));

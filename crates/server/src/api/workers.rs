@@ -75,7 +75,7 @@ pub(super) async fn list(
     responses(
         (status = 200, description = "`session`, `leaseMillis`, `starts` (runs to be done), `cancels` (runs to be ended), \
             `refused` (runs that are not the worker's any more)", body = Object),
-        (status = 410, description = "The worker was not heard of for too long, and its runs were taken from it",
+        (status = 410, description = "The worker sent no heartbeat for too long, and its runs were taken away",
             body = Problem, content_type = "application/problem+json"),
         (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
     )

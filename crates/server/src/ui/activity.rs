@@ -150,8 +150,8 @@ fn form(filter: &Filter) -> Markup {
     html! {
         form.bar method="get" action="/ui/activity" {
             label { "Workflow " input name="workflow" value=[filter.workflow.as_ref()] autocomplete="off"; }
-            label { "Who " input name="who" value=[filter.who.as_ref()] placeholder="anybody: *" autocomplete="off"; }
-            label { input type="checkbox" name="looks" value="1" checked[filter.looks]; " looks of waiting slots too" }
+            label { "Who " input name="who" value=[filter.who.as_ref()] placeholder="any user: *" autocomplete="off"; }
+            label { input type="checkbox" name="looks" value="1" checked[filter.looks]; " evaluations of waiting slots too" }
             button { "Show" }
             @if filter.workflow.is_some() || filter.who.is_some() || filter.looks { a href="/ui/activity" { "everything" } }
         }

@@ -51,11 +51,11 @@ fn headline(found: &Capacity) -> Markup {
     html! {
         p.headline {
             @if found.queued == 0 && pools == 0 && workflows == 0 {
-                span.badge.good { "fine" } " Whatever is ready runs: no slot waits for a permit."
+                span.badge.good { "fine" } " No slot waits for a permit."
             } @else {
                 span.badge.waits { "queued" } " Slots wait "
                 @let waits = [
-                    (found.queued > 0).then(|| "for the limit on all runs".to_owned()),
+                    (found.queued > 0).then(|| "for the global limit".to_owned()),
                     (pools > 0).then(|| format!("for the permits of {}", words::count(pools as u64, "pool"))),
                     (workflows > 0).then(|| format!("for runs of {} to end", words::count(workflows as u64, "workflow"))),
                 ];
@@ -74,7 +74,7 @@ fn all_runs(found: &Capacity, now: Timestamp) -> Markup {
                 p { "Held by " (list(found.runs.iter().map(|(id, runs)| workflow_runs(id, *runs)), found.more_runs as u64)) }
             }
             @if found.queued > 0 {
-                p { (words::count(found.queued, "slot")) " " (verb(found.queued)) " for a place:" }
+                p { (words::count(found.queued, "slot")) " " (verb(found.queued)) " for a permit:" }
                 (line(&found.first, now))
             }
         }
@@ -91,15 +91,15 @@ fn one_pool(pool: &PoolState, now: Timestamp) -> Markup {
             h3 { (pool.pool) }
             (bar(pool.held, pool.size))
             @if pool.is_disputed {
-                p.note { "Definitions give it different sizes, and the smallest holds. " a href="/ui/problems" { "Problems" } " tells which." }
+                p.note { "Definitions give it different sizes, and the smallest holds. " a href="/ui/problems" { "Problems" } " says which." }
             }
-            @if pool.size.is_none() { p.soft { "No workflow names it any more; the runs that hold its permits go on." } }
+            @if pool.size.is_none() { p.soft { "No workflow names it any more; live runs keep their permits until they end." } }
             @if !pool.holders.is_empty() {
                 p { "Held by " (list(pool.holders.iter().map(|one| holder(one, now)), pool.more_holders)) }
             }
             @if pool.queued > 0 {
                 p {
-                    (words::count(pool.queued, "slot")) " " (verb(pool.queued)) " in line"
+                    (words::count(pool.queued, "slot")) " " (verb(pool.queued)) " in the queue"
                     @if let Some(since) = pool.oldest_since { ", the longest for " span title=(words::moment(since)) { (words::span(now.duration_since(since).as_secs())) } }
                     ":"
                 }

@@ -99,6 +99,6 @@ fn guard(mut response: Response) -> Response {
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     // The panic itself has been written to the log by then.
-    let detail = "This is a bug in the server, whose log says more; it goes on.";
+    let detail = "This is a bug in the server; see its log.";
     Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
 }

@@ -154,8 +154,8 @@ impl<'a> Page<'a> {
         html! {
             @if let Some(health) = damaged {
                 p.banner role="alert" {
-                    strong { "What is stored is damaged, and nothing is scheduled." }
-                    " It " (health.words) ". What can be read is shown. To mend it, " (MENDING) "."
+                    strong { "The database is damaged, and nothing is scheduled." }
+                    " It " (health.words) ". What can be read is shown. To repair it, " (MENDING) "."
                 }
             }
         }
@@ -186,9 +186,9 @@ impl<'a> Page<'a> {
 
 fn health(app: &App) -> Health {
     let (class, word, words) = match (app.handle().status(), app.handle().pace()) {
-        (Status::Leading { .. }, Pace::ByItself) => ("good", "leading", "it schedules by itself".to_owned()),
-        (Status::Leading { .. }, Pace::Stepped) => ("good", "stepped", "it waits to be stepped".to_owned()),
-        (Status::Standby, _) => ("waits", "standby", "another server leads on the same data".to_owned()),
+        (Status::Leading { .. }, Pace::ByItself) => ("good", "leading", "it schedules automatically".to_owned()),
+        (Status::Leading { .. }, Pace::Stepped) => ("good", "stepped", "it schedules only on request".to_owned()),
+        (Status::Standby, _) => ("waits", "standby", "another server leads on the same database".to_owned()),
         (Status::Starting, _) => ("waits", "starting", "it has not led yet".to_owned()),
         (Status::Troubled { reason }, _) => ("bad", "troubled", format!("failed to {reason}")),
         (Status::Damaged { reason }, _) => ("bad", "damaged", format!("failed to {reason}")),

@@ -38,7 +38,7 @@ pub(super) fn durations(runs: &[Run]) -> Option<Markup> {
     let (middle, most) = (share(&bars, 5), share(&bars, 9));
     let good = bars.iter().filter(|bar| bar.state == RunState::Succeeded).count();
     let told = format!(
-        "{good} of the latest {} runs succeeded. Half of them took up to {}, nine of ten up to {}, the longest {}",
+        "{good} of the latest {} runs succeeded. Median {}, p90 {}, maximum {}",
         bars.len(),
         told(middle),
         told(most),
@@ -56,7 +56,7 @@ pub(super) fn durations(runs: &[Run]) -> Option<Markup> {
             div.ends aria-hidden="true" { span { (first.slot) } span { (last.slot) } }
             figcaption {
                 (told) ". "
-                span.key.middle { "half" } " " span.key.most { "nine of ten" }
+                span.key.middle { "half" } " " span.key.most { "p90" }
             }
         }
     })

@@ -82,7 +82,7 @@ fn page(
         }
         @if !frozen.is_empty() {
             h2 { "Frozen workflows" }
-            p { "The scheduler found something wrong in itself about them. All others go on." }
+            p { "An internal check of the scheduler failed for them. All other workflows continue." }
             @for row in frozen { (left_alone(row)) }
             p.soft { "What to do: " (THAWING) "." }
         }
@@ -111,7 +111,7 @@ fn left_alone(row: &WorkflowRow) -> Markup {
             }
             p { (freeze.breach) }
             @if !freeze.set_aside.is_empty() {
-                p.soft { "Not heard until it is resumed: " (words::count(freeze.set_aside.len() as u64, "run")) "." }
+                p.soft { "Reports that are ignored until it is resumed: " (words::count(freeze.set_aside.len() as u64, "run")) "." }
             }
             form method="post" action=(format!("{}/resume", workflow_href(&row.id))) { button { "Resume" } }
         }
@@ -146,7 +146,7 @@ fn endpoint(health: &Health) -> Markup {
             p { (broken.last_error) }
             p.soft {
                 @if wait == 0 { "It is tried again with the next question." }
-                @else { "It is spared questions and tried again in " (words::span(i64::try_from(wait).unwrap_or(i64::MAX))) "." }
+                @else { "Its circuit breaker is open; the next attempt is in " (words::span(i64::try_from(wait).unwrap_or(i64::MAX))) "." }
             }
         }
     }

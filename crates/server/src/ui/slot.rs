@@ -191,7 +191,7 @@ impl Found {
 
     fn heading(&self) -> Markup {
         html! {
-            nav.crumbs aria-label="Place" {
+            nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
             }
             h1 { (self.id.short()) }
@@ -213,28 +213,28 @@ impl Found {
                 p.note { "This is how it was at " (words::moment(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
             @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
-            @if let Some(children) = &why.nameless_children { p.note { "It opens not all that waits for it: " (children) "." } }
+            @if let Some(children) = &why.nameless_children { p.note { "It does not open all of its children: " (children) "." } }
             @if let Some(trigger) = &why.trigger {
                 h2 { "Why" }
                 (tree::answered(trigger))
-                @if let Some(at) = why.found_at { p.soft { "as found at " (words::moment(at)) } }
+                @if let Some(at) = why.found_at { p.soft { "as of " (words::moment(at)) } }
             }
             @if let Some(seen) = &why.constraints {
                 h2 { "Constraints" }
                 (schedules::gates(seen))
-                @if let Some(at) = why.constraints_at { p.soft { "as found at " (words::moment(at)) } }
+                @if let Some(at) = why.constraints_at { p.soft { "as of " (words::moment(at)) } }
             }
             @if self.says_more() {
-                h2 { "In the way" }
+                h2 { "Blocked by" }
                 ul { @for blocker in &why.blockers { li { (blocker) } } }
             }
             @if self.at.is_none() && self.id.key.job().is_some() {
-                p { a href=(graph::family_href(&self.id)) { "Its ancestors and descendants" } span.soft { ", and what is in its way, however far upstream" } }
+                p { a href=(graph::family_href(&self.id)) { "Its ancestors and descendants" } span.soft { ", and what blocks it, at any distance upstream" } }
             } @else if self.at.is_none() && self.waits_for_slots() {
-                p { a href=(graph::obstacles_href(&self.id)) { "What is in its way, however far upstream" } }
+                p { a href=(graph::obstacles_href(&self.id)) { "What blocks it, at any distance upstream" } }
             }
             // That it expires has been said.
-            @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "It is looked at next at " (words::moment(next)) "." } }
+            @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "Next check at " (words::moment(next)) "." } }
         }
     }
 
@@ -279,7 +279,7 @@ impl Found {
             @else { (runs::table(&self.id, &self.why.runs, &self.versions, self.shown_run, &self.links)) }
             (given::show(&self.why.runs, self.shown_run))
             @if self.slot.is_some() {
-                p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or keeps it from ending" } }
+                p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or delays it now" } }
             }
         }
     }
@@ -292,7 +292,7 @@ impl Found {
                     (inputs::paths(self.why.trigger.as_ref()))
                     (list(&self.neighbours.upstream, self.neighbours.more_upstream, "It waits for no other slot."))
                 }
-                section { h2 { "Is waited for by" } (list(&self.neighbours.downstream, self.neighbours.more_downstream, "No other slot waits for it.")) }
+                section { h2 { "Downstream" } (list(&self.neighbours.downstream, self.neighbours.more_downstream, "No other slot waits for it.")) }
             }
         }
     }

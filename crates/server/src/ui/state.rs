@@ -36,12 +36,12 @@ pub(super) const fn meaning(state: SlotState) -> &'static str {
         SlotState::Held => "a constraint is not met",
         SlotState::Queued => "it may run and waits for a permit",
         SlotState::Dispatched => "its start is under way",
-        SlotState::Running => "its run goes on",
-        SlotState::Backoff => "its run failed and will be tried again",
+        SlotState::Running => "its run is live",
+        SlotState::Backoff => "its run failed and will be retried",
         SlotState::Succeeded => "its run succeeded",
         SlotState::Failed => "its last run failed and no retry is left",
         SlotState::Expired => "it waited longer than its workflow allows",
-        SlotState::Skipped => "it will never go",
+        SlotState::Skipped => "it ended without a run",
         SlotState::Killed => "a person ended it",
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 fn page(found: &Found, now: Timestamp) -> Markup {
     html! {
         @if found.rows.is_empty() {
-            p.headline { span.badge.good { "fine" } " Nothing is late, waits to be tried again, runs for long, or failed last." }
+            p.headline { span.badge.good { "fine" } " Nothing is late, waiting for a retry, running long or failed." }
         } @else {
             p.headline { (summary(found)) }
             div.wide { table.stuck {
@@ -39,7 +39,7 @@ fn page(found: &Found, now: Timestamp) -> Markup {
         }
         @if found.more > 0 { p.soft { "and " (found.more) " more that are less late" } }
         @if found.is_partial {
-            p.note { "More slots are live than are looked at: of each state the oldest " (LOOKED_AT) "." }
+            p.note { "There are more live slots than were examined; of each state the oldest: " (LOOKED_AT) "." }
         }
     }
 }
@@ -61,8 +61,8 @@ const fn look(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Expiring => ("bad", "about to expire"),
         Kind::Late => ("bad", "late"),
-        Kind::Backoff => ("again", "to be tried again"),
-        Kind::Long => ("goes", "running for long"),
+        Kind::Backoff => ("again", "waits for its retry"),
+        Kind::Long => ("goes", "running long"),
         Kind::Failed => ("bad", "failed last"),
         Kind::Paused => ("ended", "paused"),
         Kind::Frozen => ("bad", "frozen"),
@@ -100,8 +100,8 @@ fn beyond(row: &Stuck) -> Markup {
 const fn next_words(kind: Kind) -> &'static str {
     match kind {
         Kind::Expiring => "expires",
-        Kind::Backoff => "tried again",
-        _ => "looked at",
+        Kind::Backoff => "retried",
+        _ => "checked",
     }
 }
 
@@ -127,18 +127,18 @@ fn rules() -> Markup {
             summary.soft { "What counts as stuck" }
             ul {
                 li {
-                    b { "Late" } ": it has not begun to run, " (LATE) " times as long after it was due as nine of ten of its workflow’s "
-                    "latest slots took to succeed, and at least " (span(FLOOR)) ". Where too little is known of them: after "
-                    (span(UNKNOWN)) ". A delay of its trigger is added. Slots of backfills are never late, nor are those that collect facts for an event schedule or are held by a constraint."
+                    b { "Late" } ": it has not started, " (LATE) " times the p90 of its workflow’s latest slots after it was due, "
+                    "and at least " (span(FLOOR)) ". With too little history: after "
+                    (span(UNKNOWN)) ". A delay in its trigger is added. Slots of backfills, slots that collect facts and held slots are never late."
                 }
-                li { b { "About to expire" } ": it waits, and four fifths of the time that its workflow gives it are gone." }
-                li { b { "To be tried again" } ": its run failed, and a retry is left." }
-                li { b { "Running for long" } ": " (LONG) " times as long as is usual, and at least " (span(FLOOR)) "." }
+                li { b { "About to expire" } ": it waits, and 80 % of its timeout has passed." }
+                li { b { "Waits for its retry" } ": its run failed, and a retry is left." }
+                li { b { "Running long" } ": " (LONG) " times the median, and at least " (span(FLOOR)) "." }
                 li { b { "Failed last" } ": it failed or expired, and no later slot of its workflow has succeeded." }
-                li { b { "Frozen" } ": it is due, and the scheduler leaves its workflow alone; " a href="/ui/problems" { "Problems" } " says why." }
+                li { b { "Frozen" } ": it is due, and its workflow is frozen; " a href="/ui/problems" { "Problems" } " says why." }
                 li { b { "Paused" } ": it is due, and a person has paused its workflow." }
             }
-            p.soft { "One row stands for all slots of a workflow that are stuck in the same way; it names the oldest." }
+            p.soft { "Each row covers all slots of a workflow that are stuck in the same way, and names the oldest." }
         }
     }
 }

@@ -71,7 +71,7 @@ fn evidence(node: &Reason) -> Markup {
         Some(Evidence::Clock { now, until }) => html! {
             span.evidence {
                 @if !text.contains(&format_full(until)) && !text.contains(&words::moment(until)) { "until " (words::moment(until)) ", " }
-                "looked at " (words::moment(now))
+                "checked " (words::moment(now))
             }
         },
         Some(Evidence::Slot { slot, state }) => html! {
@@ -88,7 +88,7 @@ fn evidence(node: &Reason) -> Markup {
                     @if node.kind != ReasonKind::Function && !text.contains(&probe) { (probe) " " }
                     span .(class) { (verdict) }
                     @if !detail.is_empty() && !text.contains(detail) { ": " (detail) }
-                    ", looked at " (words::moment(looked_at))
+                    ", checked " (words::moment(looked_at))
                 }
             }
         }
@@ -100,7 +100,7 @@ fn verdict_words(verdict: Verdict, is_function: bool) -> (&'static str, &'static
         (Verdict::Yes, true) => ("good-text", "yes"),
         (Verdict::Yes, false) => ("good-text", "there"),
         (Verdict::No, true) => ("waits-text", "no"),
-        (Verdict::No, false) => ("waits-text", "not there, or not as it should be"),
+        (Verdict::No, false) => ("waits-text", "missing, or conditions not met"),
         (Verdict::Never, _) => ("bad-text", "never"),
         (Verdict::Failed, _) => ("bad-text", "could not look"),
     }

@@ -34,7 +34,7 @@ impl Trouble {
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         let hint =
-            "Load the page again in a moment; if it stays so, the server's log and the disk with its data want a look.";
+            "Reload the page in a moment; if it still fails, check the server's log and the disk with its database.";
         Trouble::new(StatusCode::SERVICE_UNAVAILABLE, format!("Failed to {error}. {hint}"))
     }
 }

@@ -77,7 +77,7 @@ impl Shown<'_> {
     fn page(&self) -> Markup {
         let place = &self.this.definition.source;
         html! {
-            nav.crumbs aria-label="Place" {
+            nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(self.id)) { (self.id) }
             }
             h1 { (self.id) ", version " (self.this.version) }
@@ -138,7 +138,7 @@ fn difference(old: &[String], new: &[String]) -> Markup {
     let groups = group_diff_ops(capture_diff_slices(Algorithm::Myers, old, new), AROUND);
     let mut left = SHOWN;
     html! {
-        @if groups.is_empty() { p.soft { "Nothing that is shown: a place in a file, or a value that is kept secret." } }
+        @if groups.is_empty() { p.soft { "Nothing visible: a position in a file, or a masked value." } }
         @for group in &groups {
             pre.source.difference tabindex="0" { @for op in group { (lines(op, old, new, &mut left)) } }
         }

@@ -45,10 +45,10 @@ pub(super) fn cron(schedule: &Schedule) -> Option<String> {
     let Schedule::Cron(cron) = schedule else { return None };
     let mut words = format!("{} in {}", cron.cron().as_str(), cron.zone().name());
     if cron.gap() == Gap::Skip {
-        words += "; times that the clocks leave out are skipped";
+        words += "; times skipped by daylight saving are skipped";
     }
     if cron.effective_fold() == Fold::Both && cron.zone().name() != "UTC" {
-        words += "; times that the clocks show twice come twice";
+        words += "; times repeated by daylight saving are used twice";
     }
     Some(words)
 }
@@ -56,11 +56,11 @@ pub(super) fn cron(schedule: &Schedule) -> Option<String> {
 /// What happens after a failure.
 pub(super) fn retry(policy: &RetryPolicy) -> String {
     let mut words = match policy.count {
-        0 => "a failed slot is not tried again".to_owned(),
-        count => format!("a failed slot is tried again up to {}, {}", times(count), wait(policy)),
+        0 => "failed slots are not retried".to_owned(),
+        count => format!("failed slots are retried up to {}, {}", times(count), wait(policy)),
     };
     if policy.on_unknown == OnUnknown::Fail {
-        words += "; one whose outcome is unknown fails at once";
+        words += "; an unknown outcome counts as a failure";
     }
     words
 }
@@ -76,7 +76,7 @@ fn wait(policy: &RetryPolicy) -> String {
     }
     let mut words = format!("after {}", seconds(policy.delay_seconds));
     if policy.growth == Growth::Exponential {
-        words += ", each time twice as long";
+        words += ", doubling each time";
     }
     if let Some(cap) = policy.cap_seconds {
         words += &format!(", {} at the most", seconds(cap));
@@ -110,7 +110,7 @@ pub(super) fn trigger(node: &Trigger) -> (String, Option<&WorkflowId>) {
         }
         Trigger::Fired { firing } => format!("a time of {}", firing.name()),
         Trigger::Signal { name } => format!("the signal {name}"),
-        Trigger::Function { function } => format!("a function of {} says so", function.file),
+        Trigger::Function { function } => format!("a function in {}", function.file),
     };
     (words, None)
 }
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn retry_policies() {
         let policy = RetryPolicy { count: 3, delay_seconds: 60, growth: Growth::Exponential, ..RetryPolicy::default() };
-        assert_eq!(retry(&RetryPolicy::default()), "a failed slot is not tried again");
-        assert_eq!(retry(&RetryPolicy::immediate(1)), "a failed slot is tried again up to once, at once");
-        assert_eq!(retry(&policy), "a failed slot is tried again up to 3 times, after 1 min, each time twice as long");
+        assert_eq!(retry(&RetryPolicy::default()), "failed slots are not retried");
+        assert_eq!(retry(&RetryPolicy::immediate(1)), "failed slots are retried up to once, at once");
+        assert_eq!(retry(&policy), "failed slots are retried up to 3 times, after 1 min, doubling each time");
     }
 }

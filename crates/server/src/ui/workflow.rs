@@ -140,7 +140,7 @@ impl Found {
         };
         html! {
             div data-events=(of) hidden {}
-            nav.crumbs aria-label="Place" {
+            nav.crumbs aria-label="Breadcrumb" {
                 @if self.is_schedule() { a href="/ui/schedules" { "Schedules" } } @else { a href="/ui" { "Board" } }
             }
             h1 { (id) }
@@ -163,7 +163,7 @@ impl Found {
                 section {
                     (self.next())
                     h2 { "Waits for" } (workflows(&self.upstream, "It waits for no other workflow."))
-                    h2 { "Is waited for by" } (workflows(&self.downstream, "No other workflow waits for it."))
+                    h2 { "Downstream" } (workflows(&self.downstream, "No other workflow waits for it."))
                 }
             }
             @if self.row.present && self.row.definition.keys.schedule().is_some() { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
@@ -177,10 +177,10 @@ impl Found {
         html! {
             @if let Some(description) = &about.description { p { (description) } }
             div.bar {
-                @if !self.row.present { span.badge.ended { "removed" } " Its definition went away; its slots stay as they are." }
+                @if !self.row.present { span.badge.ended { "removed" } " Its definition was removed; its slots are unchanged." }
                 (schedules::state(&self.row))
                 @let is_schedule = self.is_schedule();
-                @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
+                @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, evaluated or started." }
                 @if self.row.frozen().is_some() {
                     span.badge.bad { "frozen" } " " a href="/ui/problems" { "Problems" } " says why."
                     form method="post" action=(format!("{}/resume", workflow_href(id))) { (schedules::why()) " " button { "Resume" } }
@@ -299,7 +299,7 @@ fn provenance(definition: &Workflow) -> Markup {
         Provenance::File => html! { code { (file) } },
         Provenance::Api if file.is_empty() => html! { "a request" },
         Provenance::Api => html! { "a request, changed from what " code { (file) } " says" },
-        Provenance::Code => html! { "the program that Kelos is a library of" },
+        Provenance::Code => html! { "the program that embeds Kelos" },
     }
 }
 
@@ -308,7 +308,7 @@ fn schedule_words(keys: &Keys) -> Markup {
         Keys::Schedule(Schedule::Dependent(on)) => html! { "that of " a href=(workflow_href(on)) { (on) } },
         Keys::Schedule(schedule) => html! { (words::cron(schedule).unwrap_or_default()) },
         Keys::Events(_) => html! { "whenever its trigger is met" },
-        Keys::Requests(_) => html! { "whenever somebody or an event schedule starts it" },
+        Keys::Requests(_) => html! { "when a person or an event schedule starts it" },
         Keys::Jobs(jobs) => html! { "job ids " code { (jobs.template.as_str()) } },
     }
 }

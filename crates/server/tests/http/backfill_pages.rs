@@ -40,7 +40,7 @@ async fn every_slot_is_shown_before_a_backfill_is_made() {
         "workflow=w&from=2015-08-01T00%3A00&to=2015-08-01T03%3A00&mode=missing&priority=-1&name=&reason=the+disk";
     let preview = page(&server, &format!("/ui/new-backfill?{wanted}")).await;
     let expected = [
-        "It would touch 3 slots, and leave 0 as they are.",
+        "It would affect 3 slots, and leave 0 unchanged.",
         "2015-08-01T01:00Z",
         "because: the disk",
         "Backfill 3 slots",
@@ -68,7 +68,7 @@ async fn thousands_of_slots_are_shown_page_by_page() {
     let server = Server::start(&workflow("w", "")).await;
     let wanted = "workflow=w&from=2015-01-01T00%3A00&to=2015-04-11T00%3A00";
     let first = page(&server, &format!("/ui/new-backfill?{wanted}")).await;
-    assert_says(&first, &["It would touch 2400 slots", "page 1 of 3", "Later times"]);
+    assert_says(&first, &["It would affect 2400 slots", "page 1 of 3", "Later times"]);
     assert_eq!(first.matches("/ui/workflows/w/slots/").count(), 1000);
     let last = page(&server, &format!("/ui/new-backfill?{wanted}&page=2")).await;
     assert_eq!(last.matches("/ui/workflows/w/slots/").count(), 400);
@@ -137,7 +137,7 @@ async fn its_failures_come_first_and_are_run_again() {
     server.post("/api/v1/workflows/w/slots/2015-09-01T00:00Z/rerun").await.ok();
     assert_says(
         &page(&server, "/ui/backfills/past").await,
-        &["1 slot of it was rerun by somebody, or taken over by a later backfill."],
+        &["1 slot of it was rerun by hand, or adopted by a later backfill."],
     );
 }
 

@@ -183,7 +183,7 @@ async fn what_failed_of_it_is_opened_again_and_stays_its_own() {
     assert_eq!(again["counts"], json!({ "waiting": 2, "succeeded": 2 }));
     assert_eq!((&again["ended"], &again["failures"]), (&2.into(), &0.into()));
     let waits = &again["estimate"];
-    assert_eq!(waits["text"], "no estimate yet: all that is left waits for its trigger");
+    assert_eq!(waits["text"], "no estimate yet: all remaining slots wait for their triggers");
     server.step(NOW).await;
     let goes = server.get("/api/v1/backfills/past").await.ok().json();
     assert_eq!(goes["estimate"]["text"], "from the pace of its last 4 slots", "{goes}");

@@ -24,7 +24,7 @@ fn shared() -> String {
 async fn without_pools_the_page_teaches_them() {
     let server = Server::start(&workflow("w", "startTime: '2015-09-13T15:00Z'")).await;
     let page = server.get("/ui/capacity").await.ok().text;
-    for text in ["no slot waits for a permit", "No workflow names a pool", "celos.pool(&quot;spark&quot;, 4)"] {
+    for text in ["No slot waits for a permit", "No workflow names a pool", "celos.pool(&quot;spark&quot;, 4)"] {
         assert!(page.contains(text), "{text} is not in {page}");
     }
     let found = capacity(&server).await;

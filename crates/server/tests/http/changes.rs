@@ -60,7 +60,7 @@ async fn nothing_is_marked_while_it_runs() {
     let (detail, hint) = refused(&server, &format!("{SLOT}/mark"), r#"{"state": "succeeded"}"#).await;
     assert_eq!(
         detail,
-        "409 run-alive: run 1 of w@2015-09-13T15:00Z has not ended, and what depends on it would go: only a slot \
+        "409 run-alive: run 1 of w@2015-09-13T15:00Z has not ended, and downstream slots would start: only a slot \
          without a live run can be marked as succeeded"
     );
     assert_eq!(hint, "kill it first, and mark it once its run has ended");
@@ -108,7 +108,7 @@ async fn what_depends_on_a_slot_is_opened_with_it() {
     let (detail, hint) = refused(&server, &rerun, r#"{"downstream": true}"#).await;
     assert_eq!(
         detail,
-        "409 downstream-live: down@2015-09-13T15:00Z is running: only slots without a live run can be opened again"
+        "409 downstream-live: down@2015-09-13T15:00Z is running: only slots without a live run can be rerun"
     );
     assert!(hint.contains("killLive"), "{hint}");
     assert_eq!(state(&server, SLOT).await, "succeeded", "all or nothing");

@@ -100,7 +100,7 @@ async fn the_path_leads_from_a_slot_to_its_causes() {
     says(
         &way,
         &[
-            "What is in the way",
+            "Blocked by",
             "The causes",
             "<a href=\"/ui/workflows/a/slots/2015-09-06T16:00Z\">a@2015-09-06T16:00Z</a>",
             "<b>failed</b>: run 1 ended at",
@@ -117,7 +117,7 @@ async fn the_path_leads_from_a_slot_to_its_causes() {
     let causes: Vec<_> = steps.iter().filter_map(|step| step["obstacles"][0]["kind"].as_str()).collect();
     assert_eq!(causes, ["missing", "failed"], "before the first one that was planned there is none");
     let waits = page(&server, "/ui/workflows/d/slots/2015-09-06T16:00Z").await;
-    says(&waits, &["<a href=\"/ui/graph?slot=d%402015-09-06T16:00Z\">What is in its way"]);
+    says(&waits, &["<a href=\"/ui/graph?slot=d%402015-09-06T16:00Z\">What blocks it"]);
     says(&page(&server, "/ui/workflows/d").await, &["<a href=\"/ui/graph?focus=d\">in the graph</a>"]);
 }
 
@@ -130,8 +130,8 @@ async fn nodes_tell_how_their_slots_do() {
     assert!(nodes[0][4].as_str().unwrap().starts_with("a: 1 failed, 1 "), "{nodes}");
     let focus = page(&server, "/ui/graph?focus=a&hours=240").await;
     says(&focus, &["Slots that have not succeeded", "aria-label=\"a: 1 failed, 1 "]);
-    says(&page(&server, "/ui/graph?focus=b").await, &["Slots that have not succeeded", "What is in its way?"]);
-    says(&page(&server, "/ui/graph?hours=240").await, &["In trouble"]);
+    says(&page(&server, "/ui/graph?focus=b").await, &["Slots that have not succeeded", "What blocks it?"]);
+    says(&page(&server, "/ui/graph?hours=240").await, &["Failing"]);
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ fn before(page: &str) -> String {
 async fn groups_are_set_by_a_form_that_loses_nothing() {
     let server = three().await;
     let page = server.get(FORM).await.ok().text;
-    assert!(page.contains("None are set: workflows stand by project."));
+    assert!(page.contains("None are set: there is one group per project."));
     assert!(page.contains("data-workflows=\"[&quot;a&quot;,&quot;b&quot;,&quot;c&quot;]\""), "{page}");
     let shown = before(&page);
     let wanted = r#"{"groups": [{"name": "<b>", "workflows": ["b"]}]}"#;
@@ -107,7 +107,7 @@ async fn groups_are_set_by_a_form_that_loses_nothing() {
     assert_eq!(names(&server.get("/ui").await.ok().text), ["&lt;b&gt;", "Unlisted workflows"]);
     let stale = form(&server, FORM, &fields(r#"{"groups": []}"#, &shown, "save"), "same-origin").await;
     assert_eq!(stale.status, 409);
-    assert!(stale.text.contains("Somebody set other groups meanwhile"));
+    assert!(stale.text.contains("The groups or the workflows have changed meanwhile"));
     assert_eq!(form(&server, FORM, &fields("", "", "reset"), "same-origin").await.status, 303);
     assert_eq!(server.get(GROUPS).await.ok().json()["from"], "projects");
 }

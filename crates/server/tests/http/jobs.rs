@@ -299,7 +299,7 @@ async fn a_child_without_a_name_is_told_of_where_its_parent_is() {
     let told = server.get("/api/v1/workflows/a/slots/p_q/why").await.ok().json();
     assert_eq!((&told["state"], &told["namelessChildren"]), (&json!("succeeded"), &json!(why)));
     let page = server.get("/ui/workflows/a/slots/~p_q").await.ok().text;
-    assert!(page.contains("It opens not all that waits for it: a job of b that can't be named"), "{page}");
+    assert!(page.contains("It does not open all of its children: a job of b that can't be named"), "{page}");
     let fine = submit(&server, json!({ "jobs": one("a", "p") })).await;
     assert_eq!(fine["items"][0].get("namelessChildren"), None);
 }
@@ -339,7 +339,7 @@ async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
     );
     assert_eq!(
         why(&server, "d").await["blockers"],
-        json!([format!("waits for 1 job: c@20140601_7 has waited for 0.0 s, blocked further up: {failed}")])
+        json!([format!("waits for 1 job: c@20140601_7 has waited for 0.0 s, blocked upstream: {failed}")])
     );
     let then = server.get(&format!("/api/v1/workflows/c/slots/20140601_7/why?at={NOW}")).await.ok().json();
     assert_eq!(then["blockers"], json!(["a@20140601_7 failed", "b@20140601_7 has not succeeded yet"]));
@@ -362,7 +362,7 @@ async fn why_a_job_waits_names_a_paused_app_however_far_up() {
     assert_eq!(why(&server, "c").await["blockers"], json!([format!("waits for 1 of 2 jobs: {paused}")]));
     assert_eq!(
         why(&server, "d").await["blockers"],
-        json!([format!("waits for 1 job: c@20140601_7 has waited for 0.0 s, blocked further up: {paused}")])
+        json!([format!("waits for 1 job: c@20140601_7 has waited for 0.0 s, blocked upstream: {paused}")])
     );
 }
 
@@ -446,7 +446,7 @@ async fn a_job_is_drawn_with_its_ancestors_and_descendants() {
         assert!(page.contains(told), "{told}: {page}");
     }
     assert!(page.contains("c@20140601_7 waits for a@20140601_7 (default)"), "{page}");
-    assert!(page.contains("What is in its way") && page.contains("exited with status 3"), "{page}");
+    assert!(page.contains("Blocked by") && page.contains("exited with status 3"), "{page}");
     let near = server.get("/ui/graph?slot=c@20140601_7&up=0").await.ok().text;
     assert!(near.contains("0 ancestors and 1 descendant.") && !near.contains("a@20140601_7: failed"), "{near}");
     let whole = server.get("/ui/graph").await.ok().text;

@@ -117,8 +117,7 @@ async fn a_plan_tells_what_becomes_of_the_slots_that_there_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deployments_are_refused_where_nothing_else_is_said() {
     let server = Server::start("").await;
-    let off =
-        "403 deployments-off: this server takes no deployments, because whoever reaches it could have commands run";
+    let off = "403 deployments-off: this server does not accept deployments, because anyone who can reach it could run commands";
     for uri in [P.to_owned(), format!("{P}?plan=true")] {
         assert_eq!(told(&put(&server, &uri, &json!({ "workflow": "" })).await), off);
         assert_eq!(told(&server.ask(Method::DELETE, &uri, "").await), off);

@@ -111,7 +111,7 @@ async fn people_enable_disable_and_fire_by_forms() {
     let fired = form(&server, &act("fire"), "arguments=day%3Dmonday&unconstrained=1&reason=now", "same-origin").await;
     assert_eq!(fired.status, StatusCode::SEE_OTHER, "{fired:?}");
     let slot = page(&server, fired.header("location")).await;
-    assert_says(&slot, &["Somebody had it go", "Arguments of its runs", "day monday", "password ••••••"]);
+    assert_says(&slot, &["Fired by hand", "Arguments of its runs", "day monday", "password ••••••"]);
     assert!(!slot.contains("hunter2"));
     let wrong = form(&server, &act("fire"), "arguments=monday", "same-origin").await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
@@ -161,7 +161,7 @@ async fn a_program_shows_its_schedules_and_runs_of_any_origin() {
         "S enabled",
         "Its latest runs",
         "S succeeded 2015-09-13T15:01Z #1 App.S",
-        "Is waited for by App.Next",
+        "Downstream App.Next",
     ];
     assert_says(&program, &expected);
     let next = page(&server, "/ui/workflows/App.Next/slots/2015-09-13T15:01Z").await;
@@ -177,7 +177,7 @@ async fn what_goes_round_for_ever_is_warned_of() {
     let own = Trigger::Ended { program: name("p"), states: vec![SlotState::Succeeded] };
     let server = server(vec![schedule("S", own, Vec::new())]).await;
     let own = page(&server, "/ui/workflows/App.S").await;
-    assert_says(&own, &["warning It waits for the end of its own program, and goes round for ever"]);
+    assert_says(&own, &["warning It waits for the end of its own program, which is an endless loop"]);
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn a_program_has_no_slots_to_be_missed_in_the_graph() {
 #[tokio::test]
 async fn facts_are_listed_with_what_they_led_to() {
     let server = server(vec![schedule("S", partitions("a", 2), Vec::new())]).await;
-    assert_says(&page(&server, "/ui/facts").await, &["Nobody has told of anything yet."]);
+    assert_says(&page(&server, "/ui/facts").await, &["No facts have been published yet."]);
     tell(&server, "a", 1).await;
     tell(&server, HOSTILE, 2).await;
     tell(&server, "a", 1).await;
@@ -201,7 +201,7 @@ async fn facts_are_listed_with_what_they_led_to() {
     assert_harmless(&facts);
     let expected = [
         "a new partition of a 2015/09 loader App.S@2015-09-13T15:01Z trigger met",
-        "2 new partitions of <img src=x onerror=alert(1)> 2015/09 loader nobody waited for it",
+        "2 new partitions of <img src=x onerror=alert(1)> 2015/09 loader no schedule waited for it",
         "a new partition of a 2015/09 loader App.S@2015-09-13T15:01Z collected it",
     ];
     assert_says(&facts, &expected);

@@ -97,7 +97,7 @@ async fn a_schedule_lives() {
     tell(&server, json!({ "dataset": "purchases", "partitions": 4 })).await;
     server.end(&running, 1, true).await;
     let expected = [
-        "aborted: a constraint was not met: A run of Purchase.History goes on, one at a time may",
+        "aborted: a constraint was not met: 1 run of Purchase.History is live, the limit is 1",
         "fired: run 1 succeeded",
         "schedule: enabled by api",
         "schedule: created by api",
@@ -355,8 +355,8 @@ async fn a_schedule_that_goes_round_for_ever_is_created_with_a_warning() {
     let mut body = partitions(1);
     body["trigger"] = json!({ "type": "ended", "workflow": "Purchase.History", "states": ["succeeded"] });
     let made = create(&server, body).await;
-    let told = "it waits for the end of its own program, and goes round for ever: each run of Purchase.History that ended as \
-                succeeded has it go again at once; a delay, or a duration since the last run, slows it";
+    let told = "it waits for the end of its own program, which is an endless loop: each run of Purchase.History that ended as \
+                succeeded triggers the next at once; a delay, or a duration since the last run, slows it";
     assert_eq!(made["warnings"], json!([told]));
     let slow = r#"{ "constraints": [{ "type": "delay", "millis": 1000 }] }"#;
     assert_eq!(server.ask(Method::PATCH, ONE, slow).await.ok().json()["warnings"], Value::Null);

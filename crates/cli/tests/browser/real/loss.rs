@@ -12,7 +12,7 @@ fn pages_say_that_the_server_is_gone_and_go_on_when_it_is_back() {
     for page in ["/ui".to_owned(), long] {
         house.open(&page);
         house.ask("window.stayed = true");
-        house.away(|house| house.until_says("#offline", "No word from the server"));
+        house.away(|house| house.until_says("#offline", "The server does not answer"));
         house.until("document.querySelector('#offline') === null");
         assert_eq!(house.ask("return window.stayed"), json!(true), "{page}");
     }

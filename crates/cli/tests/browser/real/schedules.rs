@@ -59,7 +59,7 @@ fn what_is_held_says_which_gate_holds_it_and_a_person_passes_it() {
     }
     house.click("#state details.action input[name=unconstrained]");
     house.click("#state details.action button.primary");
-    house.until_says("#why", "Somebody had it go");
+    house.until_says("#why", "Fired by hand");
     house.until_says("#why", "succeeded");
     house.until_says("#story", "who");
     house.open("/ui/facts");

@@ -29,7 +29,7 @@ pub(crate) struct CriticalPathDto {
     millis: i64,
     /// The slots on it, the furthest back first; the last one is the slot itself.
     links: Vec<LinkDto>,
-    /// Why it is not followed further back, where that is not because it begins there.
+    /// Why it is not traced further back, where that is not because it begins there.
     cut: Option<String>,
 }
 

@@ -129,7 +129,7 @@ struct SlotEffectDto {
     from_server: bool,
     /// Slots that would be planned at once.
     created: Vec<SlotTimesDto>,
-    /// Slots that have not ended and would be left alone from then on.
+    /// Slots that have not ended and would be no longer scheduled from then on.
     dropped: Vec<SlotTimesDto>,
     /// Slots that wait, and would not have to any more.
     unblocked: Vec<SlotTimesDto>,

@@ -204,7 +204,7 @@
     const part = (tag, text, href) => { const made = document.createElement(tag); made.textContent = text; if (href) made.setAttribute("href", href); return made; };
     const all = `${rows.length} workflow${rows.length === 1 ? "" : "s"}`;
     const parts = [];
-    if (bad.length === 0) parts.push(part("strong", late ? "None in trouble" : "All fine"), part("span", all));
+    if (bad.length === 0) parts.push(part("strong", late ? "None failing" : "All fine"), part("span", all));
     else {
       const url = new URL(location.href);
       url.searchParams.set("only", "trouble");

@@ -29,7 +29,7 @@
     sign.id = "offline";
     sign.className = "offline bad";
     sign.setAttribute("role", "status");
-    sign.textContent = "No word from the server; this may be old";
+    sign.textContent = "The server does not answer; this may be outdated";
     document.body.append(sign);
   };
 

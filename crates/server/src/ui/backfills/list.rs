@@ -95,8 +95,8 @@ impl Found {
         html! {
             p { "No backfill has been made" @if self.is_later { " before that" } "." }
             p.soft {
-                "A backfill opens slots of the past: those that were never planned, or all of a range once more. They go after current work, "
-                "unless you say otherwise, and can be paused. Also " code { "kelos backfill WORKFLOW --from TIME --to TIME" } "."
+                "A backfill opens slots of the past: those that were never planned, or all of a range once more. They run after current work "
+                "unless you change the priority, and can be paused. Also " code { "kelos backfill WORKFLOW --from TIME --to TIME" } "."
             }
         }
     }

@@ -23,7 +23,7 @@ pub(super) use new::form;
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/ui/backfills", get(list::show))
-        // Not below the others, where it would be in the way of a backfill of that name.
+        // Not below the others, where it would block it of a backfill of that name.
         .route("/ui/new-backfill", get(new::show).post(new::create))
         .route("/ui/backfills/{id}", get(one::show))
         .route("/ui/backfills/{id}/{action}", post(one::act))

@@ -138,7 +138,7 @@ fn empty(asked: &Asked, names: &[WorkflowId], now: Timestamp) -> Markup {
         datalist #workflows { @for name in names { option value=(name) {} } }
     };
     html! {
-        nav.crumbs aria-label="Place" { a href="/ui/backfills" { "Backfills" } }
+        nav.crumbs aria-label="Breadcrumb" { a href="/ui/backfills" { "Backfills" } }
         h1 { "New backfill" }
         @if names.is_empty() { p.note { "There is no workflow yet." } }
         (fields(asked, &workflow, now))
@@ -162,7 +162,7 @@ fn fields(asked: &Asked, workflow: &Markup, now: Timestamp) -> Markup {
             button { "Preview" }
         }
         p.soft {
-            "Nothing is opened before you have seen what would be. A priority below 0 goes after current work. One backfill opens at most "
+            "You see a preview before anything is opened. A priority below 0 runs after current work. One backfill opens at most "
             (LARGEST_BACKFILL) " slots one by one, and none of the future; what waits for nothing but time and other slots has no such limit."
         }
     }
@@ -176,16 +176,16 @@ fn local(at: Timestamp) -> String {
 fn preview(wanted: &Wanted, opened: &Opened, page: usize) -> Markup {
     let kinds = [
         ("would be planned: they do not exist yet", &opened.created),
-        ("would be opened again: they have ended", &opened.reopened),
-        ("would be taken over: they are live, and would go sooner", &opened.adopted),
+        ("would be reopened: they have ended", &opened.reopened),
+        ("would be adopted: they are live, and would run sooner", &opened.adopted),
     ];
     let touched: u64 = kinds.iter().map(|(_, slots)| slots.count).sum();
     let longest = kinds.iter().map(|(_, slots)| slots.first.len()).max().unwrap_or(0);
     let pages = longest.div_ceil(SHOWN);
     html! {
-        nav.crumbs aria-label="Place" { a href="/ui/backfills" { "Backfills" } " › " a href=(workflow_href(&wanted.workflow)) { (wanted.workflow) } }
+        nav.crumbs aria-label="Breadcrumb" { a href="/ui/backfills" { "Backfills" } " › " a href=(workflow_href(&wanted.workflow)) { (wanted.workflow) } }
         h1 { "Backfill of " (wanted.workflow) }
-        p.headline { "It would touch " (words::count(touched, "slot")) ", and leave " (opened.untouched) " as they are." }
+        p.headline { "It would affect " (words::count(touched, "slot")) ", and leave " (opened.untouched) " unchanged." }
         p.soft {
             (words::moment(wanted.range.start)) " to before " (words::moment(wanted.range.end)) ", " (mode_words(wanted.mode))
             ", priority " (wanted.priority) @if let Some(reason) = &wanted.reason { ", because: " (reason) }

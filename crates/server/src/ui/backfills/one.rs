@@ -126,7 +126,7 @@ impl Found {
         let one = &self.far.backfill;
         html! {
             div data-events="" data-every="30" hidden {}
-            nav.crumbs aria-label="Place" { a href="/ui/backfills" { "Backfills" } " › " a href=(workflow_href(&one.workflow)) { (one.workflow) } }
+            nav.crumbs aria-label="Breadcrumb" { a href="/ui/backfills" { "Backfills" } " › " a href=(workflow_href(&one.workflow)) { (one.workflow) } }
             h1 { "Backfill " (one.id) }
             div #progress data-live { (self.progress()) }
             div #actions data-live { (self.actions()) }
@@ -146,7 +146,7 @@ impl Found {
             @if !far.counts.is_empty() { (bar(far)) p.bar { (legend(far)) } }
             @if let Estimate::At(_, basis) = &far.estimate { p.soft { "Estimated " (basis) "." } }
             @if let Some(pause) = &far.backfill.paused {
-                p.note { "Paused by " (pause.by) " at " (words::moment(pause.at)) ": what runs goes on, nothing else is looked at or started." }
+                p.note { "Paused by " (pause.by) " at " (words::moment(pause.at)) ": live runs continue, nothing else is evaluated or started." }
             }
             @if let Some(at) = far.backfill.cancelled_at { p.note { "Cancelled at " (words::moment(at)) ": what had no run was killed." } }
             (self.others())
@@ -159,7 +159,7 @@ impl Found {
         let others = u64::from(self.far.backfill.slots).saturating_sub(own);
         html! {
             @if others > 0 {
-                p.soft { (words::count(others, "slot")) " of it " @if others == 1 { "was" } @else { "were" } " rerun by somebody, or taken over by a later backfill." }
+                p.soft { (words::count(others, "slot")) " of it " @if others == 1 { "was" } @else { "were" } " rerun by hand, or adopted by a later backfill." }
             }
         }
     }
@@ -171,16 +171,16 @@ impl Found {
             @if one.cancelled_at.is_none() && self.is_defined {
                 div.bar {
                     @if one.paused.is_some() {
-                        (self.action("resume", "Resume", "It goes on where it was.", "", html! {}))
+                        (self.action("resume", "Resume", "It continues where it stopped.", "", html! {}))
                     } @else if is_live {
-                        (self.action("pause", "Pause", "What runs goes on; nothing else is looked at or started until it is resumed.", "", html! {}))
+                        (self.action("pause", "Pause", "Live runs continue; nothing else is evaluated or started until it is resumed.", "", html! {}))
                     }
-                    @if is_live { (self.action("prioritise", "Priority", "Larger goes first, below 0 after current work. Slots that run go on.", "", self.priority())) }
+                    @if is_live { (self.action("prioritise", "Priority", "Larger runs first, below 0 after current work. Live runs continue.", "", self.priority())) }
                     @if far.failures() > 0 {
                         @let name = format!("Rerun {}", words::count(far.failures(), "failure"));
-                        (self.action("rerun", &name, "Opens those again that failed or expired; they stay with this backfill.", "", html! {}))
+                        (self.action("rerun", &name, "Reruns failed and expired slots; they stay in this backfill.", "", html! {}))
                     }
-                    @if is_live { (self.action("cancel", "Cancel", "Kills all that has no run. What runs goes on. A cancelled backfill can't be resumed.", "danger", html! {})) }
+                    @if is_live { (self.action("cancel", "Cancel", "Kills every slot without a run. Live runs continue. A cancelled backfill can't be resumed.", "danger", html! {})) }
                 }
             }
         }

@@ -65,7 +65,8 @@ pub(super) async fn save(
     let now = now(&app).await?;
     // Browsers send other ends of lines than they were given.
     if sent.before.replace("\r\n", "\n") != now.text {
-        let why = "Somebody set other groups meanwhile, or workflows came or went. What you have is below; save again to have it hold";
+        let why =
+            "The groups or the workflows have changed meanwhile. Your version is below; save again to replace theirs";
         return Ok((StatusCode::CONFLICT, page(&app, &now, &sent.groups, Some(why))).into_response());
     }
     match Groups::parse(&sent.groups) {
@@ -86,7 +87,7 @@ fn page(app: &App, now: &Now, text: &str, wrong: Option<&str>) -> Response {
     page.show(&html! {
         p.crumbs { a href="/ui" { "Board" } " › Groups" }
         h1 { "Groups of the board" }
-        p { (said_by(now.said_by)) " What no group mentions stands last. Who set them is told by " a href="/ui/activity?who=*" { "Activity" } "." }
+        p { (said_by(now.said_by)) " Workflows without a group come last. To see who set them, open " a href="/ui/activity?who=*" { "Activity" } "." }
         @if let Some(trouble) = &now.trouble { p.note { "What was set is left out: " (trouble) "." } }
         @if let Some(wrong) = wrong { p.note.wrong role="alert" { (wrong) "." } }
         (form(now, text))
@@ -96,8 +97,8 @@ fn page(app: &App, now: &Now, text: &str, wrong: Option<&str>) -> Response {
 fn said_by(said_by: SaidBy) -> &'static str {
     match said_by {
         SaidBy::Api => "These were set here, or by the API.",
-        SaidBy::File => "These are of the file that the server was started with; what is saved here wins over it.",
-        SaidBy::Projects => "None are set: workflows stand by project.",
+        SaidBy::File => "These come from the server's --config file; what you save here replaces them.",
+        SaidBy::Projects => "None are set: there is one group per project.",
     }
 }
 

@@ -40,7 +40,7 @@ fn nothing(view: &View, shown: &Shown) -> Markup {
             p { "Write a script into the folder of workflows, such as " code { "workflows/first.js" } ":" }
             pre { (FIRST) }
             p { "It is picked up within a second, and its slots show up here by themselves. If they don't, " a href="/ui/problems" { "Problems" } " says why." }
-            p.soft { code { "kelos check FOLDER" } " says what is wrong with scripts before a server reads them; " code { "kelos plan FOLDER" } " says what they would do." }
+            p.soft { code { "kelos check FOLDER" } " checks scripts before a server reads them; " code { "kelos plan FOLDER" } " simulates them." }
         }
     }
 }
@@ -79,12 +79,12 @@ fn bar(view: &View, shown: &Shown) -> Markup {
             }
             (filters(view, shown))
             span.spring {}
-            span.group aria-label="Rows stand together by" role="group" {
+            span.group aria-label="Group rows by" role="group" {
                 @for by in By::ALL {
                     a.button.go href=(view.grouped(by).href()) aria-current=[(by == view.by).then_some("true")] title={ "Rows by " (by.name()) } { (by_name(by)) }
                 }
             }
-            a.button href="/ui/board/groups" title="Say which workflows stand together" { "Edit groups" }
+            a.button href="/ui/board/groups" title="Choose the groups of workflows" { "Edit groups" }
             a.button.go href=(view.turned().href()) title="Which end the newest column is at" {
                 @if view.oldest_first { "Newest right" } @else { "Newest left" }
             }

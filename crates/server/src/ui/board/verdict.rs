@@ -31,7 +31,7 @@ pub(super) fn verdict(view: &View, shown: &Shown) -> Markup {
             @if troubled.is_empty() {
                 strong { "All fine" } span { (count(all, "workflow")) }
             } @else {
-                a.go href=(view.of_trouble().href()) { strong { (troubled.len()) " of " (count(all, "workflow")) " in trouble" } }
+                a.go href=(view.of_trouble().href()) { strong { (troubled.len()) " of " (count(all, "workflow")) " failing" } }
                 @for id in troubled.iter().take(NAMED) { a href=(workflow_href(id)) { (id) } }
                 @if troubled.len() > NAMED { span { "and " (troubled.len() - NAMED) " more" } }
             }

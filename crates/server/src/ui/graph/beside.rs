@@ -42,10 +42,10 @@ fn path(found: &Found, slot: &SlotRef, upstream: &Upstream) -> Markup {
     roots.sort_by_key(|root| root.obstacles.iter().map(|obstacle| obstacle.kind).min());
     let state = upstream.steps.first().and_then(|step| step.state);
     html! {
-        h2 { "What is in the way" }
+        h2 { "Blocked by" }
         p { (slot_link(slot, state)) }
         @if state == Some(SlotState::Succeeded) { p { "Nothing: it has succeeded." } }
-        @else if roots.is_empty() { p { "These slots wait for each other in a circle: none of them will ever go." } }
+        @else if roots.is_empty() { p { "These slots depend on each other in a cycle: none of them can ever run." } }
         @else {
             h3 { @if roots.len() == 1 { "The cause" } @else { "The causes" } }
             ul.plain.causes { @for root in roots.iter().take(CAUSES) { li { (cause(root)) } } }
@@ -55,7 +55,7 @@ fn path(found: &Found, slot: &SlotRef, upstream: &Upstream) -> Markup {
             h3 { "The path" }
             (tree(upstream))
         }
-        @if upstream.is_cut { p.note { "There is more: only " (upstream.steps.len()) " slots were looked at." } }
+        @if upstream.is_cut { p.note { "There is more: only " (upstream.steps.len()) " slots were examined." } }
         p.soft { a href=(found.view.around(&slot.workflow).href()) { "What is around " (slot.workflow) } }
     }
 }
@@ -77,11 +77,11 @@ fn kind(kind: ObstacleKind) -> &'static str {
         ObstacleKind::Frozen => "frozen",
         ObstacleKind::Paused => "paused",
         ObstacleKind::Undefined => "not defined",
-        ObstacleKind::Backoff => "to be tried again",
+        ObstacleKind::Backoff => "waits for its retry",
         ObstacleKind::UnderWay => "under way",
         ObstacleKind::Held => "held by its constraints",
         ObstacleKind::Queued => "queued",
-        ObstacleKind::Outside => "the outside world",
+        ObstacleKind::Outside => "external data",
         ObstacleKind::Clock => "the clock",
         ObstacleKind::Trigger => "its trigger",
     }
@@ -107,7 +107,7 @@ fn tree(upstream: &Upstream) -> Markup {
                 li class=(format!("depth-{}", depth.min(MOST_INDENTED))) {
                     @if *depth > 0 { span.soft { "waits for " } }
                     (slot_link(slot, step.and_then(|step| step.state)))
-                    @if !is_new { span.soft { " (told above)" } }
+                    @if !is_new { span.soft { " (see above)" } }
                     @else if step.is_some_and(|step| !step.obstacles.is_empty()) { " " strong { "← here" } }
                 }
             }
@@ -134,7 +134,7 @@ fn focus(found: &Found) -> Markup {
                     li {
                         (slot_link(slot, Some(*state)))
                         @if matches!(state, SlotState::Waiting | SlotState::Held | SlotState::Expired | SlotState::Skipped) {
-                            div.evidence { a href=(found.view.of_slot(slot).href()) { "What is in its way?" } }
+                            div.evidence { a href=(found.view.of_slot(slot).href()) { "What blocks it?" } }
                         }
                     }
                 }
@@ -162,7 +162,7 @@ fn edges(found: &Found, node: &Node, up: bool) -> Markup {
     let hidden = if up { node.hidden_up } else { node.hidden_down };
     html! {
         @if !edges.is_empty() || hidden > 0 {
-            h3 { @if up { "Waits for" } @else { "Is waited for by" } }
+            h3 { @if up { "Waits for" } @else { "Downstream" } }
             ul.plain {
                 @for edge in edges {
                     @let other = if up { &edge.from } else { &edge.to };
@@ -195,7 +195,7 @@ fn all(found: &Found) -> Markup {
         @if shown <= MOST_DRAWN { p.soft { "A click on a workflow shows what is around it." } }
         @if troubled.is_empty() { p { span.badge.good { "fine" } " None has failed slots." } }
         @else {
-            h3 { "In trouble" }
+            h3 { "Failing" }
             ul.plain {
                 @for node in troubled.iter().take(TROUBLED) {
                     li { @if let Some(state) = shown_state(node) { (badge(state)) } " " a href=(found.view.around(&node.id).href()) { (node.id) } }
@@ -214,9 +214,9 @@ pub(super) fn legend() -> Markup {
             ul.plain {
                 @for state in SlotState::ALL { li { (badge(state)) " " span.soft { (meaning(state)) } } }
                 li { "→ " span.soft { "waits for the success of" } }
-                li { "⇢ " span.soft { "dashed: has the times of, or is run by where it says so" } }
+                li { "⇢ " span.soft { "dashed: uses the schedule of, or is run by" } }
                 li { "ended " span.soft { "waits for the ends of runs of" } }
-                li { "−1 h " span.soft { "looks at the slot an hour earlier" } }
+                li { "−1 h " span.soft { "depends on the slot an hour earlier" } }
                 li { "+2 " span.soft { "workflows beyond it that are not shown" } }
             }
         }

@@ -32,7 +32,7 @@ impl FamilyPage {
     pub(super) fn show(&self) -> Markup {
         html! {
             div data-events="" data-batch="900" hidden {}
-            nav.crumbs aria-label="Place" {
+            nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui/graph" { "Graph" } " › " a href=(workflow_href(&self.job.workflow)) { (self.job.workflow) }
                 " › " a href=(slot_href(&self.job)) { (self.job.key.short()) }
             }
@@ -54,12 +54,12 @@ impl FamilyPage {
         }
     }
 
-    /// What is in its way, however far upstream.
+    /// What blocks it, at any distance upstream.
     fn way(&self) -> Markup {
         let roots: Vec<_> = self.upstream.roots().collect();
         html! {
             @if !roots.is_empty() {
-                h2 { "What is in its way" }
+                h2 { "Blocked by" }
                 ul.causes { @for step in roots {
                     li {
                         a href=(slot_href(&step.slot)) { (step.slot.short()) }
@@ -67,7 +67,7 @@ impl FamilyPage {
                         @for obstacle in &step.obstacles { br; (obstacle.words) }
                     }
                 } }
-                @if self.upstream.is_cut { p.soft { "There is more: only so many jobs were looked at." } }
+                @if self.upstream.is_cut { p.soft { "There is more: only a part of the jobs was examined." } }
             }
         }
     }

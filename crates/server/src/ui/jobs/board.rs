@@ -62,7 +62,7 @@ fn contents(section: &Section) -> Markup {
         p.verdict.(if troubled.is_empty() { "good" } else { "bad" }) role="status" {
             @if troubled.is_empty() { strong { "All fine" } span { (words::count(section.len() as u64, "app")) } }
             @else {
-                strong { (troubled.len()) " of " (words::count(section.len() as u64, "app")) " in trouble" }
+                strong { (troubled.len()) " of " (words::count(section.len() as u64, "app")) " failing" }
                 @for id in troubled.iter().take(NAMED) { a href=(workflow_href(id)) { (id) } }
                 @if troubled.len() > NAMED { span { "and " (troubled.len() - NAMED) " more" } }
             }

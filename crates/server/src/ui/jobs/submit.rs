@@ -31,10 +31,10 @@ pub(in crate::ui) fn form(id: &WorkflowId, template: &str) -> Markup {
         details.action {
             summary.button { "Submit a job…" }
             form method="post" action=(format!("{}/submit", workflow_href(id))) {
-                p { "Opens it, with the ancestors that are missing. One that exists is left as it is." }
+                p { "Submits it, with its missing ancestors. A job that exists is unchanged." }
                 label { "Job id, as " code { (template) } " " input name="job" required maxlength="512" autocomplete="off"; }
-                label { "Priority, 1 goes first " input name="priority" type="number" min="1" max=(LAST_PRIORITY) placeholder=(LAST_PRIORITY); }
-                p { label { input type="checkbox" name="readd" value="1"; " if it has ended, open it again, with all that depends on it and has ended" } }
+                label { "Priority, 1 is first " input name="priority" type="number" min="1" max=(LAST_PRIORITY) placeholder=(LAST_PRIORITY); }
+                p { label { input type="checkbox" name="readd" value="1"; " if it has ended, reopen it, with everything downstream that has ended" } }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
                 " " button.primary { "Submit" }
             }

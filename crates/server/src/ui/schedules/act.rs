@@ -95,7 +95,7 @@ pub(in crate::ui) fn why() -> Markup {
 pub(super) fn form(row: &WorkflowRow) -> Markup {
     let is_schedule = row.definition.keys.events().is_some();
     let (name, what) = match is_schedule {
-        true => ("Fire now", "It goes without its trigger, whether it is enabled or not. What it collects goes on."),
+        true => ("Fire now", "Starts it without its trigger, whether it is enabled or not. Collecting continues."),
         false => ("Start", "It runs once."),
     };
     html! {
@@ -105,7 +105,7 @@ pub(super) fn form(row: &WorkflowRow) -> Markup {
                 p { (what) }
                 label { "Arguments, one NAME=VALUE in each line " br; textarea name="arguments" rows="3" cols="36" autocomplete="off" spellcheck="false" {} }
                 @if !row.definition.constraints.is_empty() {
-                    p { label { input type="checkbox" name="unconstrained" value="1"; " past its constraints, too" } }
+                    p { label { input type="checkbox" name="unconstrained" value="1"; " ignore its constraints, too" } }
                 }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
                 " " button.primary { (name) }

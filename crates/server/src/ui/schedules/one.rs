@@ -102,7 +102,7 @@ impl Own {
     pub(in crate::ui) fn next(&self) -> Option<Markup> {
         let Own::Schedule(schedule) = self else { return None };
         schedule.has_times.then(|| html! {
-            @if schedule.next.is_empty() { p.soft { "None, while it is as it is." } }
+            @if schedule.next.is_empty() { p.soft { "None, as it is configured now." } }
             ul.plain { @for time in &schedule.next { li { (words::moment(time.at)) span.soft { " " (time.cron) " in " (time.zone) } } } }
         })
     }
@@ -248,17 +248,17 @@ pub(in crate::ui) fn facts(events: &EventKeys) -> Markup {
         events.properties.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
     html! {
         dt { "Program" } dd { a href=(workflow_href(&events.program)) { (events.program) } }
-        dt { "Expires" } dd { "when it has not gone " (seconds(events.timeout_millis)) " after it began to collect" }
+        dt { "Expires" } dd { "when it has not been queued " (seconds(events.timeout_millis)) " after it began to collect" }
         @if let Some(end) = events.end_time { dt { "Ends" } dd { (words::moment(end)) } }
         @if events.jitter_millis > 0 { dt { "Jitter" } dd { "up to " (seconds(events.jitter_millis)) " late" } }
-        dt { "Missed times" } dd { (catch_up(events.catch_up)) }
+        dt { "Misfires" } dd { (catch_up(events.catch_up)) }
         (slot::fields(&properties))
     }
 }
 
 const fn catch_up(policy: CatchUp) -> &'static str {
     match policy {
-        CatchUp::Skip => "are passed over",
+        CatchUp::Skip => "are not counted",
         CatchUp::Latest => "the latest of them counts",
         CatchUp::All => "all of them count, one after the other",
     }

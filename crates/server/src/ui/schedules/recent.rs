@@ -66,9 +66,9 @@ pub(in crate::ui) async fn show(
     let (sources, now) = (app.node().sources().standings(), app.handle().now());
     let body = html! {
         div data-events="" data-batch="700" hidden {}
-        nav.crumbs aria-label="Place" { a href="/ui/schedules" { "Schedules" } }
+        nav.crumbs aria-label="Breadcrumb" { a href="/ui/schedules" { "Schedules" } }
         h1 { "Facts" }
-        p.soft { "What was told to this server. Times of schedules and ends of its own runs are seen by itself, and are not listed." }
+        p.soft { "Facts that were published to this server. It sees cron times and the ends of its own runs itself; they are not listed." }
         div #facts data-live { (page(&found)) }
         div #sources data-live { (asked_again(&sources, now)) }
     };
@@ -135,8 +135,8 @@ fn led(log: &[EventRecord], all: &mut BTreeMap<u64, Led>) {
 fn page(found: &Found) -> Markup {
     html! {
         @if found.facts.is_empty() {
-            p.headline { @if found.is_newest { "Nobody has told of anything yet." } @else { "There are none before that." } }
-            p.soft { "Tell of new partitions with " code { "kelos tell partitions DATASET" } "." }
+            p.headline { @if found.is_newest { "No facts have been published yet." } @else { "There are none before that." } }
+            p.soft { "Publish new partitions with " code { "kelos tell partitions DATASET" } "." }
         } @else {
             div.wide { table.told {
                 thead { tr { th { "When" } th { "What" } th { "Source" } th { "Led to" } } }
@@ -193,7 +193,7 @@ fn keys(fact: &Fact) -> Markup {
 }
 
 fn consequences(led: Option<&Led>) -> Markup {
-    let Some(led) = led else { return html! { span.soft { "nobody waited for it" } } };
+    let Some(led) = led else { return html! { span.soft { "no schedule waited for it" } } };
     html! {
         ul.plain {
             @for slot in led.collected.iter().take(NAMED) {

@@ -52,7 +52,7 @@ pub(super) fn constraint(constraint: &Constraint) -> String {
     };
     match constraint.otherwise {
         Otherwise::Wait => format!("{gate}; otherwise it waits"),
-        Otherwise::Abort => format!("{gate}; otherwise it is dropped"),
+        Otherwise::Abort => format!("{gate}; otherwise it is aborted"),
     }
 }
 

@@ -26,16 +26,16 @@ pub(super) fn forms(found: &Found) -> Markup {
     let has_run = found.slot.as_ref().is_some_and(|slot| slot.run_alive);
     let succeeded = found.slot.as_ref().is_none_or(|slot| slot.state == SlotState::Succeeded);
     let opens = if found.slot.is_some() {
-        "Opens it again: its trigger is asked anew, then its job runs."
+        "Reopens it: its trigger is evaluated again, then its job runs."
     } else {
         "Opens it, although it was not planned."
     };
     html! {
         @if !is_live && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
-        @if is_live { (form(found, "kill", "Kill", "Ends it and its run. It can be rerun.", "danger")) }
-        @if is_live { (form(found, "skip", "Skip", "Passes over it and ends its run. It can be rerun.", "")) }
+        @if is_live { (form(found, "kill", "Kill", "Kills it and its run. It can be rerun.", "danger")) }
+        @if is_live { (form(found, "skip", "Skip", "Skips it and kills its run. It can be rerun.", "")) }
         @if !succeeded && !has_run {
-            (form(found, "mark", "Mark as succeeded", "Nothing is run; what waits for its success may go.", ""))
+            (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
         }
     }
 }
@@ -48,7 +48,7 @@ fn form(found: &Found, path: &str, name: &str, what: &str, class: &str) -> Marku
                 p { (what) }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
                 @if path == "rerun" && !found.neighbours.downstream.is_empty() {
-                    p { label { input type="checkbox" name="downstream" value="1"; " with all slots that depend on it: you see them first" } }
+                    p { label { input type="checkbox" name="downstream" value="1"; " with all downstream slots: you see them first" } }
                 }
                 " " button.primary[class.is_empty()].danger[!class.is_empty()] { (name) }
             }
@@ -133,21 +133,21 @@ impl Touched {
     fn page(&self, reason: Option<&str>) -> Markup {
         let (opened, killed) = (self.opened.len() + self.more_opened, self.killed.len() + self.more_killed);
         html! {
-            nav.crumbs aria-label="Place" {
+            nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.slot.workflow)) { (self.slot.workflow) }
                 " › " a href=(slot_href(&self.slot)) { (self.slot.key.short()) }
             }
-            h1 { "Rerun of " (self.slot.short()) " with all that depends on it" }
+            h1 { "Rerun of " (self.slot.short()) " with everything downstream" }
             p.headline {
-                "It would open " (words::count(opened as u64, "slot")) " again"
-                @if killed > 0 { ", and " (words::count(killed as u64, "run")) " would be in the way" }
-                @if self.untouched > 0 { "; " (self.untouched) " wait for their triggers anyway" }
+                "It would reopen " (words::count(opened as u64, "slot"))
+                @if killed > 0 { ", and " (words::count(killed as u64, "run")) " would block it" }
+                @if self.untouched > 0 { "; " (self.untouched) " wait already" }
                 "."
             }
-            h2 { "Would be opened" }
+            h2 { "Would be reopened" }
             (list(&self.opened, self.more_opened, "None."))
             @if killed > 0 {
-                h2 { "Have runs that go on" }
+                h2 { "Have live runs" }
                 (list(&self.killed, self.more_killed, "None."))
             }
             form.bar method="post" action=(format!("{}/rerun", slot_href(&self.slot))) {

@@ -28,7 +28,7 @@ fn of_run(run: &Run, is_shown: bool) -> Markup {
                 @if !arguments.is_empty() { h3 { "Arguments" } dl.facts { (fields(&arguments)) } }
                 @if run.outputs.is_some() {
                     h3 { "Outputs" }
-                    @if outputs.is_empty() { p.soft { "It said that it gives nothing." } }
+                    @if outputs.is_empty() { p.soft { "It gave no outputs." } }
                     @else { dl.facts { (fields(outputs)) } }
                 }
             }

@@ -21,7 +21,7 @@ pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
                     li {
                         span.mark .(leaf.class) role="img" aria-label=(leaf.word) title=(leaf.word) { (leaf.mark) }
                         " " code { (secrets::masked_text(&leaf.uri)) }
-                        span.evidence { " " (leaf.word) ", looked at " (words::moment(leaf.looked_at)) }
+                        span.evidence { " " (leaf.word) ", checked " (words::moment(leaf.looked_at)) }
                     }
                 }
             }
@@ -42,7 +42,7 @@ fn collect(node: &Reason, found: &mut Vec<Leaf>) {
     if let Some(Evidence::Probe { probe: Probe::Path { uri, .. }, verdict, looked_at, .. }) = node.evidence() {
         let (class, mark, word) = match verdict {
             Verdict::Yes => ("good", "✓", "there"),
-            Verdict::No => ("waits", "…", "not there, or not as it should be"),
+            Verdict::No => ("waits", "…", "missing, or conditions not met"),
             Verdict::Never => ("bad", "✗", "never"),
             Verdict::Failed => ("bad", "?", "could not look"),
         };

@@ -38,7 +38,7 @@ pub(super) fn page(shown: &Shown) -> Markup {
             @else { (chart(shown)) }
         }
         @if !view.is_table {
-            p #told .told .scripted-only role="status" { "Point at a bar, or move to it with the Tab key: it says here what it is." }
+            p #told .told .scripted-only role="status" { "Point at a bar, or move to it with the Tab key, to see its details here." }
             (legend())
         }
     }
@@ -60,7 +60,7 @@ fn navigation(shown: &Shown) -> Markup {
                 }
             }
             span.group {
-                a.button #nearer href=(view.zoomed(false).href()) title="Nearer (+)" aria-label="nearer" { "+" }
+                a.button #nearer href=(view.zoomed(false).href()) title="Zoom in (+)" aria-label="nearer" { "+" }
                 a.button #wider href=(view.zoomed(true).href()) title="Wider (-)" aria-label="wider" { "−" }
             }
             @if shown.has_pools {
@@ -147,14 +147,14 @@ fn nothing(shown: &Shown) -> Markup {
         section.empty {
             @if !shown.has_runs {
                 p { "No run has ever been dispatched here. When the trigger of a slot is met its job runs, and the run is a bar on this page." }
-                p { "Why slots still wait is said by " a href="/ui" { "the board" } "." }
+                p { "To see why slots still wait, open " a href="/ui" { "the board" } "." }
             } @else {
                 p {
                     "No run was under way in this time"
                     @if view.find.is_empty() && view.project.is_none() && view.tag.is_none() && view.state.is_none() { "." }
                     @else { " that passes the filter." }
                 }
-                p { a href=(view.zoomed(true).href()) { "Look wider" } " or " a href=(view.earlier().href()) { "earlier" } "." }
+                p { a href=(view.zoomed(true).href()) { "Zoom out" } " or " a href=(view.earlier().href()) { "earlier" } "." }
             }
         }
     }
@@ -275,7 +275,7 @@ fn block(view: &View, name: &Name, mark: &Mark<'_>) -> Markup {
     let room = 7 * digits.len() as i64 + 5;
     html! {
         a href=(view.narrowed(find, mark.from, mark.until).href()) {
-            title { (words::count(count as u64, "run")) " from " (view.told(mark.runs[0].dispatched_at, "%H:%M:%S")) " on, the worst " (state.as_str()) "; look nearer" }
+            title { (words::count(count as u64, "run")) " from " (view.told(mark.runs[0].dispatched_at, "%H:%M:%S")) " on, the worst " (state.as_str()) "; zoom in" }
             rect.many.(class(state)) x=(lies.x) y=(y) width=(lies.width) height=(BAR) {}
             @if lies.pixels >= room { text x=(lies.x) y=(y + 12) dx="3" { (digits) } }
         }
@@ -310,7 +310,7 @@ fn table(shown: &Shown) -> Markup {
                 tbody { @for run in runs.iter().take(MOST_LISTED) { (listed(view, run)) } }
             }
         }
-        @if runs.len() > MOST_LISTED { p.soft { "and " (runs.len() - MOST_LISTED) " more; look nearer, or filter." } }
+        @if runs.len() > MOST_LISTED { p.soft { "and " (runs.len() - MOST_LISTED) " more; zoom in, or filter." } }
     }
 }
 

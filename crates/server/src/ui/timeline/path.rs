@@ -36,7 +36,7 @@ pub(super) fn list(view: &View, path: &CriticalPath) -> Markup {
                 b { (words::took(path.from, path.until)) } " from " (words::moment(path.from)) " until " (until) ". "
                 a href=(view.without_slot().href()) { "Show all runs alike" }
             }
-            @if let Some(cut) = &path.cut { p.soft { "It is not followed further back: " (cut) "." } }
+            @if let Some(cut) = &path.cut { p.soft { "It is not traced further back: " (cut) "." } }
             ol.path { @for link in &path.links { (item(path, link)) } }
         }
     }
@@ -53,7 +53,7 @@ fn item(path: &CriticalPath, link: &Link) -> Markup {
                 a href=(slot_href(&link.slot)) { (link.slot.short()) } " "
                 @match link.state { Some(state) => (badge(state)), None => span.soft { "not there" } }
                 " " (path.sentence(link))
-                @if !link.besides.is_empty() { span.soft { " · also in its way: " (link.besides.join("; ")) } }
+                @if !link.besides.is_empty() { span.soft { " · also blocked by: " (link.besides.join("; ")) } }
             }
         }
     }
