@@ -94,7 +94,7 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
     let done = folder.json(&["rerun", "up", &at, "--downstream", "--dry-run", "--json"]);
     assert_eq!(done["items"][0]["reopened"]["count"], 3, "{done}");
     let out = folder.run(&["rerun", "up", &at, "--downstream", "--kill-live"]).ok();
-    assert!(out.starts_with("3 slots opened again\n  up@") && !out.contains("nothing was changed"), "{out}");
+    assert!(out.starts_with("3 slots reopened\n  up@") && !out.contains("nothing was changed"), "{out}");
     for workflow in ["up", "mid", "down"] {
         reaches(&folder, workflow, &at, "succeeded");
     }

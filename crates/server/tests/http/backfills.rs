@@ -86,7 +86,7 @@ async fn a_year_of_seconds_waits_its_turn() {
 
         let why = server.get("/api/v1/workflows/w/slots/2014-07-01T00:00Z/why").await.ok().json();
         assert_eq!((&why["state"], &why["decision"]), (&"waiting".into(), &Value::Null));
-        assert!(why["headline"].as_str().unwrap().ends_with(" slots of its workflow go first"), "{why}");
+        assert!(why["headline"].as_str().unwrap().ends_with(" slots of its workflow are ahead"), "{why}");
         server.get("/ui/workflows/w/slots/2014-07-01T00:00Z").await.ok();
 
         server.post("/api/v1/backfills/year/cancel").await.ok();

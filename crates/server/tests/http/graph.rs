@@ -159,7 +159,7 @@ async fn circles_are_drawn_and_told() {
     let server = Server::start(&script).await;
     server.step(NOW).await;
     assert_eq!(drawn(&page(&server, "/ui/graph").await), ["a", "b"]);
-    says(&page(&server, "/ui/graph?slot=a@2015-09-13T14:00Z").await, &["wait for each other in a circle"]);
+    says(&page(&server, "/ui/graph?slot=a@2015-09-13T14:00Z").await, &["depend on each other in a cycle"]);
 }
 
 #[tokio::test]

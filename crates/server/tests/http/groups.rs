@@ -142,7 +142,7 @@ async fn one_line_says_whether_it_is_fine() {
     assert_eq!(server.get("/ui/board/late").await.ok().json(), json!({"late": 3}));
     server.end(&slot("a", "2015-09-06T16:00Z"), 1, false).await;
     server.post("/api/v1/workflows/b/pause").await.ok();
-    assert_eq!(said(&server.get(first).await.ok().text), "1 of 3 workflows in trouble|a|1 paused");
+    assert_eq!(said(&server.get(first).await.ok().text), "1 of 3 workflows failing|a|1 paused");
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn a_server_that_has_ended_says_so() {
     let server = Server::start(&workflow("w", "")).await;
     server.node.stop().await;
     let reply = server.post("/api/v1/workflows/w/pause").await;
-    assert!(told(&reply).starts_with("503 no-answer: failed to hear from the scheduler: it "), "{reply:?}");
+    assert!(told(&reply).starts_with("503 no-answer: failed to get an answer from the scheduler: it "), "{reply:?}");
     assert_eq!(server.post("/pause?id=w&paused=true").await.status, 503);
 }
 

@@ -73,10 +73,10 @@ async fn all_schedules_stand_by_project_and_say_how_far_they_are() {
     let list = page(&server, "/ui/schedules").await;
     let expected = [
         "2 event schedules, 1 of them enabled.",
-        "App Schedule Goes when",
+        "App Schedule Trigger",
         "Data enabled runs p 4 new partitions of a",
         "W waiting 3 of 4 partitions of a",
-        "Off disabled runs p a new partition of b one run of its program at a time; otherwise it is dropped",
+        "Off disabled runs p a new partition of b one run of its program at a time; otherwise it is aborted",
     ];
     assert_says(&list, &expected);
     assert!(list.contains("value=\"0.750\" max=\"1\""), "{list}");

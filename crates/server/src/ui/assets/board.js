@@ -209,7 +209,7 @@
       const url = new URL(location.href);
       url.searchParams.set("only", "trouble");
       const link = part("a", "", url.pathname + url.search);
-      link.append(part("strong", `${bad.length} of ${all} in trouble`));
+      link.append(part("strong", `${bad.length} of ${all} failing`));
       parts.push(link, ...bad.slice(0, named).map((row) => part("a", row.id, row.element.querySelector(".name a").getAttribute("href"))));
       if (bad.length > named) parts.push(part("span", `and ${bad.length - named} more`));
     }

@@ -157,7 +157,7 @@ fn headline(found: &Found) -> Markup {
 pub(super) fn table(lines: &[Line], now: Timestamp) -> Markup {
     html! {
         div.wide { table.schedules {
-            thead { tr { th { "Schedule" } th { "Goes when" } th { "Next time" } th { "Pending" } th { "Last run" } th { span.unseen { "Actions" } } } }
+            thead { tr { th { "Schedule" } th { "Trigger" } th { "Next time" } th { "Pending" } th { "Last run" } th { span.unseen { "Actions" } } } }
             tbody { @for (row, how) in lines { (line(row, how, now)) } }
         } }
     }
