@@ -198,7 +198,7 @@ fn a_run_says_what_its_job_waits_for() {
     let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
     assert!(err.contains("1 job of second waits for parents, such as second@1: waits for 1 job"), "{err}");
     let err = says(&folder, &["run", "second", "--job-id", "5", "--timeout", "0.1"]).fails(4);
-    assert!(err.contains("second@5: it could not begin"), "{err}");
+    assert!(err.contains("second@5: it could not start"), "{err}");
     assert!(err.contains("first@5 skipped"), "{err}");
     let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
     assert!(err.contains("2 jobs of second wait for parents"), "{err}");
@@ -507,7 +507,7 @@ fn fault_8_a_worker_that_hung_is_not_believed_and_begins_anew() {
     has_lines(&folder, "starts", 2);
     ends(&lines(&folder, "starts")[0]);
     signal("-CONT", &pid);
-    hung.hear("it begins anew");
+    hung.hear("it registers again");
     folder.write("go", "");
     all_succeed(&folder, "app1", 1);
     assert_eq!(lines(&folder, "ends").len(), 1);
