@@ -170,7 +170,7 @@ fn a_server_that_has_got_the_port_of_another_is_not_taken_for_it() {
     place["instance"] = "one that has died".into();
     other.write(".kelos/server.json", &place.to_string());
     let refused = other.run(&["pause", "tick"]).fails(3);
-    assert!(refused.contains("failed to reach a server at http://127"), "{refused}");
+    assert!(refused.contains("failed to reach the server of this folder at http://127"), "{refused}");
     assert!(refused.contains("it has ended, and another server uses its port"), "{refused}");
     assert!(!folder.run(&["ls"]).ok().contains("paused"), "nothing was done by the wrong one");
     assert!(server.stop().success());
