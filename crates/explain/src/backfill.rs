@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(Basis::Pace(20).to_string(), "from the pace of its last 20 slots");
         assert_eq!(
             Basis::Durations(1, Some(2)).to_string(),
-            "from what the last run of its workflow took, 2 at a time"
+            "from the durations of the last run of its workflow, 2 at a time"
         );
         assert_eq!(
             Basis::Durations(3, Some(1)).to_string(),

@@ -183,7 +183,7 @@ fn the_clock_and_a_path_that_came_are_told_as_waits() {
     log.plan(0, "w").look(0, "w", and(vec![clock(0, 3), file(0, true)]));
     log.look(4, "w", and(vec![clock(4, 3), file(4, true)])).start(4, "w", 1).done(7, "w", 1);
     let told = [
-        "w: planned; waited 3 min: Delayed until 1970-01-01T00:03:00.000Z; waited 1 min: to be looked at; ran 3 min (run 1)",
+        "w: planned; waited 3 min: Delayed until 1970-01-01T00:03:00.000Z; waited 1 min: to be evaluated; ran 3 min (run 1)",
     ];
     assert_eq!(log.path("w", 9).1, told);
 }

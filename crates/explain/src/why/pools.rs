@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(
             words(&[("a", 2)], 1, &["x"]).unwrap(),
             "2 of 4 permits of pool spark are free, and may be reserved for x@2016-01-01T00:00Z, which takes 3, and 1 queued \
-             slot goes first"
+             slot is ahead"
         );
         assert_eq!(words(&[], 5, &[]).unwrap(), "its run takes 5 permits of pool spark, which has 4: it can never run");
     }

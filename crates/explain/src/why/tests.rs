@@ -206,21 +206,21 @@ fn those_who_wait_for_fewer_runs_know_their_place() {
 fn what_was_pending_says_who_ended_it_and_what_was_lost() {
     let mut world = World::of(schedule(partitions(4), Vec::new()));
     world.tell(1).at("10:05:00").ask(Disable { schedule: name("s"), reason: None });
-    let ended = "skipped at 2026-11-21T10:05Z, when ann disabled its schedule; until then: 1 of 4 partitions of ds";
+    let ended = "skipped at 2026-11-21T10:05Z, when ann disabled its schedule; it still waited: 1 of 4 partitions of ds";
     world.says("10:00:00", ended);
     world.ask(Enable { schedule: name("s"), reason: None });
     world.tell(2).at("10:06:00");
     let changed = Arc::new(schedule(partitions(9), Vec::new()));
     world.ask(ChangeSchedule { changed, reason: None });
     world.tell(3).at("10:07:00");
-    let ended = "skipped at 2026-11-21T10:06Z, when ann changed its schedule; until then: 2 of 4 partitions of ds";
+    let ended = "skipped at 2026-11-21T10:06Z, when ann changed its schedule; it still waited: 2 of 4 partitions of ds";
     world.says("10:05:00", ended);
     world.says(
         "10:06:00",
         "waiting since 2026-11-21T10:06Z, when the first fact came: 3 of 9 partitions of ds; expires at 2026-11-22T10:06Z",
     );
     world.ask(DeleteSchedules { schedules: vec![name("s")], reason: None });
-    let ended = "skipped at 2026-11-21T10:07Z, when ann deleted its schedule; until then: 3 of 9 partitions of ds";
+    let ended = "skipped at 2026-11-21T10:07Z, when ann deleted its schedule; it still waited: 3 of 9 partitions of ds";
     world.says("10:06:00", ended);
 }
 
@@ -231,7 +231,7 @@ fn what_expired_says_what_was_lost() {
     world.take(Input::Woke { only: None, look_again: false });
     let lost = "3 of 4 partitions of ds";
     let words =
-        format!("expired at 2026-11-22T11:00Z, 1 d 1 h after it began to collect, and what it had is lost: {lost}");
+        format!("expired at 2026-11-22T11:00Z, 1 d 1 h after it began to collect, and its facts are dropped: {lost}");
     world.says("10:00:00", &words);
 }
 

@@ -177,6 +177,6 @@ mod tests {
         assert!(shown.contains("line gone") && shown.contains("<code>&lt;old&gt;</code>"), "{shown}");
         assert!(shown.contains("line come") && shown.contains("<code>&lt;new&gt;</code>"), "{shown}");
         assert!(shown.contains("line 7<") && !shown.contains("line 6<"), "{shown}");
-        assert!(difference(&numbered("a"), &numbered("a")).into_string().contains("Nothing that is shown"));
+        assert!(difference(&numbered("a"), &numbered("a")).into_string().contains("Nothing visible"));
     }
 }

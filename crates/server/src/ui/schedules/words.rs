@@ -151,10 +151,10 @@ mod tests {
         let gates = [Gate::Concurrency(1), Gate::Delay(90_000), window, Gate::SinceLastRun(21_600_000)];
         let told = gates.map(|gate| constraint(&Constraint::new(gate)));
         let expected = [
-            "one run of its program at a time; otherwise it is dropped",
+            "one run of its program at a time; otherwise it is aborted",
             "not before 1 min 30 s have passed; otherwise it waits",
             "only within 22:00-06:00 UTC; otherwise it waits",
-            "not within 6 h of the last successful run; otherwise it is dropped",
+            "not within 6 h of the last successful run; otherwise it is aborted",
         ];
         assert_eq!(told, expected);
     }
