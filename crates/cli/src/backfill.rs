@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use kelos_model::{BackfillId, IdError, WorkflowId};
+use kelos_wire::{AFTER_CURRENT_WORK, BackfillMode, BackfillRequest, BackfillResultDto, ProgressDto, TouchedTimesDto};
 
-use crate::client::{Client, Query, escape, items, number, text};
+use crate::client::{Client, Query, Reply, escape};
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
 use crate::options::{Because, Door, Range};
 use crate::render;
-use crate::text::{self as words, short};
+use crate::text as words;
 
 /// Which existing slots a backfill opens again.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -59,7 +60,7 @@ const TIMES_SHOWN: usize = 10;
 pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("backfill {}", args.workflow);
-    let made = client.post(&doing, "/backfills", &request(args))?;
+    let made: Reply<BackfillResultDto> = client.post(&doing, "/backfills", &request(args)?)?;
     if args.dry_run {
         if args.door.form.json {
             words::json(&made);
@@ -68,9 +69,8 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
         }
         return Ok(0);
     }
-    let id = text(&made, "id");
     if !args.door.form.json {
-        words::line(format!("backfill {id}: {}", summary(&made)));
+        words::line(format!("backfill {}: {}", made.id, summary(&made)));
     }
     if args.no_wait {
         if args.door.form.json {
@@ -78,63 +78,60 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
         }
         return Ok(0);
     }
-    let end = watch(&client, &doing, id)?;
+    let end = watch(&client, &doing, &made.id)?;
     if args.door.form.json {
         words::json(&end);
-    } else if number(&end, "total") == 0 {
+    } else if end.total == 0 {
         words::line("nothing to do");
     } else {
-        words::line(format!("ended: {}", counts(&end["counts"])));
+        words::line(format!("ended: {}", counts(&end.counts)));
     }
-    let bad: u64 = ["failed", "expired", "killed"].iter().map(|state| number(&end["counts"], state)).sum();
+    let bad: u64 = ["failed", "expired", "killed"].iter().filter_map(|state| end.counts.get(*state)).sum();
     Ok(if bad > 0 { BAD } else { 0 })
 }
 
-fn request(args: &BackfillArgs) -> Value {
+fn request(args: &BackfillArgs) -> Result<BackfillRequest, Failure> {
+    let usage = |error: IdError| Failure::usage(format!("backfill {}: {error}", args.workflow));
     let mode = match args.mode {
-        Mode::Missing => "missing",
-        Mode::Unsuccessful => "unsuccessful",
-        Mode::All => "all",
+        Mode::Missing => BackfillMode::Missing,
+        Mode::Unsuccessful => BackfillMode::Unsuccessful,
+        Mode::All => BackfillMode::All,
     };
-    let mut request = json!({
-        "workflow": args.workflow,
-        "from": words::wire(args.range.from),
-        "to": words::wire(args.range.to),
-        "mode": mode,
-        "dryRun": args.dry_run,
-    });
-    if let Some(priority) = args.priority {
-        request["priority"] = priority.into();
-    }
-    if let Some(reason) = &args.because.reason {
-        request["reason"] = reason.as_str().into();
-    }
-    if let Some(name) = &args.name {
-        request["name"] = name.as_str().into();
-    }
-    request
+    Ok(BackfillRequest {
+        workflow: WorkflowId::new(&args.workflow).map_err(usage)?,
+        from: args.range.from.into(),
+        to: args.range.to.into(),
+        mode,
+        priority: args.priority.unwrap_or(AFTER_CURRENT_WORK),
+        name: args.name.as_deref().map(BackfillId::new).transpose().map_err(usage)?,
+        reason: args.because.reason.clone(),
+        dry_run: args.dry_run,
+    })
 }
 
-fn summary(made: &Value) -> String {
-    let kinds = [("created", "new"), ("reopened", "opened again"), ("adopted", "adopted while live")];
+/// What it does with slots, and to which.
+fn kinds(made: &BackfillResultDto) -> [(&'static str, &TouchedTimesDto); 3] {
+    [("new", &made.created), ("opened again", &made.reopened), ("adopted while live", &made.adopted)]
+}
+
+fn summary(made: &BackfillResultDto) -> String {
     let mut parts: Vec<String> =
-        kinds.iter().map(|(kind, words)| format!("{} {words}", number(&made[kind], "count"))).collect();
-    parts.push(format!("{} unchanged", number(made, "untouched")));
+        kinds(made).iter().map(|(words, touched)| format!("{} {words}", touched.count)).collect();
+    parts.push(format!("{} unchanged", made.untouched));
     parts.join(", ")
 }
 
 /// What a backfill would do.
-fn tell(made: &Value) {
-    words::line(format!("would be backfill {}: {}", text(made, "id"), summary(made)));
-    for (kind, heading) in [("created", "new"), ("reopened", "opened again"), ("adopted", "adopted while live")] {
-        let total = usize::try_from(number(&made[kind], "count")).unwrap_or(usize::MAX);
-        let times: Vec<&str> = items(&made[kind], "times").iter().filter_map(Value::as_str).collect();
-        if times.is_empty() {
+fn tell(made: &BackfillResultDto) {
+    words::line(format!("would be backfill {}: {}", made.id, summary(made)));
+    for (heading, touched) in kinds(made) {
+        let total = usize::try_from(touched.count).unwrap_or(usize::MAX);
+        if touched.times.is_empty() {
             continue;
         }
         words::line(format!("  {heading}"));
-        for time in times.iter().take(TIMES_SHOWN) {
-            words::line(format!("    {}", short(time)));
+        for time in touched.times.iter().take(TIMES_SHOWN) {
+            words::line(format!("    {}", time.short()));
         }
         if total > TIMES_SHOWN {
             words::line(format!("    and {} more", total - TIMES_SHOWN));
@@ -144,18 +141,16 @@ fn tell(made: &Value) {
 }
 
 /// Waits until no slot of the backfill is live, with a bar on a terminal.
-fn watch(client: &Client, doing: &str, id: &str) -> Result<Value, Failure> {
+fn watch(client: &Client, doing: &str, id: &str) -> Result<Reply<ProgressDto>, Failure> {
     let path = format!("/backfills/{}", escape(id));
     let bar = ProgressBar::new(0);
     bar.set_style(style());
     loop {
-        let progress = client.get(doing, &path, &Query::new())?;
-        let (total, ended) = (number(&progress, "total"), number(&progress, "ended"));
-        bar.set_length(total);
-        bar.set_position(ended);
-        bar.set_message(counts(&progress["counts"]));
-        let cancelled = !progress["cancelledAt"].is_null();
-        if ended >= total || cancelled {
+        let progress: Reply<ProgressDto> = client.get(doing, &path, &Query::new())?;
+        bar.set_length(progress.total);
+        bar.set_position(progress.ended);
+        bar.set_message(counts(&progress.counts));
+        if progress.ended >= progress.total || progress.backfill.cancelled_at.is_some() {
             bar.finish_and_clear();
             return Ok(progress);
         }

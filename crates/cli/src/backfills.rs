@@ -1,14 +1,14 @@
 //! `kelos backfills`: all of them, one with its progress, and what can be done to it.
 
 use comfy_table::Cell;
-use serde_json::{Value, json};
+use kelos_wire::{BackfillChange, BackfillDto, EstimateDto, ListDto, ProgressDto};
 
-use crate::client::{Client, Query, escape, items, number, text};
+use crate::client::{Client, Query, Reply, escape};
 use crate::failure::Failure;
 use crate::list::counts;
 use crate::options::{Because, Door};
 use crate::render;
-use crate::text::{self as words, count, short};
+use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -71,7 +71,8 @@ pub(crate) fn run(args: &BackfillsArgs) -> Result<u8, Failure> {
         None => list(args),
         Some(What::Show(one)) => {
             let client = Client::new(&one.door)?;
-            let found = client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?;
+            let found: Reply<ProgressDto> =
+                client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?;
             tell(one, &found);
             Ok(0)
         }
@@ -90,7 +91,8 @@ fn path(name: &str) -> String {
 fn post(args: &ChangeArgs, verb: &str) -> Result<u8, Failure> {
     let (client, one) = (Client::new(&args.one.door)?, &args.one);
     let doing = format!("{verb} the backfill {}", one.name);
-    let after = client.post(&doing, &format!("{}/{verb}", path(&one.name)), &body(&args.because))?;
+    let after: Reply<ProgressDto> =
+        client.post(&doing, &format!("{}/{verb}", path(&one.name)), &args.because.body())?;
     tell(one, &after);
     Ok(0)
 }
@@ -98,35 +100,30 @@ fn post(args: &ChangeArgs, verb: &str) -> Result<u8, Failure> {
 fn prioritise(args: &PriorityArgs) -> Result<u8, Failure> {
     let one = &args.change.one;
     let client = Client::new(&one.door)?;
-    let mut body = body(&args.change.because);
-    body["priority"] = args.priority.into();
+    let body = BackfillChange { priority: args.priority, reason: args.change.because.reason.clone() };
     let doing = format!("change the priority of the backfill {}", one.name);
-    let after = client.patch(&doing, &path(&one.name), &body)?;
+    let after: Reply<ProgressDto> = client.patch(&doing, &path(&one.name), &body)?;
     tell(one, &after);
     Ok(0)
-}
-
-fn body(because: &Because) -> Value {
-    because.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
 }
 
 fn list(args: &BackfillsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("workflow", args.workflow.as_ref());
-    let list = client.get("list the backfills", "/backfills", &query)?;
+    let list: Reply<ListDto<BackfillDto>> = client.get("list the backfills", "/backfills", &query)?;
     if args.door.form.json {
         words::json(&list);
         return Ok(0);
     }
-    let all = items(&list, "items");
+    let all = &list.items;
     if all.is_empty() {
         words::line("no backfill has been made");
         return Ok(0);
     }
     let mut table = render::table(&["Backfill", "Workflow", "Times", "Priority", "Ended", "", "Done"]);
     for one in all.iter().take(args.limit) {
-        let far = client.get("show a backfill", &path(text(one, "id")), &Query::new())?;
+        let far = client.get::<ProgressDto>("show a backfill", &path(&one.id), &Query::new())?;
         table.add_row(row(&far));
     }
     render::print(table);
@@ -136,27 +133,26 @@ fn list(args: &BackfillsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn row(far: &Value) -> Vec<Cell> {
-    let times = format!("{} to {}", short(text(far, "from")), short(text(far, "to")));
-    let ended = format!("{} of {}", number(far, "ended"), number(far, "total"));
+fn row(far: &ProgressDto) -> Vec<Cell> {
+    let backfill = &far.backfill;
     let cells = [
-        text(far, "id").to_owned(),
-        text(far, "workflow").to_owned(),
-        times,
-        far["priority"].to_string(),
-        ended,
+        backfill.id.clone(),
+        backfill.workflow.clone(),
+        format!("{} to {}", backfill.from.short(), backfill.to.short()),
+        backfill.priority.to_string(),
+        format!("{} of {}", far.ended, far.total),
         standing(far).to_owned(),
-        done(far),
+        done(&far.estimate),
     ];
     cells.into_iter().map(Cell::new).collect()
 }
 
-fn standing(far: &Value) -> &'static str {
-    if !far["cancelledAt"].is_null() {
+fn standing(far: &ProgressDto) -> &'static str {
+    if far.backfill.cancelled_at.is_some() {
         "cancelled"
-    } else if number(far, "ended") >= number(far, "total") {
+    } else if far.ended >= far.total {
         "ended"
-    } else if !far["pausedAt"].is_null() {
+    } else if far.backfill.paused_at.is_some() {
         "paused"
     } else {
         "going on"
@@ -164,34 +160,29 @@ fn standing(far: &Value) -> &'static str {
 }
 
 /// When it will be done, or why nobody can tell.
-fn done(far: &Value) -> String {
-    let estimate = &far["estimate"];
-    match estimate["doneAt"].as_str() {
-        Some(at) => format!("about {}", short(at)),
-        None => text(estimate, "text").to_owned(),
-    }
+fn done(estimate: &EstimateDto) -> String {
+    estimate.done_at.map_or_else(|| estimate.text.clone(), |at| format!("about {}", at.short()))
 }
 
-fn tell(args: &OneArgs, far: &Value) {
+fn tell(args: &OneArgs, far: &Reply<ProgressDto>) {
     if args.door.form.json {
         words::json(far);
         return;
     }
-    let by = far["pausedBy"].as_str().map(|by| format!(" by {by}")).unwrap_or_default();
-    words::line(format!("backfill {} of {}: {}{by}", text(far, "id"), text(far, "workflow"), standing(far)));
-    let reason = far["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let (from, to) = (short(text(far, "from")), short(text(far, "to")));
-    words::line(format!("  {from} to {to}, {}, priority {}", text(far, "mode"), far["priority"]));
-    words::line(format!("  asked for by {} at {}{reason}", text(far, "by"), short(text(far, "createdAt"))));
-    let states = counts(&far["counts"]);
-    let states = if states.is_empty() { states } else { format!(": {states}") };
-    words::line(format!("  {} of {} ended{states}", number(far, "ended"), number(far, "total")));
-    match far["estimate"]["doneAt"].as_str() {
-        Some(_) => words::line(format!("  done at {}, {}", done(far), text(&far["estimate"], "text"))),
-        None => words::line(format!("  {}", text(&far["estimate"], "text"))),
+    let backfill = &far.backfill;
+    let by = backfill.paused_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    words::line(format!("backfill {} of {}: {}{by}", backfill.id, backfill.workflow, standing(far)));
+    let reason = backfill.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let (from, to) = (backfill.from.short(), backfill.to.short());
+    words::line(format!("  {from} to {to}, {}, priority {}", backfill.mode, backfill.priority));
+    words::line(format!("  asked for by {} at {}{reason}", backfill.by, backfill.created_at.short()));
+    words::line(format!("  {} of {} ended: {}", far.ended, far.total, counts(&far.counts)));
+    match far.estimate.done_at {
+        Some(_) => words::line(format!("  done at {}, {}", done(&far.estimate), far.estimate.text)),
+        None => words::line(format!("  {}", far.estimate.text)),
     }
-    let failures = usize::try_from(number(far, "failures")).unwrap_or(usize::MAX);
+    let failures = usize::try_from(far.failures).unwrap_or(usize::MAX);
     if failures > 0 {
-        words::line(format!("  {}: kelos backfills rerun {}", count(failures, "failure"), text(far, "id")));
+        words::line(format!("  {}: kelos backfills rerun {}", count(failures, "failure"), backfill.id));
     }
 }

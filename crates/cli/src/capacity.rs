@@ -1,8 +1,8 @@
 //! `kelos capacity`: who holds what runs need, and who waits for it.
 
-use serde_json::Value;
+use kelos_wire::{CapacityDto, SlotNameDto, WaiterDto};
 
-use crate::client::{Client, Query, items, slot, text};
+use crate::client::{Client, Query, Reply};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::{render, text as words};
@@ -17,71 +17,62 @@ pub(crate) struct CapacityArgs {
 const NAMED: usize = 3;
 
 pub(crate) fn run(args: &CapacityArgs) -> Result<u8, Failure> {
-    let found = Client::new(&args.door)?.get("read the capacity", "/capacity", &Query::new())?;
+    let found: Reply<CapacityDto> = Client::new(&args.door)?.get("read the capacity", "/capacity", &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);
     }
     let mut table = render::table(&["WHAT", "HELD", "OF", "QUEUED", "HELD BY", "NEXT"]);
-    let runs = &found["runs"];
+    let runs = &found.runs;
     table.add_row([
         "all runs".to_owned(),
-        number(runs, "held"),
-        number(runs, "limit"),
-        number(runs, "queued"),
-        named(items(runs, "holders"), runs["moreHolders"].as_u64(), workflow_runs),
-        named(items(runs, "first"), None, waiter),
+        runs.held.to_string(),
+        runs.limit.to_string(),
+        runs.queued.to_string(),
+        named(&runs.holders, runs.more_holders, |one| format!("{} ({})", one.workflow, one.runs)),
+        named(&runs.first, 0, waiter),
     ]);
-    for pool in items(&found, "pools") {
-        let disputed = if pool["disputed"].as_bool() == Some(true) { " (sizes differ)" } else { "" };
+    for pool in &found.pools {
+        let disputed = if pool.disputed { " (sizes differ)" } else { "" };
+        let more = usize::try_from(pool.more_holders).unwrap_or(usize::MAX);
         table.add_row([
-            format!("pool {}{disputed}", text(pool, "name")),
-            number(pool, "held"),
-            number(pool, "size"),
-            number(pool, "queued"),
-            named(items(pool, "holders"), pool["moreHolders"].as_u64(), holder),
-            named(items(pool, "first"), None, waiter),
+            format!("pool {}{disputed}", pool.name),
+            pool.held.to_string(),
+            pool.size.map_or_else(|| "-".to_owned(), |size| size.to_string()),
+            pool.queued.to_string(),
+            named(&pool.holders, more, |one| holder(&one.slot, one.permits)),
+            named(&pool.first, 0, waiter),
         ]);
     }
-    for full in items(&found, "workflows") {
+    for full in &found.workflows {
         table.add_row([
-            format!("workflow {}", text(full, "workflow")),
-            number(full, "held"),
-            number(full, "concurrency"),
-            number(full, "queued"),
+            format!("workflow {}", full.workflow),
+            full.held.to_string(),
+            full.concurrency.to_string(),
+            full.queued.to_string(),
             String::new(),
-            waiter(&full["first"]),
+            waiter(&full.first),
         ]);
     }
     render::print(table);
-    if let Some(more) = found["moreWorkflows"].as_u64().filter(|more| *more > 0) {
-        words::line(format!("and {more} more workflows at their limit"));
+    if found.more_workflows > 0 {
+        words::line(format!("and {} more workflows at their limit", found.more_workflows));
     }
     Ok(0)
 }
 
-fn number(of: &Value, field: &str) -> String {
-    of[field].as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string())
-}
-
 /// The first few, and how many more there are.
-fn named(of: &[Value], more: Option<u64>, name: impl Fn(&Value) -> String) -> String {
+fn named<T>(of: &[T], more: usize, name: impl Fn(&T) -> String) -> String {
     let named: Vec<String> = of.iter().take(NAMED).map(name).collect();
-    let more = more.unwrap_or(0) + of.len().saturating_sub(NAMED) as u64;
+    let more = more + of.len().saturating_sub(NAMED);
     if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
 }
 
-fn workflow_runs(one: &Value) -> String {
-    format!("{} ({})", text(one, "workflow"), number(one, "runs"))
+fn holder(slot: &SlotNameDto, permits: u32) -> String {
+    if permits == 1 { slot.to_string() } else { format!("{slot} ({permits})") }
 }
 
-fn holder(one: &Value) -> String {
-    let slot = slot(one);
-    if one["permits"].as_u64() == Some(1) { slot } else { format!("{slot} ({})", number(one, "permits")) }
-}
-
-fn waiter(one: &Value) -> String {
-    let behind = one["behind"].as_u64().filter(|behind| *behind > 0);
-    let behind = behind.map(|behind| format!(" +{behind}")).unwrap_or_default();
-    holder(one) + &behind
+fn waiter(one: &WaiterDto) -> String {
+    let behind = if one.behind > 0 { format!(" +{}", one.behind) } else { String::new() };
+    holder(&one.slot, one.permits) + &behind
 }

@@ -2,9 +2,12 @@
 
 use jiff::Timestamp;
 use kelos_model::SlotState;
+use kelos_wire::{DownstreamDto, MarkRequest, MarkedState, RerunRequest, SlotDto};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Query, escape, slot as name, slot_path, text};
+use crate::client::{Client, Query, Reply, slot_path};
 use crate::failure::{BAD, Failure};
 use crate::options::{Because, Door};
 use crate::text::{self as words, count};
@@ -75,28 +78,31 @@ struct Change {
 }
 
 /// What the server said of each slot.
-#[derive(Default)]
-struct Answers {
-    done: Vec<Value>,
+struct Answers<T> {
+    done: Vec<Reply<T>>,
     refused: Vec<(String, Failure)>,
 }
 
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     let (client, change) = (Client::new(&args.change.door)?, Change { verb: "rerun", to_final: true });
     let doing = format!("rerun {}", args.change.workflow);
-    let mut body = args.change.because.body();
-    if args.downstream {
-        body["downstream"] = true.into();
-        body["dryRun"] = args.dry_run.into();
-        body["killLive"] = args.kill_live.into();
-    }
     let keys = chosen(&client, &args.change, &change, &doing)?;
-    let answers = ask(&client, &doing, (&args.change.workflow, &keys), change.verb, &body)?;
-    if args.downstream && !args.change.door.form.json {
-        answers.done.iter().for_each(|done| downstream::tell(done, args.kill_live));
-        return Ok(answers.close());
+    let slots = (args.change.workflow.as_str(), keys.as_slice());
+    let body = RerunRequest {
+        reason: args.change.because.reason.clone(),
+        downstream: args.downstream,
+        dry_run: args.dry_run,
+        kill_live: args.kill_live,
+    };
+    if !args.downstream {
+        return Ok(ask::<SlotDto>(&client, &doing, slots, change.verb, &body)?.tell(&args.change.door, change.verb));
     }
-    Ok(answers.tell(&args.change.door, change.verb))
+    let answers = ask::<DownstreamDto>(&client, &doing, slots, change.verb, &body)?;
+    if args.change.door.form.json {
+        return Ok(answers.json());
+    }
+    answers.done.iter().for_each(|done| downstream::tell(done, args.kill_live));
+    Ok(answers.close())
 }
 
 pub(crate) fn kill(args: &ChangeArgs) -> Result<u8, Failure> {
@@ -109,12 +115,12 @@ pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let mut body = args.because.body();
-    body["state"] = match args.state {
-        Marked::Succeeded => "succeeded".into(),
+    let state = match args.state {
+        Marked::Succeeded => MarkedState::Succeeded,
     };
+    let body = MarkRequest { state, reason: args.because.reason.clone() };
     let doing = format!("mark {}", args.workflow);
-    let answers = ask(&client, &doing, (&args.workflow, &args.keys), "mark", &body)?;
+    let answers = ask::<SlotDto>(&client, &doing, (&args.workflow, &args.keys), "mark", &body)?;
     Ok(answers.tell(&args.door, "mark"))
 }
 
@@ -122,7 +128,7 @@ fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("{} {}", change.verb, args.workflow);
     let keys = chosen(&client, args, change, &doing)?;
-    let answers = ask(&client, &doing, (&args.workflow, &keys), change.verb, &args.because.body())?;
+    let answers = ask::<SlotDto>(&client, &doing, (&args.workflow, &keys), change.verb, &args.because.body())?;
     Ok(answers.tell(&args.door, change.verb))
 }
 
@@ -135,14 +141,14 @@ fn chosen(client: &Client, args: &ChangeArgs, change: &Change, doing: &str) -> R
 }
 
 /// Asks for the same of each slot. What is refused for one does not keep it from the others.
-fn ask(
+fn ask<T: DeserializeOwned>(
     client: &Client,
     doing: &str,
     (workflow, keys): (&str, &[String]),
     verb: &str,
-    body: &Value,
-) -> Result<Answers, Failure> {
-    let mut answers = Answers::default();
+    body: &impl Serialize,
+) -> Result<Answers<T>, Failure> {
+    let mut answers = Answers { done: Vec::new(), refused: Vec::new() };
     for key in keys {
         match client.post(doing, &format!("{}/{verb}", slot_path(workflow, key)), body) {
             Ok(slot) => answers.done.push(slot),
@@ -153,17 +159,14 @@ fn ask(
     Ok(answers)
 }
 
-impl Answers {
+impl Answers<SlotDto> {
     fn tell(self, door: &Door, verb: &str) -> u8 {
         if door.form.json {
-            let refused = self.refused.iter();
-            let refused: Vec<Value> = refused.map(|(key, failure)| refusal(key, failure)).collect();
-            words::json(&json!({ "items": self.done, "refused": refused }));
-            return self.code();
+            return self.json();
         }
         for slot in &self.done {
-            let state = text(slot, "state");
-            words::line(format!("{} is {}", name(slot), render::paint(state, state)));
+            let state = slot.state.as_str();
+            words::line(format!("{} is {}", slot.slot, render::paint(state, state)));
         }
         if self.done.is_empty() && self.refused.is_empty() {
             words::line(format!("no slot to {verb} in that range"));
@@ -171,6 +174,15 @@ impl Answers {
             words::line(count(self.done.len(), "slot"));
         }
         self.close()
+    }
+}
+
+impl<T> Answers<T> {
+    fn json(&self) -> u8 {
+        let refused = self.refused.iter();
+        let refused: Vec<Value> = refused.map(|(key, failure)| refusal(key, failure)).collect();
+        words::json(&json!({ "items": self.done, "refused": refused }));
+        self.code()
     }
 
     /// Prints what was refused.
@@ -201,7 +213,7 @@ fn in_range(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<String>, Failure> {
-    client.get(doing, &format!("/workflows/{}", escape(&args.workflow)), &Query::new())?;
+    client.workflow(doing, &args.workflow)?;
     let states = SlotState::ALL.into_iter().filter(|state| state.is_final() == change.to_final);
     let states: Vec<&str> = states.map(SlotState::as_str).collect();
     let mut query = Query::new();
@@ -209,6 +221,6 @@ fn in_range(
     query.add("state", states.join(","));
     query.add("from", words::wire(from));
     query.add("to", words::wire(to));
-    let (rows, _) = client.list(doing, "/slots", &query, usize::MAX)?;
-    Ok(rows.iter().rev().map(|row| text(row, "time").to_owned()).collect())
+    let (rows, _) = client.list::<SlotDto>(doing, "/slots", &query, usize::MAX)?;
+    Ok(rows.iter().rev().map(|row| row.slot.key.to_string()).collect())
 }

@@ -1,13 +1,18 @@
 //! Asking a server over its native API.
 
 use std::io::Read;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kelos_server::INSTANCE;
+use kelos_wire::{PageDto, ProblemDetailsDto, WorkflowDetailDto};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use ureq::http::{HeaderValue, Response};
+use ureq::typestate::WithBody;
 use ureq::{Agent, Body, RequestBuilder};
 
 use crate::apps::Apps;
@@ -104,7 +109,7 @@ impl Client {
     }
 
     /// Reads something.
-    pub(crate) fn get(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, doing: &str, path: &str, query: &Query) -> Result<T, Failure> {
         self.read(doing, self.open(doing, path, query)?)
     }
 
@@ -116,43 +121,63 @@ impl Client {
     }
 
     /// Asks for a change.
-    pub(crate) fn post(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
-        let request =
-            self.signed(self.agent.post(self.url(path, &Query::new())).header("content-type", "application/json"));
-        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
-        self.read(doing, self.refused(doing, answer)?)
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        doing: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.send(doing, self.agent.post(self.url(path, &Query::new())), body)
     }
 
     /// Puts something in its place.
-    pub(crate) fn put(&self, doing: &str, path: &str, query: &Query, body: &Value) -> Result<Value, Failure> {
-        let request = self.signed(self.agent.put(self.url(path, query)).header("content-type", "application/json"));
-        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
-        self.read(doing, self.refused(doing, answer)?)
+    pub(crate) fn put<T: DeserializeOwned>(
+        &self,
+        doing: &str,
+        path: &str,
+        query: &Query,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.send(doing, self.agent.put(self.url(path, query)), body)
     }
 
     /// Changes a part of something.
-    pub(crate) fn patch(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
-        let request =
-            self.signed(self.agent.patch(self.url(path, &Query::new())).header("content-type", "application/json"));
-        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
-        self.read(doing, self.refused(doing, answer)?)
+    pub(crate) fn patch<T: DeserializeOwned>(
+        &self,
+        doing: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.send(doing, self.agent.patch(self.url(path, &Query::new())), body)
     }
 
     /// Takes something away.
-    pub(crate) fn delete(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
+    pub(crate) fn delete<T: DeserializeOwned>(&self, doing: &str, path: &str, query: &Query) -> Result<T, Failure> {
         let request = self.signed(self.agent.delete(self.url(path, query)));
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
     }
 
+    fn send<T: DeserializeOwned>(
+        &self,
+        doing: &str,
+        request: RequestBuilder<WithBody>,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let body = serde_json::to_string(body).map_err(|error| Failure::bad(format!("{doing}: {error}")))?;
+        let request = self.signed(request.header("content-type", "application/json"));
+        let answer = request.send(body).map_err(|error| self.unreachable(&error))?;
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
     /// Reads a list page by page, up to a number of rows, and says whether there is more.
-    pub(crate) fn list(
+    pub(crate) fn list<T: DeserializeOwned>(
         &self,
         doing: &str,
         path: &str,
         query: &Query,
         limit: usize,
-    ) -> Result<(Vec<Value>, bool), Failure> {
+    ) -> Result<(Vec<T>, bool), Failure> {
         let mut rows = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
@@ -161,25 +186,33 @@ impl Client {
             if let Some(cursor) = &cursor {
                 query.add("cursor", cursor);
             }
-            let mut page = self.get(doing, path, &query)?;
-            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
-                rows.extend(items);
-            }
-            cursor = page["next"].as_str().map(str::to_owned);
+            let page: PageDto<T> = self.get(doing, path, &query)?;
+            rows.extend(page.items);
+            cursor = page.next;
             if cursor.is_none() || rows.len() >= limit {
                 return Ok((rows, cursor.is_some()));
             }
         }
     }
 
+    /// A workflow; that there is none is a failure.
+    pub(crate) fn workflow(&self, doing: &str, id: &str) -> Result<WorkflowDetailDto, Failure> {
+        self.get(doing, &format!("/workflows/{}", escape(id)), &Query::new())
+    }
+
     fn url(&self, path: &str, query: &Query) -> String {
         format!("{}/api/v1{path}{}", self.base, query.0)
     }
 
-    fn read(&self, doing: &str, answer: Response<Body>) -> Result<Value, Failure> {
+    fn read<T: DeserializeOwned>(&self, doing: &str, answer: Response<Body>) -> Result<T, Failure> {
         let text = self.text(answer)?;
-        serde_json::from_str(&text).map_err(|_| {
-            Failure::bad(format!("{doing}: {} did not answer with JSON", self.base)).hint("is that a Kelos server?")
+        serde_json::from_str(&text).map_err(|error| {
+            let why = if error.is_data() {
+                format!("{doing}: {} answered with JSON, but not as expected: {error}", self.base)
+            } else {
+                format!("{doing}: {} did not answer with JSON", self.base)
+            };
+            Failure::bad(why).hint("is that a Kelos server?")
         })
     }
 
@@ -200,13 +233,12 @@ impl Client {
             return Ok(answer);
         }
         let text = self.text(answer)?;
-        let problem: Value = serde_json::from_str(&text).unwrap_or_default();
-        let detail = problem["detail"].as_str().map(|detail| detail.strip_prefix("failed to ").unwrap_or(detail));
-        let Some(detail) = detail else {
+        let Ok(problem) = serde_json::from_str::<ProblemDetailsDto>(&text) else {
             let failure = Failure::bad(format!("{doing}: {} answered {status}", self.base));
             return Err(failure.hint("is that a Kelos server?"));
         };
-        let code = problem["code"].as_str().unwrap_or_default();
+        let detail = problem.detail.strip_prefix("failed to ").unwrap_or(&problem.detail);
+        let code = problem.code.as_str();
         if code == "other-server" {
             let why = format!(
                 "reach the server of this folder at {}: it has ended, and another server uses its port",
@@ -218,7 +250,7 @@ impl Client {
         // Only the server knows what names a slot of a workflow.
         let is_usage = matches!(code, "bad-path" | "no-job-id");
         let failure = if is_usage { Failure::usage(message) } else { Failure::bad(message) };
-        Err(match own_hint(code).or(problem["hint"].as_str()) {
+        Err(match own_hint(code).or(problem.hint.as_deref()) {
             Some(hint) => failure.hint(hint),
             None => failure,
         })
@@ -309,24 +341,39 @@ pub(crate) fn slot_path(workflow: &str, key: &str) -> String {
     format!("/workflows/{}/slots/{}", escape(workflow), escape(key))
 }
 
-/// Which slot of its workflow something in an answer is: its time in short form, or its job id.
-pub(crate) fn key(value: &Value) -> String {
-    value["job"].as_str().map_or_else(|| crate::text::exact(text(value, "time")), str::to_owned)
+/// An answer: what it means, and word for word what was said, which is what `--json` prints. So nothing is lost of what a newer
+/// server says and this program does not know.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply<T> {
+    meaning: T,
+    said: Value,
 }
 
-/// The slot that something in an answer is: `wordcount@2016-01-01T00:00Z`, `modelBuild@1_purchase`.
-pub(crate) fn slot(value: &Value) -> String {
-    format!("{}@{}", text(value, "workflow"), key(value))
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Reply<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let said = Value::deserialize(deserializer)?;
+        let meaning = T::deserialize(&said).map_err(serde::de::Error::custom)?;
+        Ok(Reply { meaning, said })
+    }
+}
+
+impl<T> Serialize for Reply<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.said.serialize(serializer)
+    }
+}
+
+impl<T> Deref for Reply<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.meaning
+    }
 }
 
 /// A text in an answer; empty where it is missing.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
-}
-
-/// A number in an answer; 0 where it is missing.
-pub(crate) fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or_default()
 }
 
 /// The rows of a list in an answer.

@@ -11,14 +11,15 @@ use jiff::Timestamp;
 use kelos_door_celos::deploy::{self, Bundle, DeployError, HDFS_ROOT, Prepared, ProjectName, Site};
 use kelos_door_stolos::TasksJson;
 use kelos_storage::StorageConfig;
-use serde_json::{Value, json};
+use kelos_wire::{BundleDto, Code, DeploymentDto, FileChangeDto, SlotEffectDto};
+use serde::Serialize;
 
-use crate::client::{Client, Query, escape, items, number, text};
+use crate::client::{Client, Query, Reply, escape};
 use crate::failure::Failure;
 use crate::folder::problem_lines;
 use crate::options::Door;
 use crate::render;
-use crate::text::{self as words, count, short};
+use crate::text::{self as words, count};
 
 /// What Celos's own tool was told to do.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -127,7 +128,7 @@ fn to_target(args: &DeployArgs, target: &str, project: ProjectName, bundle: Opti
     let foreseen = if args.plan && server(args) { Some(ask(args, &project, bundle.as_ref(), true)) } else { None };
     let done = runtime.block_on(async {
         let prepared = prepare(args, target, project, bundle).await?;
-        let mut plan = kelos_server::plan_json(prepared.plan(), !args.plan);
+        let mut plan = kelos_server::deployment(prepared.plan(), !args.plan);
         add_foreseen(&mut plan, foreseen);
         if args.plan {
             return Ok(plan);
@@ -142,7 +143,8 @@ fn to_target(args: &DeployArgs, target: &str, project: ProjectName, bundle: Opti
     });
     // What was abandoned in another thread is not waited for.
     runtime.shutdown_background();
-    say(args, &done?);
+    let plan = done?;
+    say(args, &plan, &plan);
     Ok(0)
 }
 
@@ -176,25 +178,28 @@ fn url(target: &str) -> Result<String, Failure> {
 }
 
 /// Takes over what the server says of its slots; in vain is no failure.
-fn add_foreseen(plan: &mut Value, foreseen: Option<Result<Value, Failure>>) {
+fn add_foreseen(plan: &mut DeploymentDto, foreseen: Option<Result<Reply<DeploymentDto>, Failure>>) {
     match foreseen {
-        Some(Ok(by_server)) => plan["slots"] = by_server["slots"].clone(),
+        Some(Ok(by_server)) => plan.slots = by_server.slots.clone(),
         Some(Err(failure)) => {
-            let note = format!("failed to {}: only schedules were compared", failure.message);
-            if let Some(notes) = plan["notes"].as_array_mut() {
-                notes.push(note.into());
-            }
+            plan.notes.push(format!("failed to {}: only schedules were compared", failure.message));
         }
         None => {}
     }
 }
 
 fn to_server(args: &DeployArgs, project: &ProjectName, bundle: Option<&Bundle>) -> Result<u8, Failure> {
-    say(args, &ask(args, project, bundle, args.plan)?);
+    let plan = ask(args, project, bundle, args.plan)?;
+    say(args, &plan, &plan);
     Ok(0)
 }
 
-fn ask(args: &DeployArgs, project: &ProjectName, bundle: Option<&Bundle>, plan: bool) -> Result<Value, Failure> {
+fn ask(
+    args: &DeployArgs,
+    project: &ProjectName,
+    bundle: Option<&Bundle>,
+    plan: bool,
+) -> Result<Reply<DeploymentDto>, Failure> {
     let client = Client::new(&args.door)?;
     let path = format!("/projects/{}", escape(project.as_str()));
     let mut query = Query::new();
@@ -209,7 +214,7 @@ fn ask(args: &DeployArgs, project: &ProjectName, bundle: Option<&Bundle>, plan: 
     }
 }
 
-fn body(args: &DeployArgs, bundle: &Bundle) -> Result<Value, Failure> {
+fn body(args: &DeployArgs, bundle: &Bundle) -> Result<BundleDto, Failure> {
     let files = bundle.hdfs.as_ref().filter(|_| !args.no_hdfs);
     let bytes: u64 = files.iter().flat_map(|files| files.values()).map(|file| file.bytes).sum();
     if bytes > LARGEST_UPLOAD {
@@ -222,7 +227,12 @@ fn body(args: &DeployArgs, bundle: &Bundle) -> Result<Value, Failure> {
         read.map(|bytes| (path.clone(), BASE64.encode(bytes)))
     };
     let files = files.map(|files| files.iter().map(encoded).collect::<Result<BTreeMap<_, _>, _>>()).transpose()?;
-    Ok(json!({ "workflow": bundle.workflow, "defaults": bundle.defaults, "hdfs": files, "hdfsRoot": args.hdfs_root }))
+    Ok(BundleDto {
+        workflow: bundle.workflow.clone(),
+        defaults: bundle.defaults.clone(),
+        hdfs: files,
+        hdfs_root: args.hdfs_root.clone(),
+    })
 }
 
 fn failure(error: &DeployError) -> Failure {
@@ -244,34 +254,32 @@ fn steps(done: &[String], left: &[String]) -> Vec<String> {
     done.iter().map(line("done:    ")).chain(left.iter().map(line("not done:"))).collect()
 }
 
-fn say(args: &DeployArgs, plan: &Value) {
+/// Prints what changes; `said` is the same word for word.
+fn say(args: &DeployArgs, plan: &DeploymentDto, said: &impl Serialize) {
     if args.door.form.json {
-        words::json(plan);
+        words::json(said);
         return;
     }
-    let done = plan["done"].as_bool().unwrap_or_default();
-    if !done {
+    if !plan.done {
         say_files(plan);
     }
     say_workflows(plan);
-    if !done {
-        say_slots(plan);
+    if !plan.done {
+        say_slots(&plan.slots);
     }
-    for warning in items(plan, "warnings") {
-        let (file, message, code) = (text(warning, "file"), text(warning, "message"), text(warning, "code"));
-        words::line(format!("warning: {file}: {message} [{code}]"));
+    for warning in &plan.warnings {
+        words::line(format!("warning: {}: {} [{}]", warning.file, warning.message, warning.code));
     }
-    for note in items(plan, "notes") {
-        words::line(format!("note: {}", note.as_str().unwrap_or_default()));
+    for note in &plan.notes {
+        words::line(format!("note: {note}"));
     }
-    words::line(last_line(plan, done));
+    words::line(last_line(plan));
 }
 
-fn last_line(plan: &Value, done: bool) -> String {
-    let project = text(plan, "project");
-    let differs = items(plan, "files").iter().any(|file| text(file, "change") != "same");
-    let undeploy = plan["undeploy"].as_bool().unwrap_or_default();
-    match (done, differs, undeploy) {
+fn last_line(plan: &DeploymentDto) -> String {
+    let project = &plan.project;
+    let differs = plan.files.iter().any(|file| file.change != "same");
+    match (plan.done, differs, plan.undeploy) {
         (false, true, _) => "this is a plan: nothing was changed".to_owned(),
         (_, false, false) => format!("{project} is deployed as it is: nothing to change"),
         (_, false, true) => format!("{project} is not there: nothing to change"),
@@ -280,32 +288,31 @@ fn last_line(plan: &Value, done: bool) -> String {
     }
 }
 
-fn say_files(plan: &Value) {
+fn say_files(plan: &DeploymentDto) {
     let mut table = render::table(&["CHANGE", "FILE", ""]);
-    for file in items(plan, "files") {
-        table.add_row([text(file, "change").to_owned(), text(file, "place").to_owned(), size(file)]);
+    for file in &plan.files {
+        table.add_row([file.change.to_string(), file.place.clone(), size(file)]);
     }
     render::print(table);
 }
 
 /// `+3 -1 lines`, or how long it is.
-fn size(file: &Value) -> String {
-    match (text(file, "change"), file["linesAdded"].as_u64()) {
+fn size(file: &FileChangeDto) -> String {
+    match (file.change.as_str(), file.lines_added) {
         ("same", _) => String::new(),
-        (_, Some(added)) => format!("+{added} -{} lines", number(file, "linesRemoved")),
+        (_, Some(added)) => format!("+{added} -{} lines", file.lines_removed.unwrap_or(0)),
         ("removed", None) => String::new(),
-        (_, None) => format!("{} bytes", number(file, "bytes")),
+        (_, None) => format!("{} bytes", file.bytes.unwrap_or(0)),
     }
 }
 
-fn say_workflows(plan: &Value) {
-    let own = text(plan, "project");
-    for workflow in items(plan, "workflows") {
-        let parts: Vec<&str> = items(workflow, "parts").iter().filter_map(Value::as_str).collect();
+fn say_workflows(plan: &DeploymentDto) {
+    for workflow in &plan.workflows {
+        let parts: Vec<&str> = workflow.parts.iter().map(Code::as_str).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        let project = text(workflow, "project");
-        let of = if project == own { String::new() } else { format!(" of {project}") };
-        words::line(format!("workflow {}{of} {}{parts}", text(workflow, "id"), becomes(text(workflow, "change"))));
+        let project = &workflow.project;
+        let of = if *project == plan.project { String::new() } else { format!(" of {project}") };
+        words::line(format!("workflow {}{of} {}{parts}", workflow.id, becomes(workflow.change.as_str())));
     }
 }
 
@@ -317,25 +324,16 @@ fn becomes(change: &str) -> &'static str {
     }
 }
 
-fn say_slots(plan: &Value) {
-    let slots = &plan["slots"];
-    let from_server = slots["fromServer"].as_bool().unwrap_or_default();
-    let kinds = match from_server {
-        true => [
-            ("created", "planned at once"),
-            ("dropped", "no longer scheduled from then on"),
-            ("unblocked", "ready at once"),
-        ],
-        false => {
-            [("created", "in the last 7 days are new"), ("dropped", "in the last 7 days go"), ("unblocked", "ready")]
-        }
+fn say_slots(slots: &SlotEffectDto) {
+    let [created, dropped, unblocked] = match slots.from_server {
+        true => ["planned at once", "no longer scheduled from then on", "ready at once"],
+        false => ["in the last 7 days are new", "in the last 7 days go", "ready"],
     };
-    for (kind, what) in kinds {
-        for some in items(slots, kind) {
-            let many = count(usize::try_from(number(some, "count")).unwrap_or(usize::MAX), "slot");
-            let (first, last) = (short(text(some, "first")), short(text(some, "last")));
+    for (slots, what) in [(&slots.created, created), (&slots.dropped, dropped), (&slots.unblocked, unblocked)] {
+        for some in slots {
+            let (first, last) = (some.first.short(), some.last.short());
             let when = if first == last { first } else { format!("{first} to {last}") };
-            words::line(format!("{many} of {} {what}: {when}", text(some, "workflow")));
+            words::line(format!("{} of {} {what}: {when}", count(some.count, "slot"), some.workflow));
         }
     }
 }

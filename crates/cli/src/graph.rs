@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::SlotRef;
-use serde_json::Value;
+use kelos_wire::{Code, EdgeDto, GraphDto, NodeDto, UpstreamDto};
 
-use crate::client::{Client, Query, items, key, number, slot as name, slot_path, text};
+use crate::client::{Client, Query, Reply, slot_path};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::relatives::UNNAMED;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &GraphArgs) -> Result<u8, Failure> {
         words::print(&client.text(answer)?);
         return Ok(0);
     }
-    let graph = client.get("read the graph", "/graph", &query)?;
+    let graph: Reply<GraphDto> = client.get("read the graph", "/graph", &query)?;
     match shape {
         Shape::Json => words::json(&graph),
         Shape::Dot => words::print(&dot(&graph)),
@@ -95,13 +95,13 @@ impl GraphArgs {
 }
 
 /// The graph as a forest: what nothing is waited for by comes first, and each workflow's branch is told once.
-fn tree(graph: &Value) -> Vec<String> {
-    let nodes: BTreeMap<&str, &Value> = items(graph, "nodes").iter().map(|node| (text(node, "id"), node)).collect();
-    let mut below: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    for edge in items(graph, "edges") {
-        below.entry(text(edge, "from")).or_default().push(edge);
+fn tree(graph: &GraphDto) -> Vec<String> {
+    let nodes: BTreeMap<&str, &NodeDto> = graph.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    let mut below: BTreeMap<&str, Vec<&EdgeDto>> = BTreeMap::new();
+    for edge in &graph.edges {
+        below.entry(&edge.from).or_default().push(edge);
     }
-    let depends: BTreeSet<&str> = items(graph, "edges").iter().map(|edge| text(edge, "to")).collect();
+    let depends: BTreeSet<&str> = graph.edges.iter().map(|edge| edge.to.as_str()).collect();
     let (roots, others): (Vec<&str>, Vec<&str>) = nodes.keys().partition(|id| !depends.contains(**id));
     let mut told = BTreeSet::new();
     let mut lines = Vec::new();
@@ -117,7 +117,7 @@ fn tree(graph: &Value) -> Vec<String> {
             let rest = if is_new { format!("  {state}{how}") } else { format!("  (above){how}") };
             lines.push(format!("{}{id}{rest}", "  ".repeat(depth)));
             let edges = below.get(id).into_iter().flatten().rev();
-            let next = edges.filter(|_| is_new).map(|edge| (depth + 1, text(edge, "to"), annotation(edge)));
+            let next = edges.filter(|_| is_new).map(|edge| (depth + 1, edge.to.as_str(), annotation(edge)));
             stack.extend(next);
         }
     }
@@ -128,8 +128,8 @@ fn tree(graph: &Value) -> Vec<String> {
 }
 
 /// How an edge differs from plain success of the same time.
-fn annotation(edge: &Value) -> String {
-    match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
+fn annotation(edge: &EdgeDto) -> String {
+    match (edge.kind.as_str(), edge.later_seconds) {
         ("schedule", _) => "  [uses its schedule]".to_owned(),
         ("jobs", _) => match groups(edge).as_str() {
             "" => "  [waits for its jobs]".to_owned(),
@@ -146,50 +146,49 @@ fn annotation(edge: &Value) -> String {
 }
 
 /// The groups by which jobs wait for others.
-fn groups(edge: &Value) -> String {
-    let named = items(edge, "groups").iter().filter_map(Value::as_str).filter(|group| *group != UNNAMED);
-    let groups: Vec<&str> = named.collect();
+fn groups(edge: &EdgeDto) -> String {
+    let groups: Vec<&str> = edge.groups.iter().map(String::as_str).filter(|group| *group != UNNAMED).collect();
     groups.join(", ")
 }
 
 /// How a workflow's slots do.
-fn standing(node: &Value) -> String {
-    if text(node, "kind") == "missing" {
+fn standing(node: &NodeDto) -> String {
+    if node.kind == "missing" {
         return render::paint("not defined", "failed");
     }
-    let counts = node["slots"].as_object().into_iter().flatten();
+    let counts = node.slots.iter();
     let mut parts: Vec<String> =
-        counts.map(|(state, count)| render::paint(&format!("{count} {state}"), state)).collect();
+        counts.map(|(state, count)| render::paint(&format!("{count} {state}"), state.as_str())).collect();
     if parts.is_empty() {
-        let newest = &node["newest"];
-        parts.push(if newest.is_object() {
-            format!("{} {}", key(newest), render::paint(text(newest, "state"), text(newest, "state")))
-        } else {
-            "no slots".to_owned()
+        parts.push(match &node.newest {
+            Some(newest) => {
+                format!("{} {}", newest.key, render::paint(newest.state.as_str(), newest.state.as_str()))
+            }
+            None => "no slots".to_owned(),
         });
     }
-    let off = ["disabled", "paused"].into_iter().find(|off| node[off] == true);
-    parts.extend(off.map(str::to_owned));
-    let hidden = [("hiddenUp", "upstream"), ("hiddenDown", "downstream")];
-    let hidden = hidden.iter().filter(|(name, _)| number(node, name) > 0);
-    parts.extend(hidden.map(|(name, side)| format!("{} more {side}", number(node, name))));
+    let off = [(node.disabled, "disabled"), (node.paused, "paused")].into_iter().find(|(is_off, _)| *is_off);
+    parts.extend(off.map(|(_, off)| off.to_owned()));
+    let hidden = [(node.hidden_up, "upstream"), (node.hidden_down, "downstream")];
+    let hidden = hidden.iter().filter(|(count, _)| *count > 0);
+    parts.extend(hidden.map(|(count, side)| format!("{count} more {side}")));
     parts.join(", ")
 }
 
-fn dot(graph: &Value) -> String {
+fn dot(graph: &GraphDto) -> String {
     let mut lines = vec!["digraph kelos {".to_owned(), "  rankdir=LR;".to_owned(), "  node [shape=box];".to_owned()];
-    for node in items(graph, "nodes") {
-        let dashed = if text(node, "kind") == "missing" { " [style=dashed]" } else { "" };
-        lines.push(format!("  {}{dashed};", quoted(text(node, "id"))));
+    for node in &graph.nodes {
+        let dashed = if node.kind == "missing" { " [style=dashed]" } else { "" };
+        lines.push(format!("  {}{dashed};", quoted(&node.id)));
     }
-    for edge in items(graph, "edges") {
-        let style = match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
+    for edge in &graph.edges {
+        let style = match (edge.kind.as_str(), edge.later_seconds) {
             ("schedule", _) => " [style=dashed]".to_owned(),
             ("jobs", _) if !groups(edge).is_empty() => format!(" [label={}]", quoted(&groups(edge))),
             (_, Some(later)) if later != 0 => format!(" [label=\"{later} s\"]"),
             _ => String::new(),
         };
-        lines.push(format!("  {} -> {}{style};", quoted(text(edge, "from")), quoted(text(edge, "to"))));
+        lines.push(format!("  {} -> {}{style};", quoted(&edge.from), quoted(&edge.to)));
     }
     lines.push("}\n".to_owned());
     lines.join("\n")
@@ -217,7 +216,7 @@ fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
     }
     let key = words::key(&key).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
     let path = format!("{}/upstream", slot_path(&workflow, &key));
-    let found = client.get("find what blocks the slot", &path, &Query::new())?;
+    let found: Reply<UpstreamDto> = client.get("find what blocks the slot", &path, &Query::new())?;
     match shape {
         Shape::Json => words::json(&found),
         _ => words::print(&(steps(&found).join("\n") + "\n")),
@@ -225,18 +224,15 @@ fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn steps(found: &Value) -> Vec<String> {
+fn steps(found: &UpstreamDto) -> Vec<String> {
     let mut lines = Vec::new();
-    for step in items(found, "steps") {
-        let indent = "  ".repeat(usize::try_from(number(step, "level")).unwrap_or_default());
-        let state = step["state"].as_str().unwrap_or("not there");
-        let name = name(step);
-        lines.push(format!("{indent}{name}  {}", render::paint(state, state)));
-        for obstacle in items(step, "obstacles") {
-            lines.push(format!("{indent}  <- {}", text(obstacle, "text")));
-        }
+    for step in &found.steps {
+        let indent = "  ".repeat(usize::try_from(step.level).unwrap_or_default());
+        let state = step.state.as_ref().map_or("not there", Code::as_str);
+        lines.push(format!("{indent}{}  {}", step.slot, render::paint(state, state)));
+        lines.extend(step.obstacles.iter().map(|obstacle| format!("{indent}  <- {}", obstacle.text)));
     }
-    if found["cut"] == true {
+    if found.cut {
         lines.push("there is more: only these slots were examined".to_owned());
     }
     lines
@@ -244,18 +240,32 @@ fn steps(found: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn graph() -> Value {
-        let node = |id: &str| json!({ "id": id, "kind": "workflow", "paused": id == "b", "slots": { "failed": 1 }, "newest": null });
-        let edge = |from: &str, to: &str, later: i64| json!({ "from": from, "to": to, "kind": "success", "laterSeconds": later });
-        json!({
-            "nodes": [node("a"), node("b"), node("c"), node("x\"y"), { "id": "gone", "kind": "missing" }],
-            "edges": [edge("a", "b", 0), edge("a", "c", 0), edge("b", "c", -3600), edge("c", "c", 0), edge("gone", "a", 0),
-                { "from": "x\"y", "to": "x\"y", "kind": "schedule" }],
-        })
+    fn graph() -> GraphDto {
+        let node = |id: &str| NodeDto {
+            id: id.to_owned(),
+            kind: "workflow".into(),
+            paused: id == "b",
+            slots: [("failed".into(), 1)].into(),
+            ..NodeDto::default()
+        };
+        let edge = |from: &str, to: &str, later: i64| EdgeDto {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            kind: "success".into(),
+            later_seconds: Some(later),
+            groups: Vec::new(),
+        };
+        let gone = NodeDto { id: "gone".to_owned(), kind: "missing".into(), ..NodeDto::default() };
+        let schedule = EdgeDto { kind: "schedule".into(), later_seconds: None, ..edge("x\"y", "x\"y", 0) };
+        let edges =
+            [edge("a", "b", 0), edge("a", "c", 0), edge("b", "c", -3600), edge("c", "c", 0), edge("gone", "a", 0)];
+        GraphDto {
+            nodes: vec![node("a"), node("b"), node("c"), node("x\"y"), gone],
+            edges: edges.into_iter().chain([schedule]).collect(),
+            ..GraphDto::default()
+        }
     }
 
     #[test]
@@ -271,7 +281,7 @@ mod tests {
             "  x\"y  (above)  [uses its schedule]",
         ];
         assert_eq!(tree(&graph()), expected);
-        assert_eq!(tree(&json!({})), ["no workflows"]);
+        assert_eq!(tree(&GraphDto::default()), ["no workflows"]);
     }
 
     #[test]

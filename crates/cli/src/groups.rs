@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use kelos_wire::GroupsDto;
 use serde_json::Value;
 
-use crate::client::{Client, Query, items, text};
+use crate::client::{Client, Query, Reply};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::text as words;
@@ -26,7 +27,7 @@ pub(crate) struct GroupsArgs {
 
 pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let found = match &args.set {
+    let found: Reply<GroupsDto> = match &args.set {
         Some(file) => client.put("set the groups", PATH, &Query::new(), &read(file)?)?,
         None if args.reset => client.delete("reset the groups", PATH, &Query::new())?,
         None => client.get("read the groups", PATH, &Query::new())?,
@@ -35,16 +36,14 @@ pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
         words::json(&found);
         return Ok(0);
     }
-    words::line(match text(&found, "from") {
+    words::line(match found.from.as_str() {
         "api" => "Set by people, with this command, on the page or through the API:",
         "file" => "From the server's --config file:",
         _ => "None are set; there is one group per project:",
     });
-    for group in items(&found, "groups") {
-        words::line(format!("\n{}", text(group, "name")));
-        for id in items(group, "workflows").iter().filter_map(Value::as_str) {
-            words::line(format!("  {id}"));
-        }
+    for group in &found.groups {
+        words::line(format!("\n{}", group.name));
+        group.workflows.iter().for_each(|id| words::line(format!("  {id}")));
     }
     Ok(0)
 }

@@ -2,13 +2,13 @@
 
 use comfy_table::Cell;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use kelos_wire::{Counts, ListDto, ProblemDto, ScheduleDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 
-use crate::client::{Client, Query, escape, items, key, number, text};
+use crate::client::{Client, Query, Reply};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
-use crate::text::{self as words, count, short};
+use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 pub(crate) struct LsArgs {
@@ -53,19 +53,20 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("tag", args.tag.as_ref());
-    let list = client.get("list the workflows", "/workflows", &query)?;
+    let list: Reply<ListDto<WorkflowDto>> = client.get("list the workflows", "/workflows", &query)?;
     if args.door.form.json {
         words::json(&list);
         return Ok(0);
     }
-    let rows = items(&list, "items");
+    let rows = &list.items;
     if rows.is_empty() {
         words::line("no workflows");
     } else {
         let mut table = render::table(&["WORKFLOW", "SCHEDULE", "NEXT", "SLOTS", "NOTE"]);
         for row in rows {
-            let detail = if rows.len() <= DETAILED { detail(&client, row) } else { Value::Null };
-            table.add_row(cells(row, &detail));
+            // A workflow that went away meanwhile has no details.
+            let detail = (rows.len() <= DETAILED).then(|| client.workflow("read a workflow", &row.id).ok()).flatten();
+            table.add_row(cells(row, detail.as_ref()));
         }
         render::print(table);
     }
@@ -73,80 +74,73 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the list leaves out; a workflow that went away meanwhile has nothing.
-fn detail(client: &Client, row: &Value) -> Value {
-    let path = format!("/workflows/{}", escape(text(row, "id")));
-    client.get("read a workflow", &path, &Query::new()).unwrap_or_default()
-}
-
-fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
-    let is_disabled = row["enabled"] == false;
-    let next = items(detail, "nextTimes").first().filter(|_| !is_disabled).and_then(Value::as_str).map(short);
+fn cells(row: &WorkflowDto, detail: Option<&WorkflowDetailDto>) -> [Cell; 5] {
+    let next = detail.and_then(|detail| detail.next_times.first()).filter(|_| row.enabled);
     let mut notes = Vec::new();
-    if let Some(code) = row["frozen"]["code"].as_str() {
-        notes.push(format!("frozen: {code}"));
+    if let Some(frozen) = &row.frozen {
+        notes.push(format!("frozen: {}", frozen.code));
     }
-    let off = [(is_disabled, "disabled"), (row["paused"] == true, "paused")];
+    let off = [(!row.enabled, "disabled"), (row.paused, "paused")];
     notes.extend(off.iter().filter(|(is_off, _)| *is_off).map(|(_, off)| (*off).to_owned()));
-    match text(&row["source"], "provenance") {
+    match row.source.provenance.as_str() {
         "api" => notes.push("defined through the API".to_owned()),
         "code" => notes.push("defined by the program".to_owned()),
         _ => {}
     }
-    notes.extend(detail["scheduleProblem"].as_str().map(str::to_owned));
-    let problems = items(detail, "problems").len();
-    if problems > 0 {
-        notes.push(count(problems, "problem"));
+    if let Some(detail) = detail {
+        notes.extend(detail.schedule_problem.clone());
+        let problems = detail.problems.len();
+        notes.extend((problems > 0).then(|| count(problems, "problem")));
     }
-    notes.extend(row["description"].as_str().map(str::to_owned));
+    notes.extend(row.description.clone());
     [
-        Cell::new(text(row, "id")),
-        Cell::new(schedule(&row["schedule"])),
-        Cell::new(next.unwrap_or_else(|| "-".to_owned())),
-        Cell::new(counts(&detail["counts"])),
+        Cell::new(&row.id),
+        Cell::new(schedule(&row.schedule)),
+        Cell::new(next.map_or_else(|| "-".to_owned(), |next| next.short())),
+        Cell::new(detail.map_or_else(|| "-".to_owned(), |detail| counts(&detail.counts))),
         Cell::new(notes.join("; ")),
     ]
 }
 
-fn schedule(schedule: &Value) -> String {
-    if let Some(on) = schedule["dependsOn"].as_str() {
+fn schedule(schedule: &ScheduleDto) -> String {
+    if let Some(on) = &schedule.depends_on {
         return format!("as {on}");
     }
-    if let Some(template) = schedule["jobId"].as_str() {
+    if let Some(template) = &schedule.job_id {
         return format!("jobs {template}");
     }
-    if let Some(program) = schedule["runs"].as_str() {
+    if let Some(program) = &schedule.runs {
         return format!("runs {program}");
     }
-    if schedule["onRequest"] == true {
+    if schedule.on_request == Some(true) {
         return "on request".to_owned();
     }
-    match schedule["zone"].as_str() {
-        Some(zone) if zone != "UTC" => format!("{} {zone}", text(schedule, "cron")),
-        _ => text(schedule, "cron").to_owned(),
+    let cron = schedule.cron.clone().unwrap_or_default();
+    match &schedule.zone {
+        Some(zone) if zone != "UTC" => format!("{cron} {zone}"),
+        _ => cron,
     }
 }
 
 /// `164 succeeded, 2 waiting`, in the order of a slot's life.
-pub(crate) fn counts(counts: &Value) -> String {
+pub(crate) fn counts(counts: &Counts) -> String {
     let known = kelos_model::SlotState::ALL.map(kelos_model::SlotState::as_str);
-    let told = known.iter().filter(|state| number(counts, state) > 0);
-    let told: Vec<String> =
-        told.map(|state| render::paint(&format!("{} {state}", number(counts, state)), state)).collect();
+    let told = known.iter().filter_map(|state| Some((state, counts.get(*state).filter(|count| **count > 0)?)));
+    let told: Vec<String> = told.map(|(state, count)| render::paint(&format!("{count} {state}"), state)).collect();
     if told.is_empty() { "-".to_owned() } else { told.join(", ") }
 }
 
 /// A list of workflows that lacks some is worth a word.
 fn say_problems(client: &Client) {
-    let Ok(problems) = client.get("list the problems", "/problems", &Query::new()) else {
+    let Ok(problems) = client.get::<ListDto<ProblemDto>>("list the problems", "/problems", &Query::new()) else {
         return;
     };
-    for problem in items(&problems, "items") {
-        let severity = if text(problem, "severity") == "warning" { "warning: " } else { "" };
-        let (line, column) = (number(problem, "line"), number(problem, "column"));
+    for problem in problems.items {
+        let severity = if problem.severity == "warning" { "warning: " } else { "" };
+        let (line, column) = (problem.line, problem.column);
         let place = if line > 0 { format!(":{line}:{column}") } else { String::new() };
-        let hint = problem["hint"].as_str().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        eprintln!("{}{place}: {severity}{}{hint}", text(problem, "file"), text(problem, "message"));
+        let hint = problem.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        eprintln!("{}{place}: {severity}{}{hint}", problem.file, problem.message);
     }
 }
 
@@ -155,7 +149,7 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     let mut query = Query::new();
     if let Some(id) = &args.workflow {
         // A filter that names nothing finds nothing; a name that is mistyped deserves an error.
-        client.get("list the slots", &format!("/workflows/{}", escape(id)), &Query::new())?;
+        client.workflow("list the slots", id)?;
         query.add("workflow", id);
     }
     if !args.state.is_empty() {
@@ -164,25 +158,24 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     query.add_some("from", args.from.map(words::wire));
     query.add_some("to", args.to.map(words::wire));
     let limit = if args.all { usize::MAX } else { args.limit.max(1) };
-    let (rows, more) = client.list("list the slots", "/slots", &query, limit)?;
+    let (rows, more) = client.list::<Reply<SlotDto>>("list the slots", "/slots", &query, limit)?;
     if args.door.form.json {
-        words::json(&json!({ "items": rows, "more": more }));
+        words::json_rows(&rows, more);
         return Ok(0);
     }
     if rows.is_empty() {
         words::line("no slots");
         return Ok(0);
     }
-    let is_job = |row: &Value| row["job"].is_string();
-    let which = if rows.iter().all(is_job) { "JOB" } else { "TIME" };
+    let which = if rows.iter().all(|row| row.slot.key.job.is_some()) { "JOB" } else { "TIME" };
     let mut table = render::table(&["WORKFLOW", which, "STATE", "SINCE", "RUNS", "NOTE"]);
     for row in &rows {
         table.add_row([
-            Cell::new(text(row, "workflow")),
-            Cell::new(key(row)),
-            render::state(text(row, "state")),
-            Cell::new(short(text(row, "since"))),
-            Cell::new(number(row, "lastRun")),
+            Cell::new(&row.slot.workflow),
+            Cell::new(&row.slot.key),
+            render::state(row.state.as_str()),
+            Cell::new(row.since.short()),
+            Cell::new(row.last_run),
             Cell::new(note(row)),
         ]);
     }
@@ -193,35 +186,44 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn note(row: &Value) -> String {
+fn note(row: &SlotDto) -> String {
     let mut notes = Vec::new();
-    notes.extend(row["due"].as_str().map(|due| format!("retry {} at {}", number(row, "retries"), short(due))));
-    if row["due"].is_null() && number(row, "retries") > 0 {
-        notes.push(format!("after {}", count(usize::try_from(number(row, "retries")).unwrap_or(0), "failed attempt")));
+    let retries = row.retries;
+    notes.extend(row.due.map(|due| format!("retry {retries} at {}", due.short())));
+    if row.due.is_none() && retries > 0 {
+        notes.push(format!("after {}", count(usize::try_from(retries).unwrap_or(usize::MAX), "failed attempt")));
     }
-    notes.extend(row["backfill"].as_str().map(|name| format!("backfill {name}")));
-    notes.extend(items(&row["collected"], "words").iter().filter_map(Value::as_str).map(str::to_owned));
-    if let Some(asked) = row["collected"]["asked"].as_object() {
-        notes.push(format!("asked by {}", asked.get("by").and_then(Value::as_str).unwrap_or("somebody")));
+    notes.extend(row.backfill.as_ref().map(|name| format!("backfill {name}")));
+    if let Some(collected) = &row.collected {
+        notes.extend(collected.words.iter().cloned());
+        let by = collected.asked.as_ref().map(|asked| asked.by.as_deref().unwrap_or("somebody"));
+        notes.extend(by.map(|by| format!("asked by {by}")));
     }
-    let priority = row["priority"].as_i64().unwrap_or_default();
-    if priority != 0 {
-        notes.push(format!("priority {priority}"));
+    if row.priority != 0 {
+        notes.push(format!("priority {}", row.priority));
     }
     notes.join("; ")
 }
 
 #[cfg(test)]
 mod tests {
+    use kelos_wire::{AskedDto, CollectedDto};
+
     use super::*;
 
     #[test]
     fn a_slot_says_why_it_is() {
-        let asked =
-            json!({ "collected": { "words": [], "asked": { "arguments": {}, "unconstrained": false, "by": "ann" } } });
-        assert_eq!(note(&asked), "asked by ann");
-        let before = json!({ "collected": { "words": ["1 partition of ds"], "asked": { "arguments": {} } } });
-        assert_eq!(note(&before), "1 partition of ds; asked by somebody");
-        assert_eq!(note(&json!({ "retries": 1, "backfill": "b" })), "after 1 failed attempt; backfill b");
+        let collected = |words: &[&str], by: Option<&str>| SlotDto {
+            collected: Some(CollectedDto {
+                words: words.iter().map(|word| (*word).to_owned()).collect(),
+                asked: Some(AskedDto { by: by.map(str::to_owned), ..AskedDto::default() }),
+                ..CollectedDto::default()
+            }),
+            ..SlotDto::default()
+        };
+        assert_eq!(note(&collected(&[], Some("ann"))), "asked by ann");
+        assert_eq!(note(&collected(&["1 partition of ds"], None)), "1 partition of ds; asked by somebody");
+        let slot = SlotDto { retries: 1, backfill: Some("b".to_owned()), ..SlotDto::default() };
+        assert_eq!(note(&slot), "after 1 failed attempt; backfill b");
     }
 }

@@ -3,9 +3,10 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use kelos_wire::{RunDto, SlotDto};
 use serde_json::json;
 
-use crate::client::{Client, Query, key, number, slot as name, slot_path, text};
+use crate::client::{Client, Query, slot_path};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::{Door, OneSlot};
 use crate::text as words;
@@ -16,7 +17,7 @@ pub(crate) struct LogsArgs {
     slot: OneSlot,
     /// Run number, from 1 [default: the latest]
     #[arg(long, value_name = "N")]
-    run: Option<u64>,
+    run: Option<u32>,
     /// Follow the output until the run has ended
     #[arg(short, long)]
     follow: bool,
@@ -74,26 +75,22 @@ pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
 }
 
 /// The number of the latest run; waits for the first one where output is followed.
-fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u64, Failure> {
+fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> {
     let mut told = false;
     loop {
-        let row = client.get(DOING, slot, &Query::new())?;
-        match number(&row, "lastRun") {
+        let row: SlotDto = client.get(DOING, slot, &Query::new())?;
+        match row.last_run {
             0 if args.follow => {
                 if !told {
-                    eprintln!("no run yet: the slot is {}", text(&row, "state"));
+                    eprintln!("no run yet: the slot is {}", row.state);
                 }
                 told = true;
                 std::thread::sleep(LOOK_EVERY);
             }
             0 => {
-                let (id, at) = (&args.slot.workflow, words::quoted(&key(&row)));
-                return Err(Failure::bad(format!(
-                    "{DOING}: {} is {}, and has not run yet",
-                    name(&row),
-                    text(&row, "state")
-                ))
-                .hint(format!("`kelos why {id} {at}` says what it waits for")));
+                let (id, at) = (&args.slot.workflow, words::quoted(&row.slot.key.to_string()));
+                return Err(Failure::bad(format!("{DOING}: {} is {}, and has not run yet", row.slot, row.state))
+                    .hint(format!("`kelos why {id} {at}` says what it waits for")));
             }
             number => return Ok(number),
         }
@@ -101,12 +98,13 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u64, Failure> 
 }
 
 /// What there is to say about a run that wrote nothing: how it ended says why, perhaps.
-fn silence(client: &Client, slot: &str, number: u64) -> String {
-    let run = client.get(DOING, &format!("{slot}/runs/{number}"), &Query::new()).unwrap_or_default();
-    let how = run["outcome"]["text"].as_str().or(run["state"].as_str()).unwrap_or_default();
-    match run["endedAt"].as_str() {
-        Some(_) => format!("run {number} wrote nothing: {how}"),
-        None => format!("run {number} has written nothing yet"),
+fn silence(client: &Client, slot: &str, number: u32) -> String {
+    match client.get::<RunDto>(DOING, &format!("{slot}/runs/{number}"), &Query::new()) {
+        Ok(run) if run.ended_at.is_some() => {
+            let how = run.outcome.map_or_else(|| run.state.to_string(), |outcome| outcome.text);
+            format!("run {number} wrote nothing: {how}")
+        }
+        _ => format!("run {number} has written nothing yet"),
     }
 }
 
@@ -130,7 +128,7 @@ fn read(client: &Client, path: &str, offset: u64) -> Result<Piece, Failure> {
     })
 }
 
-fn whole(client: &Client, path: &str, number: u64) -> Result<u8, Failure> {
+fn whole(client: &Client, path: &str, number: u32) -> Result<u8, Failure> {
     let (mut all, mut offset, mut dropped) = (Vec::new(), 0, 0);
     let ended = loop {
         let piece = read(client, path, offset)?;

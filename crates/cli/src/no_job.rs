@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos_model::{SlotRef, SlotState, WorkflowId};
-use serde_json::Value;
+use kelos_wire::{Code, SlotDto, WhyDto, words};
 
-use crate::client::{Client, Query, items, number, slot, slot_path, text};
+use crate::client::{Client, Query, slot_path};
 use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::text::count;
@@ -25,10 +25,10 @@ pub(crate) async fn ended_unrun(fleet: &Arc<Fleet>, job: &SlotRef) {
     let path = slot_path(job.workflow.as_str(), &job.key.short());
     let [mut wait, longest] = LOOKS;
     loop {
-        let look = |client: &Client| client.get("read the job", &path, &Query::new());
+        let look = |client: &Client| client.get::<SlotDto>("read the job", &path, &Query::new());
         // Whoever does not answer now is asked again.
-        let found = tokio::task::block_in_place(|| fleet.ask(look)).unwrap_or_default();
-        if is_final(&found) && number(&found, "lastRun") == 0 {
+        let found = tokio::task::block_in_place(|| fleet.ask(look));
+        if found.is_ok_and(|slot| is_final(&slot.state) && slot.last_run == 0) {
             return;
         }
         tokio::time::sleep(wait).await;
@@ -36,15 +36,17 @@ pub(crate) async fn ended_unrun(fleet: &Arc<Fleet>, job: &SlotRef) {
     }
 }
 
-fn is_final(found: &Value) -> bool {
-    serde_json::from_value::<SlotState>(found["state"].clone()).is_ok_and(SlotState::is_final)
+fn is_final(state: &Code) -> bool {
+    SlotState::parse(state.as_str()).is_some_and(SlotState::is_final)
 }
 
 /// Why this job was not run.
 pub(crate) fn of_job(fleet: &Fleet, job: &SlotRef, within: Duration) -> Failure {
     let (app, id) = (&job.workflow, job.key.short());
     match why(fleet, app.as_str(), &id) {
-        Some(why) if is_final(&why) => Failure::bad(format!("run {app}@{id}: {}", ended(&why))),
+        Some(why) if why.state.as_ref().is_some_and(is_final) => {
+            Failure::bad(format!("run {app}@{id}: {}", ended(&why)))
+        }
         why => {
             let waits = why.as_ref().map(|why| format!(": {}", blockers(why))).unwrap_or_default();
             let what = format!("run {app}@{id}: it could not start within {} s{waits}", within.as_secs_f64());
@@ -61,37 +63,39 @@ pub(crate) fn of_app(fleet: &Fleet, app: &WorkflowId, within: Duration) -> Failu
     let Some(one) = waiting.first() else {
         return Failure::new(NO_JOB, none).hint(format!("`kelos submit -a {app} -j JOB_ID` submits one"));
     };
-    let why = why(fleet, app.as_str(), text(one, "job")).unwrap_or_default();
-    let for_parents = if text(&why["trigger"], "type") == "parents" { " for parents" } else { "" };
+    let job = one.slot.key.to_string();
+    let why = why(fleet, app.as_str(), &job).unwrap_or_default();
+    let is_for_parents = why.trigger.as_ref().is_some_and(|trigger| trigger.kind == "parents");
+    let for_parents = if is_for_parents { " for parents" } else { "" };
     let many = if more { format!("more than {MOST} jobs") } else { count(waiting.len(), "job") };
     let wait = if waiting.len() == 1 { "waits" } else { "wait" };
-    let such = format!("such as {}: {}", slot(one), blockers(&why));
+    let such = format!("such as {}: {}", one.slot, blockers(&why));
     Failure::new(NO_JOB, format!("{none}: {many} of {app} {wait}{for_parents}, {such}"))
-        .hint(format!("`kelos why {app} {}` says more, and `kelos slots {app}` lists them", text(one, "job")))
+        .hint(format!("`kelos why {app} {job}` says more, and `kelos slots {app}` lists them"))
 }
 
-fn waiting(client: &Client, app: &WorkflowId) -> Result<(Vec<Value>, bool), Failure> {
+fn waiting(client: &Client, app: &WorkflowId) -> Result<(Vec<SlotDto>, bool), Failure> {
     let mut query = Query::new();
     query.add("workflow", app);
     query.add("state", "waiting,held,backoff");
     client.list("look for jobs that wait", "/slots", &query, MOST)
 }
 
-fn why(fleet: &Fleet, app: &str, job: &str) -> Option<Value> {
+fn why(fleet: &Fleet, app: &str, job: &str) -> Option<WhyDto> {
     let path = format!("{}/why", slot_path(app, job));
     fleet.ask(|client| client.get("explain the job", &path, &Query::new())).ok()
 }
 
 /// `it was skipped: the job is not valid: expected n to be one of 1, 2`
-fn ended(why: &Value) -> String {
-    match why["decision"]["explanation"]["text"].as_str() {
-        Some(explained) => format!("it was {}: {explained}", text(why, "state")),
-        None => format!("it was {}", text(why, "headline")),
+fn ended(why: &WhyDto) -> String {
+    let state = why.state.as_ref().map_or("gone", Code::as_str);
+    match why.decision.as_ref().and_then(|event| words::explanation(event)) {
+        Some(explained) => format!("it was {state}: {}", explained.text),
+        None => format!("it was {}", why.headline),
     }
 }
 
 /// What is in a job's way.
-fn blockers(why: &Value) -> String {
-    let blockers: Vec<&str> = items(why, "blockers").iter().filter_map(Value::as_str).collect();
-    if blockers.is_empty() { text(why, "headline").to_owned() } else { blockers.join("; ") }
+fn blockers(why: &WhyDto) -> String {
+    if why.blockers.is_empty() { why.headline.clone() } else { why.blockers.join("; ") }
 }

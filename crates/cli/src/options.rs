@@ -1,9 +1,10 @@
 //! Options that several commands share, flattened into their arguments.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use kelos_wire::ReasonRequest;
 
 use crate::client::escape;
 use crate::text;
@@ -78,18 +79,18 @@ impl Because {
     }
 
     /// The body of a request that says nothing else.
-    pub(crate) fn body(&self) -> Value {
-        self.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
+    pub(crate) fn body(&self) -> ReasonRequest {
+        ReasonRequest { reason: self.reason.clone() }
     }
 }
 
 /// Names and values with a `=` between.
-pub(crate) fn pairs(texts: &[String]) -> Result<Map<String, Value>, String> {
-    let mut pairs = Map::new();
+pub(crate) fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let mut pairs = BTreeMap::new();
     for text in texts {
         let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
         let (name, value) = named.ok_or_else(|| format!("\"{text}\" has no name and value: expected NAME=VALUE"))?;
-        if pairs.insert(name.to_owned(), Value::from(value)).is_some() {
+        if pairs.insert(name.to_owned(), value.to_owned()).is_some() {
             return Err(format!("{name} is given twice: expected one value"));
         }
     }

@@ -1,8 +1,8 @@
 //! `kelos pause` and `kelos resume`.
 
-use serde_json::json;
+use kelos_wire::WorkflowDto;
 
-use crate::client::{Client, escape};
+use crate::client::{Client, Reply, escape};
 use crate::failure::Failure;
 use crate::options::{Because, Door};
 use crate::text as words;
@@ -30,14 +30,15 @@ fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let (mut done, body) = (Vec::new(), args.because.body());
     for id in &args.workflows {
-        let answer = client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &body)?;
+        let answer: Reply<WorkflowDto> =
+            client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &body)?;
         if !args.door.form.json {
             words::line(format!("{id} is {past}"));
         }
         done.push(answer);
     }
     if args.door.form.json {
-        words::json(&json!({ "items": done }));
+        words::json_items(&done);
     }
     Ok(0)
 }

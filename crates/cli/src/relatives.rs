@@ -7,9 +7,11 @@ use kelos_door_stolos::{Tasks, read};
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{Job, JobError, Parents, Unwritable};
 use kelos_sandbox::apps::{Mistake, Settings};
-use serde_json::{Value, json};
+use kelos_wire::{ChildrenDto, Code, GroupDto, KeyDto, ParentsDto, RelativeDto, SlotNameDto, UnwritableDto};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::client::{self, Client, Query, escape, items, number, text};
+use crate::client::{self, Client, Query, Reply, escape};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::{render, text as words};
@@ -71,7 +73,7 @@ impl RelativesArgs {
     }
 
     /// What a server says of the job.
-    fn ask(&self, what: &str) -> Result<Value, Failure> {
+    fn ask<T: DeserializeOwned>(&self, what: &str) -> Result<Reply<T>, Failure> {
         let path = format!("/jobs/{}/{}/{what}", escape(self.workflow.as_str()), escape(&self.job_id));
         let mut query = Query::new();
         query.add("limit", LISTED);
@@ -99,59 +101,70 @@ fn unknown(error: &JobError) -> Failure {
     Failure::usage(format!("ask about the job: {error}"))
 }
 
-fn named(job: &Job) -> Value {
-    json!({ "workflow": job.workflow, "job": job.id })
+fn named(job: &Job) -> SlotNameDto {
+    SlotNameDto { workflow: job.workflow.to_string(), key: KeyDto { time: None, job: Some(job.id.to_string()) } }
 }
 
-/// Adds the jobs that can't be named, where there are any.
-fn with_unwritable(mut found: Value, all: &[Unwritable]) -> Value {
-    let told = |one: &Unwritable| {
-        let (code, why) = (one.why.code(), one.why.to_string());
-        json!({ "workflow": one.workflow, "group": one.group, "count": one.count, "code": code, "why": why })
-    };
-    if !all.is_empty() {
-        found["unwritable"] = all.iter().map(told).collect();
-    }
-    found
+/// The jobs that can't be named.
+fn unwritable(all: &[Unwritable]) -> Vec<UnwritableDto> {
+    all.iter().map(UnwritableDto::from).collect()
 }
 
 /// What the relation of a file says of a job, in the form in which a server says it.
-fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
+fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<ParentsDto, JobError> {
     let job = tasks.graph.job(&args.workflow, &args.job_id)?;
-    let group = |found: &Parents| {
-        let jobs: Vec<Value> = found.jobs.iter().map(named).collect();
-        with_unwritable(json!({ "group": found.group, "total": found.total(), "jobs": jobs }), &found.unwritable)
+    let relative = |one: &Job| RelativeDto { slot: named(one), ..RelativeDto::default() };
+    let group = |found: &Parents| GroupDto {
+        group: found.group.to_string(),
+        total: found.total(),
+        unwritable: unwritable(&found.unwritable),
+        jobs: found.jobs.iter().map(relative).collect(),
+        ..GroupDto::default()
     };
-    let groups: Vec<Value> = tasks.graph.parents(&job.workflow, &job.id)?.iter().map(group).collect();
-    let mut found = json!({ "workflow": job.workflow, "job": job.id, "anyOf": groups });
-    if let Some(no_group) = tasks.graph.no_group(&job.workflow, &job.id) {
-        found["noGroup"] = no_group.into();
-    }
-    Ok(found)
+    let any_of = tasks.graph.parents(&job.workflow, &job.id)?.iter().map(group).collect();
+    Ok(ParentsDto { slot: named(&job), any_of, no_group: tasks.graph.no_group(&job.workflow, &job.id) })
 }
 
-fn children_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
+fn children_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<ChildrenDto, JobError> {
     let job = tasks.graph.job(&args.workflow, &args.job_id)?;
-    let child = |(child, group): &(Job, std::sync::Arc<str>)| json!({ "workflow": child.workflow, "job": child.id, "group": group });
+    let child = |(child, group): &(Job, std::sync::Arc<str>)| RelativeDto {
+        slot: named(child),
+        group: Some(group.to_string()),
+        ..RelativeDto::default()
+    };
     let found = tasks.graph.children(&job.workflow, &job.id)?;
-    let children: Vec<Value> = found.jobs.iter().map(child).collect();
-    let told = json!({ "workflow": job.workflow, "job": job.id, "total": children.len(), "children": children });
-    Ok(with_unwritable(told, &found.unwritable))
+    let children: Vec<RelativeDto> = found.jobs.iter().map(child).collect();
+    let total = children.len();
+    Ok(ChildrenDto { slot: named(&job), total, children, unwritable: unwritable(&found.unwritable) })
 }
 
-type ByFile = fn(&Tasks, &RelativesArgs) -> Result<Value, JobError>;
+type ByFile<T> = fn(&Tasks, &RelativesArgs) -> Result<T, JobError>;
 
-fn run(args: &RelativesArgs, what: &str, by_file: ByFile, tell: fn(&Value) -> Vec<String>) -> Result<u8, Failure> {
-    let found = match args.file() {
-        Some(path) => by_file(&args.tasks(&path)?, args).map_err(|error| unknown(&error))?,
-        None => args.ask(what)?,
-    };
-    if args.door.form.json {
-        words::json(&found);
-    } else {
-        tell(&found).iter().for_each(words::line);
+fn run<T: DeserializeOwned + Serialize>(
+    args: &RelativesArgs,
+    what: &str,
+    by_file: ByFile<T>,
+    tell: fn(&T) -> Vec<String>,
+) -> Result<u8, Failure> {
+    match args.file() {
+        Some(path) => {
+            let found = by_file(&args.tasks(&path)?, args).map_err(|error| unknown(&error))?;
+            print(args, &found, &tell(&found));
+        }
+        None => {
+            let found: Reply<T> = args.ask(what)?;
+            print(args, &found, &tell(&found));
+        }
     }
     Ok(0)
+}
+
+fn print(args: &RelativesArgs, found: &impl Serialize, lines: &[String]) {
+    if args.door.form.json {
+        words::json(found);
+    } else {
+        lines.iter().for_each(words::line);
+    }
 }
 
 pub(crate) fn parents(args: &RelativesArgs) -> Result<u8, Failure> {
@@ -163,70 +176,72 @@ pub(crate) fn children(args: &RelativesArgs) -> Result<u8, Failure> {
 }
 
 /// Jobs as lines, what they have in common one below the other.
-fn lines(jobs: &[Value]) -> Vec<String> {
-    let width = |name: &str| jobs.iter().map(|job| text(job, name).chars().count()).max().unwrap_or(0);
-    let (apps, ids) = (width("workflow"), width("job"));
-    let line = |job: &Value| {
-        let group = job["group"].as_str().filter(|group| *group != UNNAMED);
+fn lines(jobs: &[RelativeDto]) -> Vec<String> {
+    let named = |job: &RelativeDto| (job.slot.workflow.clone(), job.slot.key.to_string());
+    let (apps, ids) = jobs
+        .iter()
+        .map(named)
+        .fold((0, 0), |(apps, ids), (app, id)| (apps.max(app.chars().count()), ids.max(id.chars().count())));
+    let line = |job: &RelativeDto| {
+        let group = job.group.as_ref().filter(|group| *group != UNNAMED);
         let group = group.map(|group| format!("  (group {group})")).unwrap_or_default();
-        // Only a server knows where they stand.
-        let state = job.get("state").map(|state| state.as_str().unwrap_or("never opened"));
+        // Only a server knows their states.
+        let state = job.state.as_ref().map(|state| state.as_ref().map_or("never opened", Code::as_str));
         let state = state.map(|state| format!("  {}", render::paint(state, state))).unwrap_or_default();
-        format!("  {:apps$}  {:ids$}{state}{group}", text(job, "workflow"), text(job, "job")).trim_end().to_owned()
+        let (app, id) = named(job);
+        format!("  {app:apps$}  {id:ids$}{state}{group}").trim_end().to_owned()
     };
     jobs.iter().map(line).collect()
 }
 
-fn told_parents(found: &Value) -> Vec<String> {
-    let (name, groups) = (format!("{} {}", text(found, "workflow"), text(found, "job")), items(found, "anyOf"));
-    let is_named = |group: &Value| groups.len() > 1 || text(group, "group") != UNNAMED;
+/// `app1 20140601_1`
+fn spoken(slot: &SlotNameDto) -> String {
+    format!("{} {}", slot.workflow, slot.key)
+}
+
+fn told_parents(found: &ParentsDto) -> Vec<String> {
+    let (name, groups) = (spoken(&found.slot), &found.any_of);
+    let is_named = |group: &GroupDto| groups.len() > 1 || group.group != UNNAMED;
     if groups.is_empty() {
-        let because = found["noGroup"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+        let because = found.no_group.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         return vec![format!("{name} waits for nothing{because}")];
     }
     let mut told = Vec::new();
     for (at, group) in groups.iter().enumerate() {
         let start = if at == 0 { format!("{name} waits for") } else { "or for".to_owned() };
-        let total = usize::try_from(number(group, "total")).unwrap_or(usize::MAX);
-        let succeeded =
-            group["succeeded"].as_u64().map(|done| format!(", {done} of them succeeded")).unwrap_or_default();
-        let of = if is_named(group) { format!(" of group {}", text(group, "group")) } else { String::new() };
-        told.push(format!("{start} {}{of}{succeeded}", words::count(total, "job")));
-        told.extend(nameless(group));
-        told.extend(lines(items(group, "jobs")));
-        told.extend(more(total, items(group, "jobs").len() + count_nameless(group)));
+        let succeeded = group.succeeded.map(|done| format!(", {done} of them succeeded")).unwrap_or_default();
+        let of = if is_named(group) { format!(" of group {}", group.group) } else { String::new() };
+        told.push(format!("{start} {}{of}{succeeded}", words::count(group.total, "job")));
+        told.extend(nameless(&group.unwritable));
+        told.extend(lines(&group.jobs));
+        let nameless: usize = group.unwritable.iter().map(|one| one.count).sum();
+        told.extend(more(group.total, group.jobs.len() + nameless));
     }
     told
 }
 
-fn told_children(found: &Value) -> Vec<String> {
-    let total = usize::try_from(number(found, "total")).unwrap_or(usize::MAX);
-    let jobs = match total {
+fn told_children(found: &ChildrenDto) -> Vec<String> {
+    let jobs = match found.total {
         0 => "nothing waits".to_owned(),
         1 => "1 job waits".to_owned(),
         count => format!("{count} jobs wait"),
     };
-    let mut told = vec![format!("{jobs} for {} {}", text(found, "workflow"), text(found, "job"))];
-    told.extend(nameless(found));
-    told.extend(lines(items(found, "children")));
-    told.extend(more(total, items(found, "children").len()));
+    let mut told = vec![format!("{jobs} for {}", spoken(&found.slot))];
+    told.extend(nameless(&found.unwritable));
+    told.extend(lines(&found.children));
+    told.extend(more(found.total, found.children.len()));
     told
 }
 
 /// Jobs that belong to it and can't be named, a line for each reason.
-fn nameless(found: &Value) -> Vec<String> {
-    let line = |one: &Value| {
-        let count = words::count(usize::try_from(number(one, "count")).unwrap_or(usize::MAX), "job");
-        let group = Some(text(one, "group")).filter(|group| *group != UNNAMED);
+fn nameless(unwritable: &[UnwritableDto]) -> Vec<String> {
+    let line = |one: &UnwritableDto| {
+        let count = words::count(one.count, "job");
+        let group = Some(&one.group).filter(|group| *group != UNNAMED);
         let group = group.map(|group| format!("  (group {group})")).unwrap_or_default();
-        format!("  {}  {count} that can't be named: {}{group}", text(one, "workflow"), text(one, "why"))
+        format!("  {}  {count} that can't be named: {}{group}", one.workflow, one.why)
     };
-    items(found, "unwritable").iter().map(line).collect()
-}
-
-fn count_nameless(group: &Value) -> usize {
-    let all = items(group, "unwritable").iter().map(|one| number(one, "count"));
-    usize::try_from(all.sum::<u64>()).unwrap_or(usize::MAX)
+    unwritable.iter().map(line).collect()
 }
 
 fn more(total: usize, shown: usize) -> Option<String> {

@@ -15,11 +15,10 @@ use kelos_executors::workers::{News, Over, Wanted, Worker};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use kelos_sandbox::{Limits, check};
-use serde_json::json;
+use kelos_wire::{Code, JobName, OutlookDto, SubmitRequest, SubmittedListDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
-use crate::client::{items, text};
 use crate::failure::{BAD, Failure};
 use crate::host::Signals;
 use crate::worker::{self, Crew, Lease, Line, ended, useless};
@@ -183,24 +182,31 @@ async fn came(news: &mut UnboundedReceiver<News>) -> Result<(), Failure> {
 /// The job, in its normal form, if it was never opened.
 fn unopened(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> {
     let doing = format!("run {} {job}", args.app);
-    let body = json!({ "jobs": [{ "workflow": args.app, "job": job }], "dryRun": true });
-    let answer = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
-    let asked = items(&answer, "items").iter().find(|item| text(item, "role") == "asked");
+    let body = SubmitRequest { dry_run: true, ..submit(&args.app, job) };
+    let answer: OutlookDto = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
+    let asked = answer.items.into_iter().find(|item| item.role == "asked");
     let asked = asked.ok_or_else(|| Failure::bad(format!("{doing}: the leader's answer is not understood")))?;
-    match asked["state"].as_str() {
-        None => Ok(SlotRef::job(args.app.clone(), text(asked, "job").into())),
-        Some(state) => Err(exists(&doing, state)),
+    match asked.state {
+        None => Ok(SlotRef::job(args.app.clone(), asked.slot.key.job.unwrap_or_default().as_str().into())),
+        Some(state) => Err(exists(&doing, state.as_str())),
     }
+}
+
+/// A request to open one job.
+fn submit(app: &WorkflowId, job: &str) -> SubmitRequest {
+    let jobs = vec![JobName { workflow: app.clone(), job: job.to_owned() }];
+    SubmitRequest { jobs, ..SubmitRequest::default() }
 }
 
 /// Opens a job that must never have been opened.
 fn open(crew: &Crew, args: &RunArgs, job: &SlotRef) -> Result<(), Failure> {
     let doing = format!("run {} {}", args.app, job.key.short());
-    let body = json!({ "jobs": [{ "workflow": args.app, "job": job.key.short() }], "reason": "kelos run --job-id" });
-    let answer = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
-    match &answer["items"][0] {
-        item if text(item, "result") == "opened" => Ok(()),
-        item => Err(exists(&doing, text(item, "state"))),
+    let reason = Some("kelos run --job-id".to_owned());
+    let body = SubmitRequest { reason, ..submit(&args.app, &job.key.short()) };
+    let answer: SubmittedListDto = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
+    match answer.items.first() {
+        Some(item) if item.result == "opened" => Ok(()),
+        item => Err(exists(&doing, item.and_then(|item| item.state.as_ref()).map_or("there", Code::as_str))),
     }
 }
 

@@ -1,7 +1,5 @@
 //! `kelos schedules`: the event schedules.
 
-use serde_json::json;
-
 use crate::client::{Client, Query};
 use crate::failure::Failure;
 use crate::options::Door;
@@ -55,7 +53,7 @@ pub(crate) fn run(args: &SchedulesArgs) -> Result<u8, Failure> {
     let limit = if args.all { usize::MAX } else { args.limit.max(1) };
     let (rows, more) = client.list("list the schedules", "/schedules", &query, limit)?;
     if args.door.form.json {
-        words::json(&json!({ "items": rows, "more": more }));
+        words::json_rows(&rows, more);
         return Ok(0);
     }
     if rows.is_empty() {

@@ -1,13 +1,13 @@
 //! `kelos source`: the file that a workflow was defined by, now or in an earlier version.
 
 use comfy_table::Cell;
-use serde_json::Value;
+use kelos_wire::{ListDto, PastDefinitionDto, RunDto};
 
-use crate::client::{Client, Query, escape, items, number, slot_path, text};
+use crate::client::{Client, Query, Reply, escape, slot_path};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
-use crate::text::{self as words, short};
+use crate::text as words;
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
@@ -15,7 +15,7 @@ pub(crate) struct SourceArgs {
     workflow: String,
     /// Version to show [default: the latest]
     #[arg(long, value_name = "N")]
-    version: Option<u64>,
+    version: Option<u32>,
     /// Version that this run used [example: 2026-11-22T10:00Z#2]
     #[arg(long, value_name = "KEY#N", conflicts_with = "version")]
     run: Option<String>,
@@ -29,15 +29,14 @@ pub(crate) struct SourceArgs {
 pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let path = format!("/workflows/{}/definitions", escape(&args.workflow));
-    let past = client.get("read the definitions", &path, &Query::new())?;
-    let all = items(&past, "items");
+    let past: Reply<ListDto<Reply<PastDefinitionDto>>> = client.get("read the definitions", &path, &Query::new())?;
     if args.versions {
-        return Ok(list(args, &past, all));
+        return Ok(list(args, &past));
     }
     let version = args.run.as_ref().map(|run| version_of(&client, &args.workflow, run)).transpose()?.or(args.version);
-    let wanted = |one: &&Value| version.is_none_or(|version| number(one, "version") == version);
-    let Some(one) = all.iter().find(wanted) else {
-        let known: Vec<String> = all.iter().map(|one| number(one, "version").to_string()).collect();
+    let wanted = |one: &&Reply<PastDefinitionDto>| version.is_none_or(|version| one.version == version);
+    let Some(one) = past.items.iter().find(wanted) else {
+        let known: Vec<String> = past.items.iter().map(|one| one.version.to_string()).collect();
         let fail = format!("show version {} of {}: there is none", version.unwrap_or_default(), args.workflow);
         return Err(Failure::bad(fail).hint(format!("there are: {}", known.join(", "))));
     };
@@ -45,8 +44,8 @@ pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
         words::json(one);
         return Ok(0);
     }
-    let Some(source) = one["source"].as_str() else {
-        let fail = format!("show version {} of {}: its text was not kept", number(one, "version"), args.workflow);
+    let Some(source) = &one.source else {
+        let fail = format!("show version {} of {}: its text was not kept", one.version, args.workflow);
         return Err(Failure::bad(fail).hint("--json prints the definition itself"));
     };
     words::print(source);
@@ -54,26 +53,26 @@ pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
 }
 
 /// The version with which a run began.
-fn version_of(client: &Client, workflow: &str, run: &str) -> Result<u64, Failure> {
+fn version_of(client: &Client, workflow: &str, run: &str) -> Result<u32, Failure> {
     let Some((key, number)) = run.rsplit_once('#') else {
         let fail = format!("find the run \"{run}\": expected its slot and its number");
         return Err(Failure::bad(fail).hint("such as 2026-11-22T10:00Z#2"));
     };
     let path = format!("{}/runs/{}", slot_path(workflow, key), escape(number));
-    let found = client.get("read the run", &path, &Query::new())?;
+    let found: RunDto = client.get("read the run", &path, &Query::new())?;
     let unknown =
         || Failure::bad(format!("show the definition of {workflow}@{run}: the log does not say which it was"));
-    found["definitionVersion"].as_u64().ok_or_else(unknown)
+    found.definition_version.ok_or_else(unknown)
 }
 
-fn list(args: &SourceArgs, past: &Value, all: &[Value]) -> u8 {
+fn list(args: &SourceArgs, past: &Reply<ListDto<Reply<PastDefinitionDto>>>) -> u8 {
     if args.door.form.json {
         words::json(past);
         return 0;
     }
     let mut table = render::table(&["VERSION", "SINCE"]);
-    for one in all {
-        table.add_row([Cell::new(number(one, "version")), Cell::new(short(text(one, "at")))]);
+    for one in &past.items {
+        table.add_row([Cell::new(one.version), Cell::new(one.at.short())]);
     }
     render::print(table);
     0

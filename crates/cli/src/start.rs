@@ -1,8 +1,8 @@
 //! `kelos start`: a run of a program, now.
 
-use serde_json::{Value, json};
+use kelos_wire::{SlotDto, StartRequest};
 
-use crate::client::{Client, escape, slot as name, text};
+use crate::client::{Client, Reply, escape};
 use crate::failure::Failure;
 use crate::options::{Because, Door, pairs};
 use crate::render;
@@ -27,7 +27,8 @@ pub(crate) struct StartArgs {
 pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     let doing = format!("start {}", args.program);
     let body = body(&doing, &args.arguments, args.unconstrained, &args.because)?;
-    let slot = Client::new(&args.door)?.post(&doing, &format!("/workflows/{}/start", escape(&args.program)), &body)?;
+    let slot: Reply<SlotDto> =
+        Client::new(&args.door)?.post(&doing, &format!("/workflows/{}/start", escape(&args.program)), &body)?;
     tell(&args.door, &slot);
     Ok(0)
 }
@@ -38,20 +39,16 @@ pub(crate) fn body(
     arguments: &[String],
     unconstrained: bool,
     because: &Because,
-) -> Result<Value, Failure> {
+) -> Result<StartRequest, Failure> {
     let arguments = pairs(arguments).map_err(|why| Failure::usage(format!("{doing}: {why}")))?;
-    let mut body = json!({ "arguments": arguments, "unconstrained": unconstrained });
-    if let Some(reason) = &because.reason {
-        body["reason"] = reason.as_str().into();
-    }
-    Ok(body)
+    Ok(StartRequest { arguments, unconstrained, reason: because.reason.clone() })
 }
 
 /// Says which slot goes.
-pub(crate) fn tell(door: &Door, slot: &Value) {
+pub(crate) fn tell(door: &Door, slot: &Reply<SlotDto>) {
     if door.form.json {
         return words::json(slot);
     }
-    let state = text(slot, "state");
-    words::line(format!("{} is {}", name(slot), render::paint(state, state)));
+    let state = slot.state.as_str();
+    words::line(format!("{} is {}", slot.slot, render::paint(state, state)));
 }

@@ -1,13 +1,13 @@
 //! `kelos stuck`: what does not get on, the worst first.
 
 use comfy_table::Cell;
-use serde_json::Value;
+use kelos_wire::{Instant, StuckDto, StuckListDto};
 
-use crate::client::{self, Client, Query, items, number, text};
+use crate::client::{Client, Query, Reply};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
-use crate::text::{self as words, count, short};
+use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 pub(crate) struct StuckArgs {
@@ -17,33 +17,32 @@ pub(crate) struct StuckArgs {
 
 pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let found = client.get("list stuck slots", "/stuck", &Query::new())?;
+    let found: Reply<StuckListDto> = client.get("list stuck slots", "/stuck", &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);
     }
-    let rows = items(&found, "items");
-    if rows.is_empty() {
+    if found.items.is_empty() {
         words::line("nothing is stuck");
         return Ok(0);
     }
     let mut table = render::table(&["HOW", "SLOT", "STATE", "SINCE", "BEYOND", "WHY", "NEXT"]);
-    for row in rows {
+    for row in &found.items {
         table.add_row([
-            Cell::new(kind(text(row, "kind"))),
+            Cell::new(kind(row.kind.as_str())),
             Cell::new(slot(row)),
-            row["state"].as_str().map_or_else(|| Cell::new("-"), render::state),
-            Cell::new(short(text(row, "since"))),
+            row.state.as_ref().map_or_else(|| Cell::new("-"), |state| render::state(state.as_str())),
+            Cell::new(row.since.short()),
             Cell::new(beyond(row)),
-            Cell::new(text(row, "reason")),
-            Cell::new(row["next"].as_str().map_or_else(String::new, short)),
+            Cell::new(&row.reason),
+            Cell::new(row.next.map(Instant::short).unwrap_or_default()),
         ]);
     }
     render::print(table);
-    if number(&found, "more") > 0 {
-        words::line(format!("and {} more", number(&found, "more")));
+    if found.more > 0 {
+        words::line(format!("and {} more", found.more));
     }
-    if found["partial"] == true {
+    if found.partial {
         words::line("only the oldest live slots were examined; there are more");
     }
     Ok(0)
@@ -60,19 +59,18 @@ fn kind(name: &str) -> &str {
     }
 }
 
-fn slot(row: &Value) -> String {
-    let slot = client::slot(row);
-    match usize::try_from(number(row, "others")).unwrap_or(usize::MAX) {
-        0 => slot,
-        others => format!("{slot} and {}", count(others, "later one")),
+fn slot(row: &StuckDto) -> String {
+    match row.others {
+        0 => row.slot.to_string(),
+        others => format!("{} and {}", row.slot, count(others, "later one")),
     }
 }
 
 /// How far it is beyond what is usual; nothing where that says nothing.
-fn beyond(row: &Value) -> String {
-    match (text(row, "kind"), row["beyondSeconds"].as_i64()) {
-        ("failed" | "paused" | "frozen", _) | (_, None | Some(0)) => String::new(),
-        (_, Some(seconds)) => kelos_model::time::text::span(seconds),
+fn beyond(row: &StuckDto) -> String {
+    match (row.kind.as_str(), row.beyond_seconds) {
+        ("failed" | "paused" | "frozen", _) | (_, 0) => String::new(),
+        (_, seconds) => kelos_model::time::text::span(seconds),
     }
 }
 
@@ -84,9 +82,12 @@ mod tests {
 
     #[test]
     fn a_row_names_the_oldest_and_how_many_follow() {
-        let row = json!({ "workflow": "w", "time": "2016-01-01T04:00:00.000Z", "others": 2, "kind": "late", "beyondSeconds": 3960 });
+        let slot_name = json!({ "workflow": "w", "time": "2016-01-01T04:00:00.000Z" });
+        let slot_name = serde_json::from_value(slot_name).expect("a name");
+        let row =
+            StuckDto { slot: slot_name, others: 2, kind: "late".into(), beyond_seconds: 3960, ..StuckDto::default() };
         assert_eq!((slot(&row).as_str(), beyond(&row).as_str()), ("w@2016-01-01T04:00Z and 2 later ones", "1 h 6 min"));
-        let failed = json!({ "workflow": "w", "time": "2016-01-01T04:00:00.000Z", "others": 0, "kind": "failed", "beyondSeconds": 60 });
+        let failed = StuckDto { others: 0, kind: "failed".into(), beyond_seconds: 60, ..row };
         assert_eq!((slot(&failed).as_str(), beyond(&failed).as_str()), ("w@2016-01-01T04:00Z", ""));
     }
 }

@@ -1,8 +1,10 @@
 //! `kelos submit`: opening jobs by their ids, with the ancestors that are missing.
 
-use serde_json::{Value, json};
+use kelos_model::WorkflowId;
+use kelos_wire::{Code, ExpectedDto, JobName, OutlookDto, SubmitRequest, SubmittedDto, SubmittedListDto};
+use serde::de::DeserializeOwned;
 
-use crate::client::{items, number, slot, text};
+use crate::client::Reply;
 use crate::failure::Failure;
 use crate::fleet;
 use crate::options::{Because, Door};
@@ -36,53 +38,62 @@ const DOING: &str = "submit";
 
 pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
     // Without a server this process is one, until the jobs are stored.
-    let answer = fleet::ask(&args.door, |client| client.post(DOING, "/jobs", &args.request()))?;
+    if args.dry_run {
+        return submit(args, expected);
+    }
+    submit(args, |answer: &SubmittedListDto| answer.items.iter().flat_map(told).collect())
+}
+
+fn submit<T: DeserializeOwned>(args: &SubmitArgs, lines: impl Fn(&T) -> Vec<String>) -> Result<u8, Failure> {
+    let request = args.request()?;
+    // Without a server this process is one, until the jobs are stored.
+    let answer: Reply<T> = fleet::ask(&args.door, |client| client.post(DOING, "/jobs", &request))?;
     if args.door.form.json {
         words::json(&answer);
-        return Ok(0);
+    } else {
+        lines(&answer).iter().for_each(words::line);
     }
-    let lines = if args.dry_run { expected(&answer) } else { items(&answer, "items").iter().flat_map(told).collect() };
-    lines.iter().for_each(words::line);
     Ok(0)
 }
 
 impl SubmitArgs {
     /// Each job id with each app, ids outer.
-    fn request(&self) -> Value {
-        let named = |id| self.apps.iter().map(move |app| json!({ "workflow": app, "job": id }));
-        let jobs: Vec<Value> = self.jobs.iter().flat_map(named).collect();
-        let mut request = json!({ "jobs": jobs, "readd": self.readd, "dryRun": self.dry_run });
-        if let Some(priority) = self.priority {
-            request["priority"] = priority.into();
-        }
-        if let Some(reason) = &self.because.reason {
-            request["reason"] = reason.as_str().into();
-        }
-        request
+    fn request(&self) -> Result<SubmitRequest, Failure> {
+        let id = |app: &String| WorkflowId::new(app).map_err(|error| Failure::usage(format!("{DOING}: {error}")));
+        let apps = self.apps.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+        let named = |job: &String| apps.iter().map(|app| JobName { workflow: app.clone(), job: job.clone() }).collect();
+        Ok(SubmitRequest {
+            jobs: self.jobs.iter().flat_map(|job| -> Vec<JobName> { named(job) }).collect(),
+            priority: self.priority.map(i32::from),
+            readd: self.readd,
+            reason: self.because.reason.clone(),
+            dry_run: self.dry_run,
+        })
     }
 }
 
 /// What became of a job, and what to look at where it waits for nobody.
-fn told(one: &Value) -> Vec<String> {
-    [became(one)].into_iter().chain(warning(one)).chain(nameless(one)).collect()
+fn told(one: &SubmittedDto) -> Vec<String> {
+    let nameless = one.nameless_children.as_ref();
+    // A child whose id can't be written is never opened.
+    let nameless = nameless.map(|why| format!("  warning: it does not open all of its children: {why}"));
+    [became(one)].into_iter().chain(warning(one.no_group.as_ref())).chain(nameless).collect()
 }
 
 /// A mistyped id has no parents.
-fn warning(one: &Value) -> Option<String> {
-    one["noGroup"].as_str().map(|why| format!("  warning: it waits for no job: {why}"))
-}
-
-/// A child whose id can't be written is never opened.
-fn nameless(one: &Value) -> Option<String> {
-    one["namelessChildren"].as_str().map(|why| format!("  warning: it does not open all of its children: {why}"))
+fn warning(no_group: Option<&String>) -> Option<String> {
+    no_group.map(|why| format!("  warning: it waits for no job: {why}"))
 }
 
 /// `app1@20140601_1 was opened`
-fn became(one: &Value) -> String {
-    let name = slot(one);
-    match text(one, "result") {
-        "existed" => format!("{name} exists: it is {}", render::paint(text(one, "state"), text(one, "state"))),
-        "reopened" => match usize::try_from(number(one, "descendants")).unwrap_or(usize::MAX) {
+fn became(one: &SubmittedDto) -> String {
+    let name = &one.slot;
+    match one.result.as_str() {
+        "existed" => {
+            let state = one.state.as_ref().map_or("there", Code::as_str);
+            format!("{name} exists: it is {}", render::paint(state, state))
+        }
+        "reopened" => match one.descendants.unwrap_or(0) {
             0 => format!("{name} was opened again"),
             others => format!("{name} was opened again, with {others} more that depend on it"),
         },
@@ -91,30 +102,29 @@ fn became(one: &Value) -> String {
 }
 
 /// A line for each job that would have to do with it, in the order in which they would run.
-fn expected(answer: &Value) -> Vec<String> {
-    let rows = items(answer, "items");
-    let width = rows.iter().map(|one| slot(one).chars().count()).max().unwrap_or(0);
+fn expected(answer: &OutlookDto) -> Vec<String> {
+    let rows = &answer.items;
+    let width = rows.iter().map(|one| one.slot.to_string().chars().count()).max().unwrap_or(0);
     let mut lines: Vec<String> = rows
         .iter()
         .flat_map(|one| {
-            let line = format!("  {:<width$}  {:<10}  {}", slot(one), text(one, "role"), fate(one));
-            [line.trim_end().to_owned()].into_iter().chain(warning(one).map(|warning| format!("  {warning}")))
+            let line = format!("  {:<width$}  {:<10}  {}", one.slot.to_string(), one.role, fate(one));
+            let warning = warning(one.no_group.as_ref()).map(|warning| format!("  {warning}"));
+            [line.trim_end().to_owned()].into_iter().chain(warning)
         })
         .collect();
-    let runs = usize::try_from(number(&answer["counts"], "runs")).unwrap_or(usize::MAX);
-    let more = if answer["cut"] == true { ", and more than is shown" } else { "" };
+    let runs = answer.counts.get("runs").copied().unwrap_or(0);
+    let more = if answer.cut { ", and more than is shown" } else { "" };
     lines.insert(0, format!("{} would run{more}, in this order", count(runs, "job")));
     lines.push("nothing was changed".to_owned());
     lines
 }
 
 /// What would become of a job, in words.
-fn fate(one: &Value) -> String {
-    let state = one["state"].as_str();
-    match (text(one, "fate"), state) {
-        ("runs", _) if one["askedWhenOpened"] == true => {
-            "would run, if a function of its app finds it valid".to_owned()
-        }
+fn fate(one: &ExpectedDto) -> String {
+    let state = one.state.as_ref().map(Code::as_str);
+    match (one.fate.as_str(), state) {
+        ("runs", _) if one.asked_when_opened => "would run, if a function of its app finds it valid".to_owned(),
         ("runs", None) => "would run".to_owned(),
         ("runs", Some("waiting")) => "waits already, and would run".to_owned(),
         ("runs", Some(state)) => format!("is {state}, and would run again"),
@@ -125,51 +135,76 @@ fn fate(one: &Value) -> String {
         }
         ("paused", _) => "would wait: its workflow is paused".to_owned(),
         ("skipped", _) => "would be skipped: it is not valid".to_owned(),
-        ("blocked", _) if one["noWay"].is_string() => format!("would never run: {}", text(one, "noWay")),
-        ("blocked", _) => {
-            let mut by: Vec<String> = items(one, "blockedBy").iter().map(slot).collect();
-            by.extend(Some(number(one, "moreBlockers")).filter(|more| *more > 0).map(|more| format!("{more} more")));
-            if by.is_empty() { "would wait".to_owned() } else { format!("would wait for {}", by.join(", ")) }
-        }
+        ("blocked", _) => match &one.no_way {
+            Some(no_way) => format!("would never run: {no_way}"),
+            None => blocked(one),
+        },
         (fate, _) => fate.to_owned(),
     }
 }
 
+fn blocked(one: &ExpectedDto) -> String {
+    let mut by: Vec<String> = one.blocked_by.iter().map(ToString::to_string).collect();
+    by.extend((one.more_blockers > 0).then(|| format!("{} more", one.more_blockers)));
+    if by.is_empty() { "would wait".to_owned() } else { format!("would wait for {}", by.join(", ")) }
+}
+
 #[cfg(test)]
 mod tests {
+    use kelos_wire::{KeyDto, SlotNameDto};
+
     use super::*;
+
+    fn job(workflow: &str, job: &str) -> SlotNameDto {
+        SlotNameDto { workflow: workflow.to_owned(), key: KeyDto { time: None, job: Some(job.to_owned()) } }
+    }
 
     #[test]
     fn what_became_of_a_job_is_a_sentence() {
-        let one = |result: &str, more: Value| {
-            let mut one = json!({ "workflow": "a", "job": "1", "result": result });
-            one.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            became(&one)
+        let one = |result: &'static str| SubmittedDto {
+            slot: job("a", "1"),
+            result: result.into(),
+            ..SubmittedDto::default()
         };
-        assert_eq!(one("opened", json!({})), "a@1 was opened");
-        assert_eq!(one("existed", json!({ "state": "running" })), "a@1 exists: it is running");
-        assert_eq!(one("reopened", json!({ "descendants": 0 })), "a@1 was opened again");
-        assert_eq!(one("reopened", json!({ "descendants": 1 })), "a@1 was opened again, with 1 more that depend on it");
+        assert_eq!(became(&one("opened")), "a@1 was opened");
+        let existed = SubmittedDto { state: Some("running".into()), ..one("existed") };
+        assert_eq!(became(&existed), "a@1 exists: it is running");
+        let reopened = |others| SubmittedDto { descendants: Some(others), ..one("reopened") };
+        assert_eq!(became(&reopened(0)), "a@1 was opened again");
+        assert_eq!(became(&reopened(1)), "a@1 was opened again, with 1 more that depend on it");
     }
 
     #[test]
     fn a_job_that_no_group_is_about_is_warned_of() {
-        let one = json!({ "workflow": "c", "job": "9", "result": "opened", "noGroup": "no group of c is about it: n 9 is not 1" });
-        let warning = "  warning: it waits for no job: no group of c is about it: n 9 is not 1";
-        assert_eq!(told(&one), ["c@9 was opened", warning]);
+        let opened = SubmittedDto { slot: job("c", "9"), result: "opened".into(), ..SubmittedDto::default() };
+        let why = "no group of c is about it: n 9 is not 1";
+        let one = SubmittedDto { no_group: Some(why.to_owned()), ..opened.clone() };
+        assert_eq!(told(&one), ["c@9 was opened".to_owned(), format!("  warning: it waits for no job: {why}")]);
         let why = "a job of b that can't be named: x is empty, and with it the whole of {x}";
-        let one = json!({ "workflow": "c", "job": "9", "result": "opened", "namelessChildren": why });
+        let one = SubmittedDto { nameless_children: Some(why.to_owned()), ..opened };
         assert_eq!(told(&one)[1], format!("  warning: it does not open all of its children: {why}"));
     }
 
     #[test]
     fn a_dry_run_says_what_comes_of_each_job() {
-        let answer = json!({ "dryRun": true, "cut": false, "counts": { "runs": 1, "blocked": 1 }, "items": [
-            { "workflow": "app1", "job": "1", "state": null, "role": "ancestor", "fate": "runs" },
-            { "workflow": "b", "job": "1", "state": "failed", "role": "asked", "fate": "blocked",
-              "blockedBy": [{ "workflow": "c", "job": "1" }], "moreBlockers": 2 },
-            { "workflow": "p", "job": "1", "state": null, "role": "ancestor", "fate": "paused" },
-        ]});
+        let one = |workflow: &str, role: &'static str, fate: &'static str| ExpectedDto {
+            slot: job(workflow, "1"),
+            role: role.into(),
+            fate: fate.into(),
+            ..ExpectedDto::default()
+        };
+        let blocked = ExpectedDto {
+            state: Some("failed".into()),
+            blocked_by: vec![job("c", "1")],
+            more_blockers: 2,
+            ..one("b", "asked", "blocked")
+        };
+        let answer = OutlookDto {
+            dry_run: true,
+            counts: [("runs".into(), 1), ("blocked".into(), 1)].into(),
+            items: vec![one("app1", "ancestor", "runs"), blocked, one("p", "ancestor", "paused")],
+            cut: false,
+        };
         let expected_lines = [
             "1 job would run, in this order",
             "  app1@1  ancestor    would run",

@@ -1,8 +1,9 @@
 //! `kelos tell`: what happened outside, for triggers that wait for it.
 
-use serde_json::{Map, Value, json};
+use kelos_model::WorkflowId;
+use kelos_wire::{FactDto, FactRequest, TellResultDto};
 
-use crate::client::{Client, Query, number};
+use crate::client::{Client, Query, Reply};
 use crate::failure::Failure;
 use crate::options::{self, Door};
 use crate::schedule;
@@ -93,62 +94,44 @@ pub(crate) fn run(args: &TellArgs) -> Result<u8, Failure> {
         What::Ended(args) => (args.fact()?, &args.common),
         What::Signal(args) => (args.fact()?, &args.common),
     };
-    let mut fact = fact;
-    for (name, value) in [("key", &common.key), ("source", &common.source)] {
-        if let Some(value) = value {
-            fact.insert(name.to_owned(), value.as_str().into());
-        }
-    }
-    let told = Client::new(&common.door)?.post(DOING, "/facts", &Value::Object(fact))?;
+    let fact = FactRequest { key: common.key.clone(), source: common.source.clone(), ..fact };
+    let told: Reply<TellResultDto> = Client::new(&common.door)?.post(DOING, "/facts", &fact)?;
     if common.door.form.json {
         words::json(&told);
         return Ok(0);
     }
-    words::line(if number(&told, "new") > 0 { "told" } else { "already known, and counted once" });
+    words::line(if told.new > 0 { "told" } else { "already known, and counted once" });
     Ok(0)
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    if let Value::Object(fields) = value { fields } else { Map::new() }
-}
-
 impl PartitionsArgs {
-    fn fact(&self) -> Map<String, Value> {
-        let mut fact = object(json!({ "dataset": self.dataset }));
-        if let Some(number) = self.number {
-            fact.insert("partitions".to_owned(), number.into());
-        }
-        if !self.partitions.is_empty() {
-            fact.insert("keys".to_owned(), self.partitions.clone().into());
-        }
-        fact
+    fn fact(&self) -> FactRequest {
+        let keys = (!self.partitions.is_empty()).then(|| self.partitions.clone());
+        FactRequest { dataset: Some(self.dataset.clone()), partitions: self.number, keys, ..FactRequest::default() }
     }
 }
 
 impl EndedArgs {
-    fn fact(&self) -> Result<Map<String, Value>, Failure> {
-        let state = schedule::end(&self.state).map_err(usage)?;
-        let mut fact = object(json!({ "program": self.program, "state": state }));
-        if let Some(run) = &self.run {
-            fact.insert("run".to_owned(), run.as_str().into());
-        }
-        for (name, given) in [("arguments", &self.arguments), ("outputs", &self.outputs)] {
-            fact.insert(name.to_owned(), options::pairs(given).map_err(usage)?.into());
-        }
-        Ok(fact)
+    fn fact(&self) -> Result<FactRequest, Failure> {
+        let outputs = options::pairs(&self.outputs).map_err(usage)?;
+        Ok(FactRequest {
+            program: Some(WorkflowId::new(&self.program).map_err(|error| usage(error.to_string()))?),
+            state: Some(schedule::end(&self.state).map_err(usage)?.to_owned()),
+            run: self.run.clone(),
+            arguments: Some(options::pairs(&self.arguments).map_err(usage)?),
+            outputs: Some(outputs.into_iter().map(|(name, value)| (name, value.into())).collect()),
+            ..FactRequest::default()
+        })
     }
 }
 
 impl SignalArgs {
-    fn fact(&self) -> Result<Map<String, Value>, Failure> {
-        let mut fact = object(json!({ "signal": self.name }));
-        if let Some(text) = &self.payload {
-            let payload: Value = serde_json::from_str(text).map_err(|error| {
-                usage(format!("\"{text}\" is not JSON ({error}): quote a text, as in '\"monday\"'"))
-            })?;
-            fact.insert("payload".to_owned(), payload);
-        }
-        Ok(fact)
+    fn fact(&self) -> Result<FactRequest, Failure> {
+        let payload = self.payload.as_ref().map(|text| {
+            serde_json::from_str(text)
+                .map_err(|error| usage(format!("\"{text}\" is not JSON ({error}): quote a text, as in '\"monday\"'")))
+        });
+        Ok(FactRequest { signal: Some(self.name.clone()), payload: payload.transpose()?, ..FactRequest::default() })
     }
 }
 
@@ -172,9 +155,10 @@ pub(crate) fn facts(args: &FactsArgs) -> Result<u8, Failure> {
     let mut query = Query::new();
     query.add_some("about", args.about.as_ref());
     query.add_some("source", args.source.as_ref());
-    let (rows, more) = Client::new(&args.door)?.list("list the facts", "/facts", &query, args.limit.max(1))?;
+    let (rows, more) =
+        Client::new(&args.door)?.list::<Reply<FactDto>>("list the facts", "/facts", &query, args.limit.max(1))?;
     if args.door.form.json {
-        words::json(&json!({ "items": rows, "more": more }));
+        words::json_rows(&rows, more);
         return Ok(0);
     }
     if rows.is_empty() {
@@ -183,8 +167,7 @@ pub(crate) fn facts(args: &FactsArgs) -> Result<u8, Failure> {
     }
     let mut table = crate::render::table(&["AT", "SOURCE", "KEY", "WHAT"]);
     for row in &rows {
-        let field = |name| crate::client::text(row, name).to_owned();
-        table.add_row([words::short(&field("at")), field("source"), field("key"), field("what")]);
+        table.add_row([row.at.short(), row.source.clone(), row.key.clone().unwrap_or_default(), row.what.clone()]);
     }
     crate::render::print(table);
     if more {

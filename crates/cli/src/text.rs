@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{format_short, parse_instant};
-use serde_json::Value;
+use serde::Serialize;
 
 /// Reads a time of the command line.
 pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
@@ -65,11 +65,6 @@ pub(crate) fn short(time: &str) -> String {
     parse_instant(time).map_or_else(|_| time.to_owned(), to_the_second)
 }
 
-/// The time that names a slot, in short form but whole: those of event schedules are named to the millisecond.
-pub(crate) fn exact(time: &str) -> String {
-    parse_instant(time).map_or_else(|_| time.to_owned(), format_short)
-}
-
 /// `2016-01-01T12:00Z`, seconds only where there are some, no milliseconds.
 pub(crate) fn to_the_second(at: Timestamp) -> String {
     format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
@@ -100,13 +95,34 @@ pub(crate) fn line(text: impl AsRef<str>) {
 }
 
 /// Prints JSON: indented for people, one line for programs.
-pub(crate) fn json(value: &Value) {
+pub(crate) fn json(value: &impl Serialize) {
     let text = if std::io::stdout().is_terminal() {
         serde_json::to_string_pretty(value)
     } else {
         serde_json::to_string(value)
     };
     line(text.unwrap_or_default());
+}
+
+/// Prints a list as JSON, with whether there is more.
+pub(crate) fn json_rows(rows: &[impl Serialize], more: bool) {
+    json(&Rows { items: rows, more });
+}
+
+/// Prints a list as JSON.
+pub(crate) fn json_items(items: &[impl Serialize]) {
+    json(&Items { items });
+}
+
+#[derive(Serialize)]
+struct Rows<'a, T> {
+    items: &'a [T],
+    more: bool,
+}
+
+#[derive(Serialize)]
+struct Items<'a, T> {
+    items: &'a [T],
 }
 
 #[cfg(test)]

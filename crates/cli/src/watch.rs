@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::io::BufReader;
 
-use serde_json::Value;
+use kelos_wire::{EventDto, EventPageDto, HealthDto, words as log};
 
-use crate::client::{Client, Query, escape, number, slot, text};
+use crate::client::{Client, Query, Reply};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::Door;
-use crate::text::{self as words, short};
+use crate::text as words;
 use crate::{render, stream};
 
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ const SEARCHED: u64 = 50_000;
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     if let Some(id) = &args.workflow {
-        client.get(DOING, &format!("/workflows/{}", escape(id)), &Query::new())?;
+        client.workflow(DOING, id)?;
     }
     let (events, last) = match args.after {
         Some(after) => onward(&client, args, after)?,
@@ -50,7 +50,12 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn page(client: &Client, args: &EventsArgs, after: u64, limit: usize) -> Result<Value, Failure> {
+fn page(
+    client: &Client,
+    args: &EventsArgs,
+    after: u64,
+    limit: usize,
+) -> Result<EventPageDto<Reply<EventDto>>, Failure> {
     let mut query = Query::new();
     query.add("after", after);
     query.add("limit", limit.clamp(1, 1000));
@@ -58,50 +63,41 @@ fn page(client: &Client, args: &EventsArgs, after: u64, limit: usize) -> Result<
     client.get(DOING, "/events", &query)
 }
 
-fn rows(page: &mut Value) -> Vec<Value> {
-    match page.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) => items,
-        _ => Vec::new(),
-    }
-}
-
 /// The first events after a position, and the position up to which was read.
-fn onward(client: &Client, args: &EventsArgs, after: u64) -> Result<(Vec<Value>, u64), Failure> {
+fn onward(client: &Client, args: &EventsArgs, after: u64) -> Result<(Vec<Reply<EventDto>>, u64), Failure> {
     let (mut events, mut last) = (Vec::new(), after);
     loop {
-        let mut page = page(client, args, last, 1000)?;
-        events.extend(rows(&mut page));
-        let end = page["end"].as_bool().unwrap_or(true);
-        last = number(&page, "last").max(last);
+        let page = page(client, args, last, 1000)?;
+        events.extend(page.items);
+        last = page.last.max(last);
         if events.len() > args.limit {
             events.truncate(args.limit);
-            last = events.last().map_or(last, |event| number(event, "seq"));
+            last = events.last().map_or(last, |event| event.seq);
             return Ok((events, last));
         }
-        if end {
+        if page.end {
             return Ok((events, last));
         }
     }
 }
 
 /// The last events, and the position up to which was read.
-fn latest(client: &Client, args: &EventsArgs) -> Result<(Vec<Value>, u64), Failure> {
-    let newest = number(&client.get(DOING, "/health", &Query::new())?, "lastSeq");
+fn latest(client: &Client, args: &EventsArgs) -> Result<(Vec<Reply<EventDto>>, u64), Failure> {
+    let newest = client.get::<HealthDto>(DOING, "/health", &Query::new())?.last_seq.unwrap_or(0);
     let wanted = u64::try_from(args.limit).unwrap_or(u64::MAX);
     let back = if args.workflow.is_some() { SEARCHED.max(wanted) } else { wanted };
     let mut last = newest.saturating_sub(back);
     let mut events = VecDeque::new();
     loop {
-        let mut page = page(client, args, last, 1000)?;
-        let end = page["end"].as_bool().unwrap_or(true);
-        last = number(&page, "last").max(last);
-        for event in rows(&mut page) {
+        let page = page(client, args, last, 1000)?;
+        last = page.last.max(last);
+        for event in page.items {
             events.push_back(event);
             if events.len() > args.limit {
                 events.pop_front();
             }
         }
-        if end {
+        if page.end {
             return Ok((events.into(), last));
         }
     }
@@ -121,26 +117,18 @@ fn follow(client: &Client, args: &EventsArgs, after: u64) -> Result<(), Failure>
     Err(Failure::new(UNREACHABLE, "follow the events: the server has ended"))
 }
 
-fn print(args: &EventsArgs, event: &Value) {
+fn print(args: &EventsArgs, event: &Reply<EventDto>) {
     if args.door.form.json {
-        words::line(event.to_string());
+        words::line(serde_json::to_string(event).unwrap_or_default());
     } else {
         words::line(told(event));
     }
 }
 
 /// One line: when, what it happened to, what happened.
-fn told(event: &Value) -> String {
-    let at = short(text(event, "at"));
-    let subject = match text(event, "subject") {
-        "slot" => slot(event),
-        "backfill" => format!("backfill {}", text(event, "backfill")),
-        "register" => format!("register {}/{}", text(event, "bucket"), text(event, "key")),
-        "fact" => "fact".to_owned(),
-        _ => text(event, "workflow").to_owned(),
-    };
-    let name = text(event, "event");
+fn told(event: &EventDto) -> String {
+    let (name, details) = (log::name(event), log::details(event));
     let name = render::paint(name, if name == "backed-off" { "failed" } else { name });
-    let details = kelos_server::event_words(event);
-    format!("{at:<20}  {subject}  {name}{}{details}", if details.is_empty() { "" } else { ": " })
+    let colon = if details.is_empty() { "" } else { ": " };
+    format!("{:<20}  {}  {name}{colon}{details}", event.at.short(), log::subject(event))
 }

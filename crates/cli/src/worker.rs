@@ -10,10 +10,11 @@ use kelos_executors::local::{self, Launcher};
 use kelos_executors::workers::{Answer, Door, News, NoAnswer, Roll, Wanted, Word, Worker};
 use kelos_model::{Outcome, RunId, WorkflowId};
 use kelos_sandbox::apps::AppsSource;
+use kelos_wire::{ListDto, ProblemDetailsDto, WorkflowDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
-use crate::client::{Query, escape, items};
+use crate::client::{Client, Query, escape};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{Fleet, Place};
 use crate::host::Signals;
@@ -175,17 +176,15 @@ impl Crew {
 
     /// Refuses names that no app has.
     pub(crate) fn must_know(&self, apps: &[WorkflowId]) -> Result<(), Failure> {
-        apps.iter().try_for_each(|app| {
-            let path = format!("/workflows/{}", escape(app.as_str()));
-            self.fleet.ask(|client| client.get("take jobs", &path, &Query::new())).map(|_| ())
-        })
+        apps.iter().try_for_each(|app| self.fleet.ask(|client| client.workflow("take jobs", app.as_str())).map(|_| ()))
     }
 
     /// What to say where nothing is defined yet; none where something is.
     fn no_apps(&self) -> Option<String> {
-        let list = self.fleet.ask(|client| client.get("list the apps", "/workflows", &Query::new())).ok()?;
+        let read = |client: &Client| client.get::<ListDto<WorkflowDto>>("list the apps", "/workflows", &Query::new());
+        let list = self.fleet.ask(read).ok()?;
         let missing = || format!("there are no apps here yet: {}; it waits for them", self.fleet.missing_apps());
-        items(&list, "items").is_empty().then(missing)
+        list.items.is_empty().then(missing)
     }
 
     /// Sets a worker to work; within the runtime.
@@ -261,8 +260,8 @@ impl Line {
 
     fn read(&self, place: &Place, heard: Heard) -> Result<Answer, NoAnswer> {
         let detail = || {
-            let detail = heard.json().and_then(|problem| Some(problem["detail"].as_str()?.to_owned()));
-            let detail = detail.unwrap_or_else(|| heard.summary());
+            let detail = serde_json::from_slice::<ProblemDetailsDto>(&heard.body).map(|problem| problem.detail);
+            let detail = detail.unwrap_or_else(|_| heard.summary());
             detail.strip_prefix("failed to ").map(str::to_owned).unwrap_or(detail)
         };
         match heard.status {

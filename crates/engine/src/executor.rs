@@ -75,12 +75,6 @@ impl Reports {
     }
 }
 
-/// What people see of an external id: what an executor keeps for itself stands behind it as a JSON object.
-#[must_use]
-pub fn shown_id(external_id: &str) -> &str {
-    external_id.split_once(" {").map_or(external_id, |(shown, _)| shown)
-}
-
 /// Does runs of one kind.
 pub trait Executor: Send + Sync {
     /// Starts a run and reports [`Report::Started`], then [`Report::Ended`] — or [`Report::Deferred`]

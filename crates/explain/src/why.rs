@@ -25,7 +25,7 @@ mod tests;
 use crate::jobs::Jobs;
 use crate::{schedule, schedules};
 use kelos_engine::Handle;
-use kelos_engine::executor::shown_id;
+use kelos_model::run::shown_id;
 
 /// The account of a slot at a moment.
 #[derive(Debug, Clone, Serialize)]

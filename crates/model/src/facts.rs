@@ -265,6 +265,12 @@ impl Collected {
         Collected { since, tallies: BTreeMap::new(), asked: None, met: false, again: false }
     }
 
+    /// What was collected, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        self.tallies.iter().map(|(subject, tally)| tallied(subject, tally)).collect()
+    }
+
     /// Counts what happened.
     pub fn add(&mut self, what: &Occurrence) {
         let tally = self.tallies.entry(what.subject()).or_default();
@@ -279,6 +285,16 @@ impl Collected {
     #[must_use]
     pub fn of(&self, subject: &Subject) -> Option<&Tally> {
         self.tallies.get(subject)
+    }
+}
+
+fn tallied(subject: &Subject, tally: &Tally) -> String {
+    match (subject, &tally.first) {
+        (Subject::Partitions(dataset), _) if tally.count == 1 => format!("1 partition of {dataset}"),
+        (Subject::Partitions(dataset), _) => format!("{} partitions of {dataset}", tally.count),
+        (_, Some(first)) if tally.facts == 1 => first.to_string(),
+        (_, Some(first)) => format!("{first}, {} times", tally.facts),
+        (other, None) => other.to_string(),
     }
 }
 

@@ -289,3 +289,9 @@ pub enum Report {
     /// none has fetched it, and none will.
     NeverStarted,
 }
+
+/// What people see of an external id: what an executor keeps for itself stands behind it as a JSON object.
+#[must_use]
+pub fn shown_id(external_id: &str) -> &str {
+    external_id.split_once(" {").map_or(external_id, |(shown, _)| shown)
+}

@@ -136,6 +136,16 @@ pub(crate) enum SaidBy {
     Projects,
 }
 
+impl SaidBy {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            SaidBy::Api => "api",
+            SaidBy::File => "file",
+            SaidBy::Projects => "projects",
+        }
+    }
+}
+
 /// What holds now.
 #[derive(Debug, Clone)]
 pub(crate) struct InForce {

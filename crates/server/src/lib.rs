@@ -16,7 +16,6 @@ mod key;
 mod known;
 mod links;
 mod problem;
-mod secrets;
 mod serve;
 mod ui;
 
@@ -31,7 +30,7 @@ use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-pub use api::{event_words, plan_json};
+pub use api::deployment;
 pub use app::App;
 pub use groups::Groups;
 pub use guard::{Hosts, INSTANCE};

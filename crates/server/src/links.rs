@@ -3,10 +3,10 @@
 //! What is filled in is encoded, and may not stand in the name of a server, so that no script and no executor decides
 //! where a link leads.
 
-use kelos_engine::executor::shown_id;
 use kelos_model::id::is_invisible;
-use kelos_model::template::{self, KeyValues};
-use kelos_model::{Run, WorkflowId};
+use kelos_model::run::shown_id;
+use kelos_model::template::KeyValues;
+use kelos_model::{Run, WorkflowId, template};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 

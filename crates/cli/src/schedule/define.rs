@@ -97,7 +97,7 @@ impl Definition {
         put("startTime", self.start.as_deref().map(moment).transpose()?);
         put("endTime", self.end.as_deref().map(moment).transpose()?);
         let properties = pairs(&self.properties)?;
-        put("properties", (!properties.is_empty()).then(|| properties.into()));
+        put("properties", (!properties.is_empty()).then(|| json!(properties)));
         for (name, value) in [("timeZone", &self.zone), ("catchUp", &self.catch_up), ("description", &self.description)]
         {
             put(name, value.as_deref().map(Value::from));

@@ -6,12 +6,13 @@ mod when;
 
 use kelos_model::WorkflowId;
 use kelos_model::project::{Member, ProjectName};
+use kelos_wire::{DecisionDto, EventScheduleDto, Instant, SlotDto};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Client, Query, escape, items, text};
+use crate::client::{Client, Query, Reply, escape};
 use crate::failure::Failure;
 use crate::options::{Because, Door};
-use crate::text::{self as words, short};
+use crate::text as words;
 use crate::{render, start};
 use define::Definition;
 
@@ -164,10 +165,11 @@ fn path(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
 fn id(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
     let mut query = Query::new();
     query.add("name", name);
-    let (found, _) = client.list(doing, "/schedules", &query, 10)?;
-    let mut ids: Vec<&str> = found.iter().map(|one| text(one, "id")).collect();
+    let (found, _) = client.list::<EventScheduleDto>(doing, "/schedules", &query, 10)?;
+    let mut ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
     // An id has its project before the name, and a name may look like one.
-    let is_id = || client.get(doing, &format!("/schedules/{}", escape(name)), &Query::new()).is_ok();
+    let is_id =
+        || client.get::<EventScheduleDto>(doing, &format!("/schedules/{}", escape(name)), &Query::new()).is_ok();
     if !ids.is_empty() && name.contains('.') && is_id() {
         ids.push(name);
     }
@@ -213,13 +215,14 @@ fn add(args: &AddArgs) -> Result<u8, Failure> {
     }
     let client = Client::new(&args.door)?;
     let path = args.because.path("/schedules");
-    let made = client.post(&format!("add the schedule {}", args.name), &path, &Value::Object(fields))?;
+    let made: Reply<EventScheduleDto> =
+        client.post(&format!("add the schedule {}", args.name), &path, &Value::Object(fields))?;
     if args.door.form.json {
         words::json(&made);
         return Ok(0);
     }
-    let id = text(&made, "id");
-    words::line(match made["enabled"] == true {
+    let id = &made.id;
+    words::line(match made.enabled {
         true => format!("{id} was added, and is enabled"),
         false => format!("{id} was added; it is disabled until `kelos schedule enable {}`", words::quoted(id)),
     });
@@ -232,9 +235,9 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let fields = args.definition.fields()?;
     let client = Client::new(&args.door)?;
     let path = path(&client, &doing, &args.name)?;
-    let now = client.get(&doing, &path, &Query::new())?;
-    let mut fields: Map<String, Value> = define::merged(fields, &args.without, &now);
-    define::without_properties(&mut fields, &args.without_property, &now);
+    let now: Reply<EventScheduleDto> = client.get(&doing, &path, &Query::new())?;
+    let mut fields: Map<String, Value> = define::merged(fields, &args.without, &json!(now));
+    define::without_properties(&mut fields, &args.without_property, &json!(now));
     if let Some(program) = &args.program {
         fields.insert("program".to_owned(), program.as_str().into());
     }
@@ -242,33 +245,32 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("{doing}: no change is given"))
             .hint("`kelos schedule update --help` lists the options"));
     }
-    let changed = client.patch(&doing, &args.because.path(&path), &Value::Object(fields))?;
+    let changed: Reply<EventScheduleDto> = client.patch(&doing, &args.because.path(&path), &Value::Object(fields))?;
     if args.door.form.json {
         words::json(&changed);
         return Ok(0);
     }
-    let what = if changed["version"] == now["version"] { "is unchanged" } else { "was changed" };
-    words::line(format!("{} {what}", text(&changed, "id")));
+    let what = if changed.version == now.version { "is unchanged" } else { "was changed" };
+    words::line(format!("{} {what}", changed.id));
     show::told(&changed).iter().for_each(words::line);
     warn(&changed);
     Ok(0)
 }
 
 /// Says what looks as if it were not meant.
-fn warn(schedule: &Value) {
-    let warnings = items(schedule, "warnings").iter().filter_map(Value::as_str);
-    warnings.for_each(|warning| eprintln!("warning: {}: {warning}", text(schedule, "id")));
+fn warn(schedule: &EventScheduleDto) {
+    schedule.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", schedule.id));
 }
 
 fn show_one(args: &OneArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("show the schedule {}", args.name);
-    let found = client.get(&doing, &path(&client, &doing, &args.name)?, &Query::new())?;
+    let found: Reply<EventScheduleDto> = client.get(&doing, &path(&client, &doing, &args.name)?, &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);
     }
-    words::line(format!("{}  {}", text(&found, "id"), show::status(&found)));
+    words::line(format!("{}  {}", found.id, show::status(&found)));
     show::told(&found).iter().for_each(words::line);
     warn(&found);
     Ok(0)
@@ -279,14 +281,14 @@ fn status(args: &NamesArgs) -> Result<u8, Failure> {
     let mut found = Vec::new();
     for name in &args.names {
         let doing = format!("read the status of {name}");
-        found.push(client.get(&doing, &path(&client, &doing, name)?, &Query::new())?);
+        found.push(client.get::<EventScheduleDto>(&doing, &path(&client, &doing, name)?, &Query::new())?);
     }
     if args.door.form.json {
-        let items: Vec<Value> = found.iter().map(|one| json!({ "id": one["id"], "enabled": one["enabled"] })).collect();
-        words::json(&json!({ "items": items }));
+        let items: Vec<Value> = found.iter().map(|one| json!({ "id": one.id, "enabled": one.enabled })).collect();
+        words::json_items(&items);
         return Ok(0);
     }
-    found.iter().for_each(|one| words::line(format!("{} is {}", text(one, "id"), show::status(one))));
+    found.iter().for_each(|one| words::line(format!("{} is {}", one.id, show::status(one))));
     Ok(0)
 }
 
@@ -310,19 +312,19 @@ fn delete(args: &SwitchArgs) -> Result<u8, Failure> {
 fn changed(
     args: &NamesArgs,
     past: &str,
-    change: impl Fn(&Client, &str) -> Result<Value, Failure>,
+    change: impl Fn(&Client, &str) -> Result<Reply<EventScheduleDto>, Failure>,
 ) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut done = Vec::new();
     for name in &args.names {
         let answer = change(&client, name)?;
         if !args.door.form.json {
-            words::line(format!("{} is {past}", text(&answer, "id")));
+            words::line(format!("{} is {past}", answer.id));
         }
         done.push(answer);
     }
     if args.door.form.json {
-        words::json(&json!({ "items": done }));
+        words::json_items(&done);
     }
     Ok(0)
 }
@@ -331,7 +333,7 @@ fn fire(args: &FireArgs) -> Result<u8, Failure> {
     let doing = format!("fire {}", args.name);
     let body = start::body(&doing, &args.arguments, args.unconstrained, &args.because)?;
     let client = Client::new(&args.door)?;
-    let slot = client.post(&doing, &format!("{}/fire", path(&client, &doing, &args.name)?), &body)?;
+    let slot: Reply<SlotDto> = client.post(&doing, &format!("{}/fire", path(&client, &doing, &args.name)?), &body)?;
     start::tell(&args.door, &slot);
     Ok(0)
 }
@@ -340,9 +342,9 @@ fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("read the decisions of {}", args.name);
     let path = format!("{}/decisions", path(&client, &doing, &args.name)?);
-    let (rows, more) = client.list(&doing, &path, &Query::new(), args.limit.max(1))?;
+    let (rows, more) = client.list::<Reply<DecisionDto>>(&doing, &path, &Query::new(), args.limit.max(1))?;
     if args.door.form.json {
-        words::json(&json!({ "items": rows, "more": more }));
+        words::json_rows(&rows, more);
         return Ok(0);
     }
     if rows.is_empty() {
@@ -351,14 +353,13 @@ fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
     }
     let mut table = render::table(&["AT", "WHAT", "SLOT", "COLLECTED", "WHY"]);
     for row in &rows {
-        let slot = row["slot"]["time"].as_str().map(words::exact).unwrap_or_default();
-        let collected: Vec<&str> = items(row, "collected").iter().filter_map(Value::as_str).collect();
+        let slot = row.slot.as_ref().and_then(|slot| slot.key.time).map(Instant::exact).unwrap_or_default();
         table.add_row([
-            comfy_table::Cell::new(short(text(row, "at"))),
-            comfy_table::Cell::new(text(row, "kind")),
+            comfy_table::Cell::new(row.at.short()),
+            comfy_table::Cell::new(&row.kind),
             comfy_table::Cell::new(slot),
-            comfy_table::Cell::new(collected.join(", ")),
-            comfy_table::Cell::new(text(row, "text")),
+            comfy_table::Cell::new(row.collected.join(", ")),
+            comfy_table::Cell::new(&row.text),
         ]);
     }
     render::print(table);
@@ -369,15 +370,15 @@ fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
 }
 
 /// The schedules of an answer as a table.
-pub(crate) fn table(rows: &[Value]) {
+pub(crate) fn table(rows: &[Reply<EventScheduleDto>]) {
     let mut table = render::table(&["SCHEDULE", "STATUS", "RUNS", "WHEN", "NEXT", "STANDING"]);
     for row in rows {
         table.add_row([
-            text(row, "id").to_owned(),
+            row.id.clone(),
             show::status(row).to_owned(),
-            text(row, "program").to_owned(),
-            when::words(&row["trigger"]),
-            row["next"]["time"].as_str().map_or_else(|| "-".to_owned(), short),
+            row.program.clone(),
+            when::words(&json!(row.trigger)),
+            row.next.as_ref().map_or_else(|| "-".to_owned(), |next| next.time.short()),
             show::standing(row),
         ]);
     }

@@ -1,98 +1,88 @@
 //! An event schedule in lines.
 
-use serde_json::Value;
+use kelos_wire::{ConstraintDto, EventScheduleDto, Instant, SourceDto};
+use serde_json::json;
 
 use super::when;
-use crate::client::{items, number, text};
 use crate::list::counts;
-use crate::text::{exact, short};
 
-pub(super) fn status(schedule: &Value) -> &'static str {
-    if schedule["enabled"] == true { "enabled" } else { "disabled" }
+pub(super) fn status(schedule: &EventScheduleDto) -> &'static str {
+    if schedule.enabled { "enabled" } else { "disabled" }
 }
 
-/// What it has pending, or a word on why nothing is.
-pub(super) fn standing(schedule: &Value) -> String {
-    match (items(schedule, "pending").first(), schedule["enabled"] == true) {
-        (Some(_), _) => text(schedule, "standing").to_owned(),
-        (None, _) => "-".to_owned(),
-    }
+/// What it has pending; nothing is a dash.
+pub(super) fn standing(schedule: &EventScheduleDto) -> String {
+    if schedule.pending.is_empty() { "-".to_owned() } else { schedule.standing.clone() }
 }
 
 /// What has it go, what must hold besides, and how it stands.
-pub(super) fn told(schedule: &Value) -> Vec<String> {
+pub(super) fn told(schedule: &EventScheduleDto) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |name: &str, told: String| lines.push(format!("  {name:<11} {told}"));
-    if let Some(description) = schedule["description"].as_str() {
-        line("about", description.to_owned());
+    if let Some(description) = &schedule.description {
+        line("about", description.clone());
     }
-    line("program", text(schedule, "program").to_owned());
-    line("defined by", provenance(&schedule["source"]));
-    line("trigger", when::words(&schedule["trigger"]));
-    for constraint in items(schedule, "constraints") {
+    line("program", schedule.program.clone());
+    line("defined by", provenance(&schedule.source));
+    line("trigger", when::words(&json!(schedule.trigger)));
+    for constraint in &schedule.constraints {
         line("constraint", constraint_words(constraint));
     }
-    for (name, value) in schedule["properties"].as_object().into_iter().flatten() {
-        line("arguments", format!("{name}={}", value.as_str().unwrap_or_default()));
+    for (name, value) in &schedule.properties {
+        line("arguments", format!("{name}={value}"));
     }
-    line("timeout", span(number(schedule, "timeoutMillis")));
-    for (name, field) in [("from", "startTime"), ("until", "endTime")] {
-        if let Some(at) = schedule[field].as_str() {
-            line(name, short(at));
+    line("timeout", span(schedule.timeout_millis));
+    for (name, at) in [("from", schedule.start_time), ("until", schedule.end_time)] {
+        if let Some(at) = at {
+            line(name, at.short());
         }
     }
-    if number(schedule, "jitterMillis") > 0 {
-        line("jitter", format!("up to {}", span(number(schedule, "jitterMillis"))));
+    if schedule.jitter_millis > 0 {
+        line("jitter", format!("up to {}", span(schedule.jitter_millis)));
     }
-    if let Some(next) = schedule["next"]["time"].as_str() {
-        let (local, zone) = (text(&schedule["next"], "local"), text(&schedule["next"], "zone"));
-        let there = if zone == "UTC" { String::new() } else { format!(" ({local} {zone})") };
-        line("next", format!("{}{there}", short(next)));
+    if let Some(next) = &schedule.next {
+        let there = if next.zone == "UTC" { String::new() } else { format!(" ({} {})", next.local, next.zone) };
+        line("next", format!("{}{there}", next.time.short()));
     }
-    let last = &schedule["lastRun"];
-    if last.is_object() {
-        line(
-            "last run",
-            format!("{} {}", text(last, "state"), last["endedAt"].as_str().map(short).unwrap_or_default())
-                .trim_end()
-                .to_owned(),
-        );
+    if let Some(last) = &schedule.last_run {
+        let ended = last.ended_at.map(Instant::short).unwrap_or_default();
+        line("last run", format!("{} {ended}", last.state).trim_end().to_owned());
     }
-    line("slots", counts(&schedule["counts"]));
-    let pending = items(schedule, "pending");
-    if pending.is_empty() {
-        line("pending", text(schedule, "standing").replace("nothing is pending", "nothing"));
+    line("slots", schedule.counts.as_ref().map_or_else(|| "-".to_owned(), counts));
+    if schedule.pending.is_empty() {
+        line("pending", schedule.standing.replace("nothing is pending", "nothing"));
     }
-    for one in pending {
-        let expires = one["expires"].as_str().map(|at| format!(", until {}", short(at))).unwrap_or_default();
-        line("pending", format!("{} {}: {}{expires}", exact(text(one, "time")), text(one, "state"), text(one, "text")));
+    for one in &schedule.pending {
+        let expires = one.expires.map(|at| format!(", until {}", at.short())).unwrap_or_default();
+        line("pending", format!("{} {}: {}{expires}", one.slot.key, one.state, one.text));
     }
     lines
 }
 
 /// Where a definition comes from.
-fn provenance(source: &Value) -> String {
-    let file = text(source, "file");
-    match text(source, "provenance") {
-        "file" => file.to_owned(),
+fn provenance(source: &SourceDto) -> String {
+    let file = &source.file;
+    match source.provenance.as_str() {
+        "file" => file.clone(),
         "api" if file.is_empty() => "a request".to_owned(),
         "api" => format!("a request, changed from what {file} says"),
         _ => "the program".to_owned(),
     }
 }
 
-fn constraint_words(constraint: &Value) -> String {
-    let otherwise = text(constraint, "otherwise");
-    let gate = match text(constraint, "type") {
-        "concurrency" => format!("concurrency {}", constraint["limit"]),
-        "delay" => format!("be {} old", span(number(constraint, "millis"))),
-        "since-last-run" => format!("{} after the last successful run", span(number(constraint, "millis"))),
+fn constraint_words(constraint: &ConstraintDto) -> String {
+    let millis = span(constraint.millis.unwrap_or(0));
+    let gate = match constraint.kind.as_str() {
+        "concurrency" => format!("concurrency {}", constraint.limit.unwrap_or(0)),
+        "delay" => format!("be {millis} old"),
+        "since-last-run" => format!("{millis} after the last successful run"),
         _ => {
-            let (from, to) = (text(constraint, "from"), text(constraint, "to"));
-            format!("between {from} and {to} {}", text(constraint, "zone"))
+            let [from, to, zone] =
+                [&constraint.from, &constraint.to, &constraint.zone].map(|text| text.as_deref().unwrap_or_default());
+            format!("between {from} and {to} {zone}")
         }
     };
-    format!("{gate}, or else {otherwise}")
+    format!("{gate}, or else {}", constraint.otherwise)
 }
 
 /// `15m`, `6h`, `1d`: a length of time in its largest whole unit.

@@ -8,4 +8,3 @@ mod progress;
 mod words;
 
 pub use progress::*;
-pub use words::tallies;

@@ -1,24 +1,7 @@
 //! What slots of event schedules collected, in words.
 
-use kelos_model::facts::Tally;
 use kelos_model::reason::words::{blockers, text};
-use kelos_model::{Answer, Collected, Reason, Subject};
-
-/// What was collected, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.
-#[must_use]
-pub fn tallies(collected: &Collected) -> Vec<String> {
-    collected.tallies.iter().map(|(subject, tally)| tallied(subject, tally)).collect()
-}
-
-fn tallied(subject: &Subject, tally: &Tally) -> String {
-    match (subject, &tally.first) {
-        (Subject::Partitions(dataset), _) if tally.count == 1 => format!("1 partition of {dataset}"),
-        (Subject::Partitions(dataset), _) => format!("{} partitions of {dataset}", tally.count),
-        (_, Some(first)) if tally.facts == 1 => first.to_string(),
-        (_, Some(first)) => format!("{first}, {} times", tally.facts),
-        (other, None) => other.to_string(),
-    }
-}
+use kelos_model::{Answer, Reason};
 
 /// The constraints that a slot was last found to fail, in words.
 pub(super) fn unmet(explanation: &Reason) -> String {

@@ -3,41 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_storage::Health;
-use serde::Serialize;
-use utoipa::ToSchema;
+use kelos_wire::{BrokenDto, EndpointDto, ListDto};
 
-use super::dto::{Instant, ListDto};
+use super::dto::{FromLibrary, list as list_of};
 use super::extract::{NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// A scheme and the server behind it: what paths share their fate.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EndpointDto {
-    /// As `hdfs://nameservice1`.
-    name: String,
-    /// Calls under way.
-    under_way: usize,
-    /// Why it is spared further calls for a while; not there while it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    broken: Option<BrokenDto>,
-}
-
-/// Since when and why an endpoint is left alone.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct BrokenDto {
-    /// When the first of its failures came.
-    since: Instant,
-    /// What the last one said.
-    last_error: String,
-    /// Seconds until it is tried again.
-    next_try_seconds: u64,
-}
-
-impl From<Health> for EndpointDto {
-    fn from(health: Health) -> EndpointDto {
+impl FromLibrary<Health> for EndpointDto {
+    fn from_library(health: Health) -> EndpointDto {
         let broken = health.broken.map(|broken| BrokenDto {
             since: broken.since.into(),
             last_error: broken.last_error,
@@ -53,5 +27,5 @@ impl From<Health> for EndpointDto {
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<EndpointDto>> {
-    Json(ListDto::of(app.node().storage().health()))
+    Json(list_of(app.node().storage().health()))
 }

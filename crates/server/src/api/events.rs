@@ -10,11 +10,11 @@ use axum::response::IntoResponse;
 use axum::response::sse::Event;
 use kelos_model::WorkflowId;
 use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
-use serde::{Deserialize, Serialize};
+use kelos_wire::{EventDto, EventPageDto, words};
+use serde::Deserialize;
 use tokio::sync::watch;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::dto::EventDto;
 use super::extract::{Limit, Query};
 use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
 use crate::app::App;
@@ -45,18 +45,6 @@ pub(super) struct Wanted {
     limit: Limit,
 }
 
-/// A page of the log.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EventPageDto {
-    /// The events, ascending. With `workflow` there may be few, or none, although the log goes on.
-    items: Vec<EventDto>,
-    /// Hand it back as `after` to go on.
-    last: u64,
-    /// Whether the end of the log was reached.
-    end: bool,
-}
-
 /// A piece of the log.
 fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize) -> Result<EventPageDto, StoreError> {
     // In this order: what is written meanwhile is not taken for looked at.
@@ -64,14 +52,14 @@ fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize)
     let about = of.cloned().map_or(About::Anything, About::Workflow);
     let page = reader.events(&EventFilter { about, after, until: u64::MAX }, Paging::oldest(limit))?;
     let items: Vec<EventDto> = page.rows.into_iter().map(EventDto::from).collect();
-    let newest = items.last().map_or(after, EventDto::seq);
+    let newest = items.last().map_or(after, |event| event.seq);
     let next = page.next.as_deref().and_then(|next| next.parse().ok());
     Ok(EventPageDto { items, last: next.unwrap_or_else(|| newest.max(seen)), end: page.next.is_none() })
 }
 
 /// Lists events, oldest first.
 #[utoipa::path(get, path = "/events", tag = "events", params(Wanted), responses(
-    (status = 200, description = "A page of the log", body = EventPageDto),
+    (status = 200, description = "A page of the log", body = EventPageDto<EventDto>),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<EventPageDto>, Problem> {
@@ -163,6 +151,6 @@ impl Follower {
 }
 
 fn told(event: &EventDto) -> Event {
-    let told = Event::default().id(event.seq().to_string()).event(event.subject());
+    let told = Event::default().id(event.seq.to_string()).event(words::tag(event));
     told.json_data(event).unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
 }

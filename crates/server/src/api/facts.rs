@@ -1,6 +1,6 @@
 //! Facts: what happened outside, told once and counted once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
@@ -12,16 +12,16 @@ use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos_store::{About, EventFilter, Paging, Queries};
+use kelos_wire::{FactDto, FactRequest, FactSourceDto, Instant, ListDto, PageDto, TellResultDto, secrets};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::dto::{Instant, ListDto, PageDto};
+use super::dto::{FromLibrary, list as list_of};
 use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
 use super::schedules::end;
 use crate::app::App;
 use crate::problem::Problem;
-use crate::secrets;
 
 /// Facts that one request tells at the most.
 const MOST_TOLD: usize = 10_000;
@@ -29,39 +29,6 @@ const MOST_TOLD: usize = 10_000;
 const LONGEST_NAME: usize = 500;
 /// Longest payload, arguments or outputs, in bytes of JSON.
 const LONGEST_PAYLOAD: usize = 65_536;
-
-/// A fact: about partitions of a dataset, the end of a run, or a signal.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FactRequest {
-    /// Who tells; who asks, where not given. Facts of one source count in the order in which they come.
-    source: Option<String>,
-    /// What names it among those of its source: told twice, it counts once. Without it each telling counts.
-    key: Option<String>,
-    /// The dataset that has new partitions: `purchases`, or `prod:purchases` in a namespace.
-    dataset: Option<String>,
-    /// How many, from 1; as many as `keys`, or 1, where not given.
-    #[schema(minimum = 1)]
-    partitions: Option<u32>,
-    /// The names of the partitions, each once; as many as `partitions` says.
-    keys: Option<Vec<String>>,
-    /// The program a run of which ended.
-    #[schema(value_type = Option<String>)]
-    program: Option<WorkflowId>,
-    /// How: `succeeded`, `failed` or `killed`.
-    state: Option<String>,
-    /// What names the run.
-    run: Option<String>,
-    /// What the run was given.
-    arguments: Option<BTreeMap<String, String>>,
-    /// What the run gave.
-    #[schema(value_type = Option<Object>)]
-    outputs: Option<Map<String, Value>>,
-    /// The name of a signal.
-    signal: Option<String>,
-    /// What comes with the signal.
-    payload: Option<Value>,
-}
 
 /// Facts to be told: one, or several in their order.
 #[derive(Deserialize, ToSchema)]
@@ -74,93 +41,34 @@ enum OneOrSeveralFacts {
     Several(Vec<FactRequest>),
 }
 
-/// What became of facts.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ToldDto {
-    /// So many are new.
-    new: u32,
-    /// So many were told before, and don't count again.
-    known: u32,
-}
-
-/// A fact that was told.
-#[derive(Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FactDto {
-    /// Its position in the log.
-    seq: u64,
-    /// When it was stored.
-    at: Instant,
-    /// Who told it.
-    source: String,
-    /// What names it among those of its source.
-    key: Option<String>,
-    /// What happened, in words.
-    what: String,
-    /// What it is about: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
-    about: String,
-    /// The dataset that has new partitions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dataset: Option<String>,
-    /// How many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partitions: Option<u32>,
-    /// Their names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    keys: Vec<String>,
-    /// The program a run of which ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<String>,
-    /// How.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    /// What names the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
-    /// What the run was given.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    arguments: BTreeMap<String, String>,
-    /// What the run gave.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Object)]
-    outputs: Map<String, Value>,
-    /// The name of the signal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<String>,
-    /// What came with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Value>,
-}
-
-impl FactDto {
-    fn of(record: EventRecord) -> Option<FactDto> {
-        let Event::Fact { fact, .. } = record.event else { return None };
-        let told = FactDto {
-            seq: record.seq,
-            at: record.at.into(),
-            source: fact.source.to_string(),
-            key: fact.key.map(|key| key.to_string()),
-            what: fact.what.to_string(),
-            about: fact.what.subject().to_string(),
-            ..FactDto::default()
-        };
-        Some(match fact.what {
-            Occurrence::Partitions { dataset, count, keys } => {
-                FactDto { dataset: Some(dataset.to_string()), partitions: Some(count), keys, ..told }
-            }
-            Occurrence::Ended { program, state, run, arguments, outputs } => {
-                let (program, state) = (Some(program.to_string()), Some(state.as_str()));
-                let (arguments, outputs) = (secrets::masked_texts(&arguments), secrets::masked_fields(&outputs));
-                FactDto { program, state, run, arguments, outputs, ..told }
-            }
-            Occurrence::Signal { name, payload } => FactDto {
-                signal: Some(name.to_string()),
-                payload: Some(secrets::masked(&payload)).filter(|payload| !payload.is_null()),
-                ..told
-            },
-            Occurrence::Fired { .. } => told,
-        })
-    }
+/// A fact of the log; none of another event.
+fn fact(record: EventRecord) -> Option<FactDto> {
+    let Event::Fact { fact, .. } = record.event else { return None };
+    let told = FactDto {
+        seq: record.seq,
+        at: record.at.into(),
+        source: fact.source.to_string(),
+        key: fact.key.map(|key| key.to_string()),
+        what: fact.what.to_string(),
+        about: fact.what.subject().to_string(),
+        ..FactDto::default()
+    };
+    Some(match fact.what {
+        Occurrence::Partitions { dataset, count, keys } => {
+            FactDto { dataset: Some(dataset.to_string()), partitions: Some(count), keys, ..told }
+        }
+        Occurrence::Ended { program, state, run, arguments, outputs } => {
+            let (program, state) = (Some(program.to_string()), Some(state.as_str().into()));
+            let (arguments, outputs) = (secrets::masked_texts(&arguments), secrets::masked_fields(&outputs));
+            FactDto { program, state, run, arguments, outputs, ..told }
+        }
+        Occurrence::Signal { name, payload } => FactDto {
+            signal: Some(name.to_string()),
+            payload: Some(secrets::masked(&payload)).filter(|payload| !payload.is_null()),
+            ..told
+        },
+        Occurrence::Fired { .. } => told,
+    })
 }
 
 fn bad(why: impl Into<String>) -> Problem {
@@ -191,83 +99,83 @@ fn short<T: Serialize>(what: &str, value: &T) -> Result<(), Problem> {
     }
 }
 
-impl FactRequest {
-    fn read(mut self, by: &str) -> Result<Fact, Problem> {
-        let source = name("source", self.source.take().unwrap_or_else(|| by.to_owned()))?;
-        let key = self.key.take().map(|key| name("key", key)).transpose()?;
-        self.check_fields()?;
-        let what = match (self.dataset.take(), self.program.take(), self.signal.take()) {
-            (Some(dataset), None, None) => self.partitions(name("dataset", dataset_named(&dataset))?)?,
-            (None, Some(program), None) => self.ended(program)?,
-            (None, None, Some(signal)) => self.signal(name("signal", signal)?)?,
-            _ => return Err(bad("a fact is about one thing: expected `dataset`, `program` or `signal`")),
-        };
-        Ok(Fact { source, key, what })
-    }
+/// Reads a fact that somebody tells.
+fn read(mut request: FactRequest, by: &str) -> Result<Fact, Problem> {
+    let source = name("source", request.source.take().unwrap_or_else(|| by.to_owned()))?;
+    let key = request.key.take().map(|key| name("key", key)).transpose()?;
+    check_fields(&request)?;
+    let what = match (request.dataset.take(), request.program.take(), request.signal.take()) {
+        (Some(dataset), None, None) => partitions(request, name("dataset", dataset_named(&dataset))?)?,
+        (None, Some(program), None) => ended(request, program)?,
+        (None, None, Some(named)) => signal(request, name("signal", named)?)?,
+        _ => return Err(bad("a fact is about one thing: expected `dataset`, `program` or `signal`")),
+    };
+    Ok(Fact { source, key, what })
+}
 
-    /// Whether nothing is said that does not belong to what it is about.
-    fn check_fields(&self) -> Result<(), Problem> {
-        let of_run = self.state.is_some() || self.run.is_some() || self.arguments.is_some() || self.outputs.is_some();
-        let strays = [
-            (
-                "`partitions` and `keys`",
-                "dataset",
-                self.dataset.is_none() && (self.partitions.is_some() || self.keys.is_some()),
-            ),
-            ("`state`, `run`, `arguments` and `outputs`", "program", self.program.is_none() && of_run),
-            ("`payload`", "signal", self.signal.is_none() && self.payload.is_some()),
-        ];
-        let stray = strays.iter().find(|(_, _, is_there)| *is_there);
-        stray.map_or(Ok(()), |(what, of, _)| Err(bad(format!("expected {what} only beside `{of}`"))))
-    }
+/// Whether nothing is said that does not belong to what it is about.
+fn check_fields(request: &FactRequest) -> Result<(), Problem> {
+    let of_run =
+        request.state.is_some() || request.run.is_some() || request.arguments.is_some() || request.outputs.is_some();
+    let strays = [
+        (
+            "`partitions` and `keys`",
+            "dataset",
+            request.dataset.is_none() && (request.partitions.is_some() || request.keys.is_some()),
+        ),
+        ("`state`, `run`, `arguments` and `outputs`", "program", request.program.is_none() && of_run),
+        ("`payload`", "signal", request.signal.is_none() && request.payload.is_some()),
+    ];
+    let stray = strays.iter().find(|(_, _, is_there)| *is_there);
+    stray.map_or(Ok(()), |(what, of, _)| Err(bad(format!("expected {what} only beside `{of}`"))))
+}
 
-    fn partitions(self, dataset: Arc<str>) -> Result<Occurrence, Problem> {
-        if self.partitions == Some(0) {
-            return Err(bad("`partitions` is 0: expected a number from 1"));
-        }
-        let Some(keys) = self.keys else {
-            return Ok(Occurrence::Partitions { dataset, count: self.partitions.unwrap_or(1), keys: Vec::new() });
-        };
-        let mut known = BTreeSet::new();
-        for (number, key) in keys.iter().enumerate() {
-            let at = format!("keys[{number}]");
-            name(&at, key.clone())?;
-            if !known.insert(key) {
-                return Err(bad(format!("`{at}` is \"{key}\", as one before it: expected each partition once")));
-            }
-        }
-        let named = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        match self.partitions {
-            None if named == 0 => Err(bad("`keys` is empty: expected the names of partitions")),
-            Some(count) if count != named => Err(bad(format!(
-                "`keys` names {named} of them, and `partitions` is {count}: expected as many, or one of the two fields alone"
-            ))),
-            _ => Ok(Occurrence::Partitions { dataset, count: named, keys }),
+fn partitions(request: FactRequest, dataset: Arc<str>) -> Result<Occurrence, Problem> {
+    if request.partitions == Some(0) {
+        return Err(bad("`partitions` is 0: expected a number from 1"));
+    }
+    let Some(keys) = request.keys else {
+        return Ok(Occurrence::Partitions { dataset, count: request.partitions.unwrap_or(1), keys: Vec::new() });
+    };
+    let mut known = BTreeSet::new();
+    for (number, key) in keys.iter().enumerate() {
+        let at = format!("keys[{number}]");
+        name(&at, key.clone())?;
+        if !known.insert(key) {
+            return Err(bad(format!("`{at}` is \"{key}\", as one before it: expected each partition once")));
         }
     }
-
-    fn ended(self, program: WorkflowId) -> Result<Occurrence, Problem> {
-        let state = self.state.ok_or_else(|| bad("`state` is missing: expected succeeded, failed or killed"))?;
-        let state = end(&state).map_err(|why| bad(format!("`state`: {why}")))?;
-        let (arguments, outputs) = (self.arguments.unwrap_or_default(), self.outputs.unwrap_or_default());
-        short("arguments", &arguments)?;
-        short("outputs", &outputs)?;
-        let run = self.run.map(|run| name("run", run)).transpose()?.map(|run| run.to_string());
-        Ok(Occurrence::Ended { program, state, run, arguments, outputs })
+    let named = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+    match request.partitions {
+        None if named == 0 => Err(bad("`keys` is empty: expected the names of partitions")),
+        Some(count) if count != named => Err(bad(format!(
+            "`keys` names {named} of them, and `partitions` is {count}: expected as many, or one of the two fields alone"
+        ))),
+        _ => Ok(Occurrence::Partitions { dataset, count: named, keys }),
     }
+}
 
-    fn signal(self, name: Arc<str>) -> Result<Occurrence, Problem> {
-        let payload = self.payload.unwrap_or_default();
-        short("payload", &payload)?;
-        Ok(Occurrence::Signal { name, payload })
-    }
+fn ended(request: FactRequest, program: WorkflowId) -> Result<Occurrence, Problem> {
+    let state = request.state.ok_or_else(|| bad("`state` is missing: expected succeeded, failed or killed"))?;
+    let state = end(&state).map_err(|why| bad(format!("`state`: {why}")))?;
+    let (arguments, outputs) = (request.arguments.unwrap_or_default(), request.outputs.unwrap_or_default());
+    short("arguments", &arguments)?;
+    short("outputs", &outputs)?;
+    let run = request.run.map(|run| name("run", run)).transpose()?.map(|run| run.to_string());
+    Ok(Occurrence::Ended { program, state, run, arguments, outputs })
+}
+
+fn signal(request: FactRequest, name: Arc<str>) -> Result<Occurrence, Problem> {
+    let payload = request.payload.unwrap_or_default();
+    short("payload", &payload)?;
+    Ok(Occurrence::Signal { name, payload })
 }
 
 /// The facts of a body, which has one or several.
 fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>, Problem> {
-    let read = |value: Value| part::<FactRequest>(value)?.read(by);
+    let read_one = |value: Value| read(part::<FactRequest>(value)?, by);
     let Value::Array(all) = body else {
-        let fact = read(body)?;
+        let fact = read_one(body)?;
         return Ok(vec![named(fact, idempotency)?]);
     };
     if idempotency.is_some() {
@@ -277,7 +185,9 @@ fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>
         return Err(bad(format!("the body has {} facts, expected at most {MOST_TOLD}", all.len())));
     }
     let numbered = all.into_iter().enumerate();
-    numbered.map(|(number, one)| read(one).map_err(|problem| problem.about(&format!("fact {}", number + 1)))).collect()
+    numbered
+        .map(|(number, one)| read_one(one).map_err(|problem| problem.about(&format!("fact {}", number + 1))))
+        .collect()
 }
 
 /// A fact with the key that the header gives it.
@@ -302,7 +212,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// Tells of what happened outside. The answer comes once it is stored; each fact with a key counts once, however often it is
 /// told. The header `Idempotency-Key` is the key of a single fact.
 #[utoipa::path(post, path = "/facts", tag = "facts", request_body = OneOrSeveralFacts, responses(
-    (status = 200, description = "They are stored, and have been counted", body = ToldDto),
+    (status = 200, description = "They are stored, and have been counted", body = TellResultDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn tell(
@@ -311,31 +221,15 @@ pub(super) async fn tell(
     headers: HeaderMap,
     State(app): State<App>,
     AnyJson(body): AnyJson,
-) -> Result<Json<ToldDto>, Problem> {
+) -> Result<Json<TellResultDto>, Problem> {
     let facts = facts(body, &by.name, idempotency_key(&headers)?)?;
     let FactTally { new, known } = app.ask(&by, Tell { facts }).await?;
-    Ok(Json(ToldDto { new, known }))
+    Ok(Json(TellResultDto { new, known }))
 }
 
-/// Where facts come from that the leader itself asks for: a watched prefix, a broker.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = FactSourceDto)]
-pub(super) struct SourceDto {
-    /// What people call it.
-    name: String,
-    /// When it last answered.
-    answered_at: Option<Instant>,
-    /// How many facts of it were new since this server leads.
-    new: u64,
-    /// What is wrong with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-}
-
-impl From<Standing> for SourceDto {
-    fn from(standing: Standing) -> SourceDto {
-        SourceDto {
+impl FromLibrary<Standing> for FactSourceDto {
+    fn from_library(standing: Standing) -> FactSourceDto {
+        FactSourceDto {
             name: standing.name.to_string(),
             answered_at: standing.answered_at.map(Instant),
             new: standing.new,
@@ -346,11 +240,11 @@ impl From<Standing> for SourceDto {
 
 /// Lists where facts come from that the leader itself asks for, and how each of them stands.
 #[utoipa::path(get, path = "/facts/sources", tag = "facts", responses(
-    (status = 200, description = "The sources", body = ListDto<SourceDto>),
+    (status = 200, description = "The sources", body = ListDto<FactSourceDto>),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<SourceDto>> {
-    Json(ListDto::of(app.node().sources().standings()))
+pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<FactSourceDto>> {
+    Json(list_of(app.node().sources().standings()))
 }
 
 /// Which facts.
@@ -394,7 +288,7 @@ pub(super) async fn list(
             &EventFilter::about(About::Facts),
             Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref()),
         )?;
-        let items = page.rows.into_iter().filter_map(FactDto::of).filter(|fact| wanted.accepts(fact)).collect();
+        let items = page.rows.into_iter().filter_map(fact).filter(|fact| wanted.accepts(fact)).collect();
         Ok(PageDto { items, next: page.next })
     };
     Ok(Json(app.read(read).await?))

@@ -4,11 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
-use kelos_model::{SlotState, WorkflowId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kelos_model::WorkflowId;
+use kelos_wire::{
+    EdgeDto, GraphDto, NewestDto, NodeDto, ObstacleDto, SlotNameDto, UpstreamDto, UpstreamStepDto, counts,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::dto::{Counts, Instant, SlotNameDto, counts, job, time};
+use super::dto::FromLibrary;
 use super::extract::{NoParameters, Path, Query, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
@@ -65,103 +68,28 @@ impl Asked {
     }
 }
 
-/// Workflows, and what depends on what.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct GraphDto {
-    /// From when on slots are counted, up to the present.
-    since: Instant,
-    /// How many nodes there are, in this part and outside of it.
-    total: usize,
-    /// Ascending by name.
-    nodes: Vec<NodeDto>,
-    /// Ascending; both ends of each are among the nodes.
-    edges: Vec<EdgeDto>,
-}
-
-/// A workflow in the graph.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct NodeDto {
-    /// Its name.
-    id: String,
-    /// `workflow`, or `missing` for a name that definitions mention and none defines.
-    kind: &'static str,
-    /// The project that owns it.
-    project: Option<String>,
-    /// Its tags.
-    tags: Vec<String>,
-    /// Whether a person paused it.
-    paused: bool,
-    /// Whether it is an event schedule that is disabled.
-    disabled: bool,
-    /// How many of its slots since then are in each state; states without slots are left out.
-    slots: Counts,
-    /// Its newest slot, of whatever time.
-    newest: Option<NewestDto>,
-    /// How many nodes that it depends on are not in this part.
-    hidden_up: usize,
-    /// How many nodes that depend on it are not in this part.
-    hidden_down: usize,
-}
-
-/// The newest slot of a workflow.
-#[derive(Serialize, ToSchema)]
-struct NewestDto {
-    /// Its scheduled time; not there for a job.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<Instant>,
-    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    /// Its state.
-    state: &'static str,
-}
-
-/// A dependency.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct EdgeDto {
-    /// What is depended on.
-    from: String,
-    /// What depends on it.
-    to: String,
-    /// `success`: slots wait for the success of the other's; `schedule`: slots are at the times of the other's; `jobs`: slots
-    /// wait for jobs of the other; `ended`: a trigger waits for the end of a run of the other; `runs`: the other is an event
-    /// schedule that runs this.
-    kind: &'static str,
-    /// For `success`: how many seconds later than its own the time of the slot is that is waited for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    later_seconds: Option<i64>,
-    /// For `jobs`: the groups by which jobs wait; none where a trigger does.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    groups: Vec<String>,
-}
-
-impl From<Graph> for GraphDto {
-    fn from(graph: Graph) -> GraphDto {
+impl FromLibrary<Graph> for GraphDto {
+    fn from_library(graph: Graph) -> GraphDto {
         GraphDto {
             since: graph.since.into(),
             total: graph.total,
-            nodes: graph.nodes.into_iter().map(NodeDto::from).collect(),
-            edges: graph.edges.into_iter().map(EdgeDto::from).collect(),
+            nodes: graph.nodes.into_iter().map(NodeDto::from_library).collect(),
+            edges: graph.edges.into_iter().map(EdgeDto::from_library).collect(),
         }
     }
 }
 
-impl From<Node> for NodeDto {
-    fn from(node: Node) -> NodeDto {
-        let newest = node.newest.map(|(slot, state)| NewestDto {
-            time: time(&slot.key),
-            job: job(&slot.key),
-            state: state.as_str(),
-        });
+impl FromLibrary<Node> for NodeDto {
+    fn from_library(node: Node) -> NodeDto {
+        let newest =
+            node.newest.map(|(slot, state)| NewestDto { key: (&slot.key).into(), state: state.as_str().into() });
         NodeDto {
             id: node.id.to_string(),
             kind: match node.kind {
                 NodeKind::Workflow => "workflow",
                 NodeKind::Missing => "missing",
-            },
+            }
+            .into(),
             project: node.project,
             tags: node.tags,
             paused: node.is_paused,
@@ -174,8 +102,8 @@ impl From<Node> for NodeDto {
     }
 }
 
-impl From<Edge> for EdgeDto {
-    fn from(edge: Edge) -> EdgeDto {
+impl FromLibrary<Edge> for EdgeDto {
+    fn from_library(edge: Edge) -> EdgeDto {
         let (kind, later_seconds) = match edge.kind {
             EdgeKind::Success { later_seconds } => ("success", Some(later_seconds)),
             EdgeKind::Schedule => ("schedule", None),
@@ -184,7 +112,7 @@ impl From<Edge> for EdgeDto {
             EdgeKind::Runs => ("runs", None),
         };
         let groups = edge.groups.iter().map(|group| group.to_string()).collect();
-        EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind, later_seconds, groups }
+        EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind: kind.into(), later_seconds, groups }
     }
 }
 
@@ -194,7 +122,7 @@ impl From<Edge> for EdgeDto {
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn read(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Json<GraphDto>, Problem> {
-    find(&app, asked).await.map(|found| Json(found.graph.into()))
+    find(&app, asked).await.map(|found| Json(GraphDto::from_library(found.graph)))
 }
 
 struct Found {
@@ -224,64 +152,21 @@ pub(super) async fn draw(Query(asked): Query<Asked>, State(app): State<App>) -> 
     ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Problem::bad_request("too-many", said))
 }
 
-/// What is in a slot's way, however far upstream.
-#[derive(Serialize, ToSchema)]
-pub(super) struct UpstreamDto {
-    /// The slot itself, then what it waits for, level by level; each slot once.
-    steps: Vec<StepDto>,
-    /// Whether there is more than was looked at.
-    cut: bool,
-}
-
-/// A slot on the way.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = UpstreamStepDto)]
-struct StepDto {
-    /// Whose slot.
-    workflow: String,
-    /// Its scheduled time; not there for a job.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<Instant>,
-    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    /// Its state; none where it does not exist.
-    state: Option<&'static str>,
-    /// How far up it is; 0 is the slot that was asked about.
-    level: u32,
-    /// Where it stands, in one sentence.
-    headline: String,
-    /// The slots that it waits for.
-    waits_for: Vec<SlotNameDto>,
-    /// What is in its way beside those: where there is any, the way ends.
-    obstacles: Vec<ObstacleDto>,
-}
-
-/// Something that is in a slot's way and no other slot.
-#[derive(Serialize, ToSchema)]
-struct ObstacleDto {
-    /// `failed`, `killed`, `expired`, `skipped`, `missing`, `paused`, `undefined`, `backoff`, `under-way`, `queued`,
-    /// `outside`, `clock` or `trigger`.
-    kind: &'static str,
-    /// In words.
-    text: String,
-}
-
-impl From<Upstream> for UpstreamDto {
-    fn from(upstream: Upstream) -> UpstreamDto {
-        UpstreamDto { steps: upstream.steps.into_iter().map(StepDto::from).collect(), cut: upstream.is_cut }
+impl FromLibrary<Upstream> for UpstreamDto {
+    fn from_library(upstream: Upstream) -> UpstreamDto {
+        UpstreamDto {
+            steps: upstream.steps.into_iter().map(UpstreamStepDto::from_library).collect(),
+            cut: upstream.is_cut,
+        }
     }
 }
 
-impl From<Step> for StepDto {
-    fn from(step: Step) -> StepDto {
-        let told = |Obstacle { kind, words }| ObstacleDto { kind: kind.as_str(), text: words };
-        StepDto {
-            workflow: step.slot.workflow.to_string(),
-            time: time(&step.slot.key),
-            job: job(&step.slot.key),
-            state: step.state.map(SlotState::as_str),
+impl FromLibrary<Step> for UpstreamStepDto {
+    fn from_library(step: Step) -> UpstreamStepDto {
+        let told = |Obstacle { kind, words }| ObstacleDto { kind: kind.as_str().into(), text: words };
+        UpstreamStepDto {
+            slot: (&step.slot).into(),
+            state: step.state.map(|state| state.as_str().into()),
             level: step.level,
             headline: step.words,
             waits_for: step.waits_for.iter().map(SlotNameDto::from).collect(),
@@ -306,7 +191,7 @@ pub(super) async fn upstream(
         Ok((graph::upstream(reader, &slot, now)?, is_known, slot.workflow))
     });
     match read.await? {
-        (upstream, true, _) => Ok(Json(upstream.into())),
+        (upstream, true, _) => Ok(Json(UpstreamDto::from_library(upstream))),
         (_, false, workflow) => Err(super::workflows::unknown(&workflow)),
     }
 }

@@ -2,22 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
+use kelos_wire::{BoardGroupDto, GroupsDto};
 use utoipa::ToSchema;
 
 use super::extract::{Caller, NoParameters, Query, Text};
 use crate::app::App;
-use crate::groups::{self, Group, Groups, InForce, SaidBy};
+use crate::groups::{self, Group, Groups, InForce};
 use crate::problem::Problem;
-
-/// Which workflows stand together on the board. It may be sent back as it is, or changed.
-#[derive(Serialize, ToSchema)]
-pub(super) struct GroupsDto {
-    /// The groups, in their order. What none mentions stands last.
-    groups: Vec<Group>,
-    /// Who said so: somebody by the `api`, the `file` that the server was started with, or nobody, by `projects`.
-    from: SaidBy,
-}
 
 /// The groups that are to hold.
 #[derive(ToSchema)]
@@ -31,7 +22,10 @@ async fn in_force(app: &App) -> Result<GroupsDto, Problem> {
     let file = app.groups_of_file().clone();
     let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
-    Ok(GroupsDto { from: found.from, groups: found.spelled_out(&workflows) })
+    let group = |one: Group| BoardGroupDto { name: one.name, workflows: one.workflows };
+    let from = found.from.as_str().into();
+    let groups = found.spelled_out(&workflows).into_iter().map(group).collect();
+    Ok(GroupsDto { groups, from })
 }
 
 /// Shows the groups of the board.

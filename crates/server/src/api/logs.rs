@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use kelos_executors::local::{LocalError, LogChunk};
 use kelos_executors::run_ref;
 use kelos_model::{Run, RunId};
+use kelos_wire::{OutputDto, RunDto};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::dto::RunDto;
 use super::extract::{Path, Query, RunPath};
 use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
 use crate::app::App;
@@ -91,16 +91,6 @@ pub(super) async fn read(
     Ok((headers, chunk.bytes).into_response())
 }
 
-/// A piece of output in a stream.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Output {
-    offset: u64,
-    next_offset: u64,
-    dropped: u64,
-    text: String,
-}
-
 /// Where to begin.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -166,7 +156,7 @@ impl Follower {
             let chunk = read_piece(&self.app, &self.run, self.offset, USUAL_PIECE).await;
             match (run, chunk) {
                 (_, Ok(chunk)) if !chunk.bytes.is_empty() => match self.output(chunk) {
-                    Some(output) => return Some((output.event(), self)),
+                    Some(output) => return Some((output_event(&output), self)),
                     None => continue,
                 },
                 (Ok(run), Ok(_)) if run.state.is_final() => {
@@ -187,7 +177,7 @@ impl Follower {
     }
 
     /// What there is to send of a piece: all but the beginning of a character at its end.
-    fn output(&mut self, chunk: LogChunk) -> Option<Output> {
+    fn output(&mut self, chunk: LogChunk) -> Option<OutputDto> {
         let mut bytes = std::mem::take(&mut self.carried);
         let offset = chunk.offset - bytes.len() as u64;
         bytes.extend(chunk.bytes);
@@ -195,7 +185,7 @@ impl Follower {
         self.offset = chunk.next_offset;
         let next_offset = chunk.next_offset - self.carried.len() as u64;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        (!text.is_empty()).then_some(Output { offset, next_offset, dropped: chunk.dropped, text })
+        (!text.is_empty()).then_some(OutputDto { offset, next_offset, dropped: chunk.dropped, text })
     }
 
     /// What there is to send when nothing will be written any more.
@@ -207,14 +197,12 @@ impl Follower {
         }
         let text = String::from_utf8_lossy(&carried).into_owned();
         let offset = self.offset - carried.len() as u64;
-        Output { offset, next_offset: self.offset, dropped: 0, text }.event()
+        output_event(&OutputDto { offset, next_offset: self.offset, dropped: 0, text })
     }
 }
 
-impl Output {
-    fn event(&self) -> Event {
-        event("log", self.next_offset, self)
-    }
+fn output_event(output: &OutputDto) -> Event {
+    event("log", output.next_offset, output)
 }
 
 /// How many bytes at the end of a text are the beginning of a character.

@@ -20,26 +20,27 @@ mod runs;
 mod schedules;
 mod slots;
 mod stuck;
-mod words;
 mod workers;
 mod workflows;
 
+use axum::Json;
+use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Description;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::UtoipaMethodRouterExt;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::problem::Problem;
 
+pub use dto::deployment;
 pub(crate) use extract::bad_query;
-pub use words::event_words;
 
 /// Largest body: that of a register.
 const LARGEST_BODY: usize = 1 << 20;
@@ -151,17 +152,6 @@ fn name_operations(description: &mut Description) {
             operation.operation_id = operation.operation_id.take().map(|name| format!("{tag}_{name}"));
         }
     }
-}
-
-/// What a deployment changes, as the native API tells it.
-#[must_use]
-pub fn plan_json(plan: &kelos_door_celos::deploy::Plan, done: bool) -> serde_json::Value {
-    serde_json::to_value(dto::DeploymentDto::of(plan, done)).unwrap_or_default()
-}
-
-/// An event, as the native API tells it.
-pub(crate) fn event_json(record: kelos_model::EventRecord) -> serde_json::Value {
-    serde_json::to_value(dto::EventDto::from(record)).unwrap_or_default()
 }
 
 pub(crate) fn described() -> Description {

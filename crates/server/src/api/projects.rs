@@ -18,10 +18,11 @@ use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::Folders;
 use kelos_storage::Place;
 use kelos_store::{Queries, StoreError};
+use kelos_wire::{BundleDto, DeploymentDto, ListDto, ProblemDto, ProjectDto};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::dto::{DeploymentDto, ListDto, ProblemDto, ProjectDto};
+use super::dto::{FromLibrary, deployment};
 use super::extract::{Caller, LargeBody, NoParameters, Path, Query};
 use crate::app::App;
 use crate::known::Known;
@@ -57,25 +58,9 @@ pub(super) struct Removal {
     hdfs_root: Option<String>,
 }
 
-/// A project as it is to be.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct BundleDto {
-    /// The text of `workflow.js`.
-    workflow: String,
-    /// The text of `defaults.js`; without it, one that is there goes.
-    defaults: Option<String>,
-    /// The files of an Oozie workflow in base64, by their paths in its folder; without it HDFS stays as it is.
-    hdfs: Option<BTreeMap<String, String>>,
-    /// The root in HDFS below which its folder goes; `/user/celos/app` where not given.
-    hdfs_root: Option<String>,
-}
-
-impl BundleDto {
-    fn take(self) -> Result<(Bundle, Option<String>), Problem> {
-        let hdfs = self.hdfs.map(|files| files.into_iter().map(file).collect()).transpose()?;
-        Ok((Bundle { workflow: self.workflow, defaults: self.defaults, hdfs }, self.hdfs_root))
-    }
+fn bundle(given: BundleDto) -> Result<(Bundle, Option<String>), Problem> {
+    let hdfs = given.hdfs.map(|files| files.into_iter().map(file).collect()).transpose()?;
+    Ok((Bundle { workflow: given.workflow, defaults: given.defaults, hdfs }, given.hdfs_root))
 }
 
 fn file((path, text): (String, String)) -> Result<(String, BundleFile), Problem> {
@@ -128,7 +113,12 @@ pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Resu
             workflows: workflows.remove(&name).unwrap_or_default(),
             has_script: scripts.contains(&name),
             has_defaults: defaults.contains(&name),
-            problems: problems.iter().filter(|one| own.contains(&one.file)).cloned().map(ProblemDto::from).collect(),
+            problems: problems
+                .iter()
+                .filter(|one| own.contains(&one.file))
+                .cloned()
+                .map(ProblemDto::from_library)
+                .collect(),
             name,
         }
     };
@@ -162,7 +152,7 @@ pub(super) async fn put(
     State(app): State<App>,
     LargeBody(body): LargeBody<BundleDto>,
 ) -> Result<Json<DeploymentDto>, Problem> {
-    let (bundle, root) = body.take()?;
+    let (bundle, root) = bundle(body)?;
     let root = HdfsRoot::of_storage(root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
     let root = root.map_err(|error| failed(&error))?;
     Deployment { project: path.id, bundle: Some(bundle), root, plan: manner.plan, by }.carry_out(&app).await
@@ -220,7 +210,7 @@ impl Deployment {
             tracing::info!("{} {verb} the project {project}", self.by);
             app.settle().await?;
         }
-        Ok(Json(DeploymentDto::of(prepared.plan(), !self.plan)))
+        Ok(Json(deployment(prepared.plan(), !self.plan)))
     }
 }
 

@@ -5,29 +5,16 @@ use axum::extract::State;
 use kelos_core::SetRegister;
 use kelos_model::id::is_invisible;
 use kelos_store::{Register, RegisterKeys};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use kelos_wire::{ListDto, ReasonRequest, RegisterDto};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::dto::ListDto;
 use super::extract::{AnyJson, BucketPath, Caller, NoParameters, Path, Query, RegisterPath};
-use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
 
 /// Longest bucket or key, in bytes.
 const LONGEST_NAME: usize = 512;
-
-/// A register.
-#[derive(Serialize, ToSchema)]
-pub(super) struct RegisterDto {
-    /// Its bucket.
-    bucket: String,
-    /// Its key in the bucket.
-    key: String,
-    /// Its value.
-    value: Value,
-}
 
 /// Which registers.
 #[derive(Deserialize, IntoParams)]
@@ -82,7 +69,7 @@ pub(super) async fn get(
     put,
     path = "/registers/{bucket}/{key}",
     tag = "registers",
-    params(RegisterPath, Because),
+    params(RegisterPath, ReasonRequest),
     request_body = Value,
     responses(
         (status = 200, description = "It is set", body = RegisterDto),
@@ -91,7 +78,7 @@ pub(super) async fn get(
 )]
 pub(super) async fn put(
     Path(path): Path<RegisterPath>,
-    Query(because): Query<Because>,
+    Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
     AnyJson(value): AnyJson,
@@ -110,13 +97,13 @@ pub(super) async fn put(
 }
 
 /// Deletes a register. One that is not there is fine too.
-#[utoipa::path(delete, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath, Because), responses(
+#[utoipa::path(delete, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath, ReasonRequest), responses(
     (status = 204, description = "It is not there"),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<RegisterPath>,
-    Query(because): Query<Because>,
+    Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<axum::http::StatusCode, Problem> {

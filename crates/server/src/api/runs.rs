@@ -4,10 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use kelos_model::{Run, RunState, SlotRef, WorkflowId};
 use kelos_store::{Paging, RunFilter};
+use kelos_wire::{ListDto, PageDto, RunDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::dto::{ListDto, PageDto, RunDto};
+use super::dto;
 use super::extract::{At, Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
@@ -53,7 +54,7 @@ pub(super) async fn list(
     let page = app
         .read(move |reader| reader.runs(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
         .await?;
-    Ok(Json(PageDto::of(page)))
+    Ok(Json(dto::page(page, RunDto::from)))
 }
 
 /// Lists the runs of a slot, oldest first.

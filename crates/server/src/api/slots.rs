@@ -7,10 +7,13 @@ use kelos_core::{Kill, MarkSucceeded, Skip};
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Paging, SlotFilter};
+use kelos_wire::{
+    CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ReasonRequest, SlotDto, WhyDto,
+};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::dto::{CriticalPathDto, EventDto, ListDto, PageDto, SlotDto, WhyDto};
+use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, Names, NoParameters, Path, Query, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
@@ -72,7 +75,7 @@ pub(super) async fn list(
     let page = app
         .read(move |reader| reader.slots(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
         .await?;
-    Ok(Json(PageDto::of(page)))
+    Ok(Json(dto::page(page, SlotDto::from_library)))
 }
 
 pub(super) fn unknown(slot: &SlotRef) -> Problem {
@@ -148,7 +151,7 @@ pub(super) async fn explain(
             return Err(super::workflows::unknown(&slot.workflow));
         }
     }
-    Ok(Json(why.into()))
+    Ok(Json(WhyDto::from_library(why)))
 }
 
 /// Tells what determined when a slot ended, or keeps it from ending: the slots and waits that lead up to it.
@@ -164,16 +167,7 @@ pub(super) async fn critical_path(
     let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let id = slot.clone();
     let found = app.read(move |reader| kelos_explain::critical_path::read(reader, &id, now)).await?;
-    found.map(|path| Json(path.into())).ok_or_else(|| unknown(&slot))
-}
-
-/// Why somebody asks.
-#[derive(Deserialize, ToSchema, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Because {
-    /// In their words, for the log.
-    pub(super) reason: Option<String>,
+    found.map(|path| Json(CriticalPathDto::from_library(path))).ok_or_else(|| unknown(&slot))
 }
 
 /// Ends a slot and its run, or sees to it that it never goes.
@@ -182,7 +176,7 @@ pub(super) struct Because {
     path = "/workflows/{id}/slots/{time}/kill",
     tag = "slots",
     params(SlotPath),
-    request_body = Option<Because>,
+    request_body = Option<ReasonRequest>,
     responses(
         (status = 200, description = "It is killed; its run may still be ending", body = SlotDto),
         (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
@@ -193,7 +187,7 @@ pub(super) async fn kill(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(because): Body<Because>,
+    Body(because): Body<ReasonRequest>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot(&app).await?;
     app.ask(&by, Kill { slot: slot.clone(), reason: because.reason }).await?;
@@ -206,7 +200,7 @@ pub(super) async fn kill(
     path = "/workflows/{id}/slots/{time}/skip",
     tag = "slots",
     params(SlotPath),
-    request_body = Option<Because>,
+    request_body = Option<ReasonRequest>,
     responses(
         (status = 200, description = "It is skipped; its run may still be ending", body = SlotDto),
         (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
@@ -217,29 +211,11 @@ pub(super) async fn skip(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(because): Body<Because>,
+    Body(because): Body<ReasonRequest>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot(&app).await?;
     app.ask(&by, Skip { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
-}
-
-/// How somebody says that a slot ended.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Marked {
-    /// What it was for is done.
-    Succeeded,
-}
-
-/// What somebody says of a slot.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Mark {
-    /// How it ended.
-    state: Marked,
-    /// Why, in their words, for the log.
-    reason: Option<String>,
 }
 
 /// Takes a slot for succeeded whose run is not alive, so that what depends on it may go.
@@ -248,7 +224,7 @@ pub(super) struct Mark {
     path = "/workflows/{id}/slots/{time}/mark",
     tag = "slots",
     params(SlotPath),
-    request_body = Mark,
+    request_body = MarkRequest,
     responses(
         (status = 200, description = "It has succeeded", body = SlotDto),
         (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
@@ -259,11 +235,11 @@ pub(super) async fn mark(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(mark): Body<Mark>,
+    Body(mark): Body<MarkRequest>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot(&app).await?;
     match mark.state {
-        Marked::Succeeded => app.ask(&by, MarkSucceeded { slot: slot.clone(), reason: mark.reason }).await?,
+        MarkedState::Succeeded => app.ask(&by, MarkSucceeded { slot: slot.clone(), reason: mark.reason }).await?,
     }
     found(&app, slot).await.map(Json)
 }

@@ -4,10 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use kelos_executors::workers::{Answer, NotTaken, Seen, Word};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kelos_wire::{ListDto, WorkerDto};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::dto::ListDto;
+use super::dto::FromLibrary;
 use super::extract::{Body, NoParameters, Path, Query};
 use crate::app::App;
 use crate::problem::Problem;
@@ -23,22 +24,8 @@ pub(super) struct WorkerPath {
     name: String,
 }
 
-/// A worker that is there.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct WorkerDto {
-    /// Its name.
-    name: String,
-    /// The workflows whose jobs it does; none means all.
-    workflows: Vec<String>,
-    /// How many more runs it takes.
-    free: u32,
-    /// The runs that it has.
-    runs: Vec<String>,
-}
-
-impl From<Seen> for WorkerDto {
-    fn from(seen: Seen) -> WorkerDto {
+impl FromLibrary<Seen> for WorkerDto {
+    fn from_library(seen: Seen) -> WorkerDto {
         WorkerDto {
             name: seen.name.to_string(),
             workflows: seen.workflows.iter().map(ToString::to_string).collect(),
@@ -63,7 +50,7 @@ pub(super) async fn list(
         known(&app, &headers)?;
     }
     let workers = app.node().desk().workers().into_iter();
-    Ok(Json(ListDto { items: workers.map(WorkerDto::from).collect() }))
+    Ok(Json(ListDto { items: workers.map(WorkerDto::from_library).collect() }))
 }
 
 /// Says what a worker would do, what it has, and what became of that; answers once there is something to do, or its wait is

@@ -12,12 +12,14 @@ use kelos_model::time::CronSchedule;
 use kelos_model::workflow::WorkflowRow;
 use kelos_sandbox::Problem as ScriptProblem;
 use kelos_store::{Queries, SlotFilter, StoreError};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kelos_wire::{
+    Instant, ListDto, PastDefinitionDto, ProblemDto, ReasonRequest, TimesDto, WorkflowDetailDto, WorkflowDto, counts,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::dto::{Instant, ListDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto, counts};
+use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath};
-use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -115,7 +117,7 @@ pub(super) async fn one(
             next_times,
             schedule_problem,
             counts: counts(reader.slot_counts(&filter)?),
-            problems: problems.map(ProblemDto::from).collect(),
+            problems: problems.map(ProblemDto::from_library).collect(),
         }))
     };
     app.read(read).await?.map(Json)
@@ -136,7 +138,7 @@ pub(super) async fn definitions(
     if past.is_empty() {
         return Err(unknown(&path.id));
     }
-    Ok(Json(ListDto::of(past)))
+    Ok(Json(dto::list(past)))
 }
 
 /// A version of a workflow's definition in the path.
@@ -164,7 +166,7 @@ pub(super) async fn definition(
     let of = id.clone();
     let found = app.read(move |reader| Ok((reader.workflow(&of)?, reader.definitions(&of, Some(version))?.pop())));
     match found.await? {
-        (_, Some(past)) => Ok(Json(past.into())),
+        (_, Some(past)) => Ok(Json(PastDefinitionDto::from_library(past))),
         (None, None) => Err(unknown(&id)),
         (Some(row), None) => {
             let why = format!("the definition of {id} has no version {version}: the latest is {}", row.version);
@@ -188,13 +190,6 @@ pub(super) struct TimesWanted {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     count: Limit,
-}
-
-/// Times of a schedule.
-#[derive(Serialize, ToSchema)]
-pub(super) struct TimesDto {
-    /// The times, ascending.
-    times: Vec<Instant>,
 }
 
 /// Lists times of a workflow's schedule, whether they have slots or not.
@@ -260,7 +255,7 @@ fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timesta
 }
 
 /// Leaves a workflow alone: nothing of it is planned, looked at or started. Runs that go on are recorded.
-#[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), request_body = Option<Because>, responses(
+#[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is paused", body = WorkflowDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -269,14 +264,14 @@ pub(super) async fn pause(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(because): Body<Because>,
+    Body(because): Body<ReasonRequest>,
 ) -> Result<Json<WorkflowDto>, Problem> {
     app.ask(&by, Pause { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
 
 /// Ends a pause.
-#[utoipa::path(post, path = "/workflows/{id}/resume", tag = "workflows", params(WorkflowPath), request_body = Option<Because>, responses(
+#[utoipa::path(post, path = "/workflows/{id}/resume", tag = "workflows", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is not paused", body = WorkflowDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -285,7 +280,7 @@ pub(super) async fn resume(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(because): Body<Because>,
+    Body(because): Body<ReasonRequest>,
 ) -> Result<Json<WorkflowDto>, Problem> {
     app.ask(&by, Resume { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await

@@ -17,7 +17,7 @@ use super::fault::Fault;
 use super::fields::Field;
 use super::kind::{self, Kind};
 use super::{constraint, trigger};
-use crate::secrets;
+use kelos_wire::secrets;
 
 /// What a body says of a schedule; none is what it leaves out. What it says of where the schedule is, and of its status, is
 /// passed over.

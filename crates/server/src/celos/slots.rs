@@ -6,9 +6,8 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Refusal;
-use kelos_engine::executor::shown_id;
-use kelos_explain::schedule;
 use kelos_model::ranges::Range;
+use kelos_model::run::shown_id;
 use kelos_model::time::{ScheduleProblem, format_full};
 use kelos_model::workflow::{About, WorkflowRow};
 use kelos_model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
@@ -18,6 +17,7 @@ use serde::Serialize;
 use super::params::Params;
 use super::{Fault, as_json, status_of};
 use crate::app::App;
+use kelos_explain::schedule;
 
 /// How far one request may look.
 const WINDOW: SignedDuration = SignedDuration::from_hours(168);

@@ -1,11 +1,11 @@
 //! Events in words, with links to what they happened to.
 
 use kelos_model::{Event, EventRecord, SlotEvent};
+use kelos_wire::{EventDto, words};
 use maud::{Markup, html};
 
 use super::backfills;
 use super::page::{segment, slot_href, workflow_href};
-use crate::api;
 
 /// What happened: its name, and what there is to say of it.
 pub(super) fn what(record: &EventRecord) -> Markup {
@@ -20,8 +20,8 @@ pub(super) fn said(record: &EventRecord) -> Markup {
 
 /// The same without form: its name, and what there is to say of it.
 pub(super) fn told(record: &EventRecord) -> (String, String) {
-    let told = api::event_json(record.clone());
-    (told["event"].as_str().unwrap_or_default().to_owned(), api::event_words(&told))
+    let event = EventDto::from(record.clone());
+    (words::name(&event).to_owned(), words::details(&event))
 }
 
 /// What it happened to.
@@ -38,7 +38,7 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
 /// Who did it, where a person did.
 pub(super) fn by(record: &EventRecord) -> Option<String> {
     // Every event that a person brings about names them so.
-    api::event_json(record.clone())["by"].as_str().map(str::to_owned)
+    words::by(&EventDto::from(record.clone())).map(str::to_owned)
 }
 
 /// Whether it only says that a trigger was asked and still holds a slot back.

@@ -5,9 +5,9 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use kelos_engine::executor::shown_id;
 use kelos_executors::local::LocalError;
 use kelos_executors::run_ref;
+use kelos_model::run::shown_id;
 use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::secrets::masked_source;
+use kelos_wire::secrets::masked_source;
 
 /// Lines that are shown of a longer file, those of the definition in their midst.
 const SHOWN: usize = 400;

@@ -11,7 +11,7 @@ use super::page::{Page, workflow_href};
 use super::trouble::Trouble;
 use super::{asked, source, words};
 use crate::app::App;
-use crate::secrets;
+use kelos_wire::secrets;
 
 /// Versions that a workflow's page lists, the newest.
 const LISTED: usize = 20;

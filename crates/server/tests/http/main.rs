@@ -38,3 +38,4 @@ mod streams;
 mod stuck;
 mod support;
 mod timeline;
+mod wire;

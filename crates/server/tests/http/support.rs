@@ -202,11 +202,14 @@ impl Server {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let (method, uri) = (request.method().clone(), request.uri().to_string());
         let response = self.open(request).await;
         let (parts, body) = response.into_parts();
         let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, usize::MAX)).await.unwrap().unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Reply { status: parts.status, headers: parts.headers, text }
+        let reply = Reply { status: parts.status, headers: parts.headers, text };
+        crate::wire::check(&method, &uri, &reply);
+        reply
     }
 
     pub(crate) async fn ask(&self, method: Method, uri: &str, body: &str) -> Reply {

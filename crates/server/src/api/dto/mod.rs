@@ -1,96 +1,93 @@
-//! What goes over the wire, apart from the model: names here stay when the model changes.
+//! Answers that are made of what the library says, which the crate of the wire does not know.
 
-mod collected;
-mod constraint;
 mod critical_path;
-mod event;
 mod event_schedule;
 mod project;
-mod run;
-mod slot;
-mod trigger;
-mod workflow;
 
-use std::collections::BTreeMap;
+use kelos_explain::why::Why;
+use kelos_sandbox::{Problem, Severity};
+use kelos_store::{PastDefinition, SlotRow};
+use kelos_wire::{
+    EventDto, ExplanationDto, Instant, ListDto, PageDto, PastDefinitionDto, ProblemDto, RunDto, SlotDto, WhyDto,
+    secrets,
+};
 
-use jiff::Timestamp;
-use kelos_model::time::format_full;
-use kelos_model::{SlotKey, SlotState};
-use serde::Serialize;
-use utoipa::ToSchema;
+pub(super) use event_schedule::{has_kind, schedule, zone_of};
+pub use project::deployment;
 
-pub(super) use critical_path::CriticalPathDto;
-pub(super) use event::{EventDto, mode_name};
-pub(super) use event_schedule::{DecisionDto, EventScheduleDto, has_kind, zone_of};
-pub(super) use project::{DeploymentDto, ProjectDto};
-pub(super) use run::RunDto;
-pub(super) use slot::{SlotDto, SlotNameDto, WhyDto};
-pub(super) use workflow::{FreezeDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto};
+/// An answer that is made of what the library says.
+pub(crate) trait FromLibrary<M>: Sized {
+    /// What goes over the wire.
+    fn from_library(said: M) -> Self;
+}
 
-/// A moment in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
-#[schema(value_type = String, format = DateTime, examples("2015-09-13T13:40:00.000Z"))]
-pub(crate) struct Instant(pub(crate) Timestamp);
+/// A page of answers.
+pub(super) fn page<M, T>(page: kelos_store::Page<M>, answer: impl FnMut(M) -> T) -> PageDto<T> {
+    PageDto { items: page.rows.into_iter().map(answer).collect(), next: page.next }
+}
 
-impl Serialize for Instant {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format_full(self.0))
+/// A list of answers.
+pub(super) fn list<M, T: FromLibrary<M>>(rows: impl IntoIterator<Item = M>) -> ListDto<T> {
+    ListDto { items: rows.into_iter().map(T::from_library).collect() }
+}
+
+impl FromLibrary<SlotRow> for SlotDto {
+    fn from_library(row: SlotRow) -> SlotDto {
+        SlotDto::new(&row.id, row.slot)
     }
 }
 
-impl From<Timestamp> for Instant {
-    fn from(at: Timestamp) -> Instant {
-        Instant(at)
+impl FromLibrary<Why> for WhyDto {
+    fn from_library(why: Why) -> WhyDto {
+        WhyDto {
+            slot: (&why.slot).into(),
+            at: why.at.into(),
+            state: why.state.map(|state| state.as_str().into()),
+            since: why.since.map(Instant),
+            headline: why.headline,
+            blockers: why.blockers,
+            no_group: why.no_group,
+            nameless_children: why.nameless_children,
+            next_look: why.next_look.map(Instant),
+            decision: why.decision.map(EventDto::from),
+            trigger: why.trigger.map(ExplanationDto::from),
+            found_at: why.found_at.map(Instant),
+            constraints: why.constraints.map(ExplanationDto::from),
+            constraints_at: why.constraints_at.map(Instant),
+            expires: why.expires.map(Instant),
+            runs: why.runs.into_iter().map(RunDto::from).collect(),
+        }
     }
 }
 
-/// The scheduled time of a slot; none of a job.
-pub(super) fn time(key: &SlotKey) -> Option<Instant> {
-    key.time().map(Instant)
-}
-
-/// The job id of a job; none of a slot by time.
-pub(super) fn job(key: &SlotKey) -> Option<String> {
-    key.job().map(|id| id.to_string())
-}
-
-/// A page of a list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PageDto<T> {
-    /// The rows. A page may hold fewer than asked for although the list goes on.
-    pub(super) items: Vec<T>,
-    /// Hand it back as `cursor` for the next page; none at the end.
-    pub(super) next: Option<String>,
-}
-
-impl<T> PageDto<T> {
-    pub(super) fn of<M>(page: kelos_store::Page<M>) -> PageDto<T>
-    where
-        T: From<M>,
-    {
-        PageDto { items: page.rows.into_iter().map(T::from).collect(), next: page.next }
+impl FromLibrary<PastDefinition> for PastDefinitionDto {
+    fn from_library(past: PastDefinition) -> PastDefinitionDto {
+        PastDefinitionDto {
+            version: past.version,
+            at: past.at.into(),
+            definition: (&past.definition).into(),
+            source: past.source.as_deref().map(secrets::masked_source),
+        }
     }
 }
 
-/// A whole list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ListDto<T> {
-    /// The rows.
-    pub(super) items: Vec<T>,
-}
-
-impl<T> ListDto<T> {
-    pub(super) fn of<M>(rows: impl IntoIterator<Item = M>) -> ListDto<T>
-    where
-        T: From<M>,
-    {
-        ListDto { items: rows.into_iter().map(T::from).collect() }
+impl FromLibrary<Problem> for ProblemDto {
+    fn from_library(problem: Problem) -> ProblemDto {
+        ProblemDto {
+            severity: match problem.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            }
+            .into(),
+            code: problem.code.as_str().into(),
+            file: problem.file,
+            line: problem.line,
+            column: problem.column,
+            message: problem.message,
+            hint: problem.hint,
+            workflow: problem.workflow.map(String::from),
+            kept_last_good: problem.kept_last_good,
+            source_line: problem.source_line.as_deref().map(secrets::masked_source),
+        }
     }
-}
-
-/// How many slots are in each state; states without slots are left out.
-pub(super) type Counts = BTreeMap<&'static str, u64>;
-
-pub(super) fn counts(counts: BTreeMap<SlotState, u64>) -> Counts {
-    counts.into_iter().filter(|(_, slots)| *slots > 0).map(|(state, slots)| (state.as_str(), slots)).collect()
 }

@@ -3,9 +3,6 @@
 mod request;
 mod trigger;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -15,17 +12,18 @@ use kelos_explain::schedules::{decisions, overview};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
+use kelos_wire::{DecisionDto, EventScheduleDto, ListDto, PageDto, ReasonRequest, SlotDto, StartRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-use super::dto::{DecisionDto, EventScheduleDto, ListDto, PageDto, SlotDto, has_kind};
+use super::dto::{self, FromLibrary, has_kind, schedule};
 use super::extract::{AnyJson, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath, part};
-use super::slots::{self, Because};
+use super::slots;
 use crate::app::App;
 use crate::problem::Problem;
 use request::{ScheduleRequest, bad, unknown_program};
-
 pub(super) use trigger::end;
 
 /// Event schedules that one request creates at the most.
@@ -134,7 +132,7 @@ pub(super) async fn list(
         let (rows, next) = wanted.page(rows);
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
-            items.extend(EventScheduleDto::of(&row, overview::read(reader, &row, now)?));
+            items.extend(schedule(&row, overview::read(reader, &row, now)?));
         }
         Ok(Ok(PageDto { items, next }))
     };
@@ -158,9 +156,11 @@ async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Problem> {
             Ok(row) => row,
             Err(problem) => return Ok(Err(problem)),
         };
-        let found = EventScheduleDto::of(&row, overview::read(reader, &row, now)?);
+        let found = schedule(&row, overview::read(reader, &row, now)?);
         let counts = overview::counts(reader, &id)?;
-        Ok(found.map(|found| found.with_counts(counts)).ok_or_else(|| unknown(&id)))
+        Ok(found
+            .map(|found| EventScheduleDto { counts: Some(kelos_wire::counts(counts)), ..found })
+            .ok_or_else(|| unknown(&id)))
     };
     app.read(read).await?
 }
@@ -200,12 +200,12 @@ enum Created {
 }
 
 /// Creates event schedules: all that are given, or none. They are disabled unless they say otherwise.
-#[utoipa::path(post, path = "/schedules", tag = "schedules", params(Because), request_body = OneOrSeveral, responses(
+#[utoipa::path(post, path = "/schedules", tag = "schedules", params(ReasonRequest), request_body = OneOrSeveral, responses(
     (status = 201, description = "It was created, or they were", body = Created),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn create(
-    Query(because): Query<Because>,
+    Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
     AnyJson(body): AnyJson,
@@ -275,7 +275,7 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
     put,
     path = "/schedules/{id}",
     tag = "schedules",
-    params(WorkflowPath, Because),
+    params(WorkflowPath, ReasonRequest),
     request_body = ScheduleRequest,
     responses(
         (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
@@ -284,7 +284,7 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
 )]
 pub(super) async fn replace(
     Path(path): Path<WorkflowPath>,
-    Query(because): Query<Because>,
+    Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
@@ -298,7 +298,7 @@ pub(super) async fn replace(
     patch,
     path = "/schedules/{id}",
     tag = "schedules",
-    params(WorkflowPath, Because),
+    params(WorkflowPath, ReasonRequest),
     request_body = ScheduleRequest,
     responses(
         (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
@@ -307,7 +307,7 @@ pub(super) async fn replace(
 )]
 pub(super) async fn change(
     Path(path): Path<WorkflowPath>,
-    Query(because): Query<Because>,
+    Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
@@ -334,13 +334,13 @@ async fn put(
 }
 
 /// Deletes an event schedule. What it had pending ends; runs that go on are left alone.
-#[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath, Because), responses(
+#[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath, ReasonRequest), responses(
     (status = 200, description = "It is deleted; this is what it was", body = EventScheduleDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<WorkflowPath>,
-    Query(because): Query<Because>,
+    Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
@@ -350,7 +350,7 @@ pub(super) async fn delete(
 }
 
 /// Enables an event schedule: facts count from now on.
-#[utoipa::path(post, path = "/schedules/{id}/enable", tag = "schedules", params(WorkflowPath), request_body = Option<Because>, responses(
+#[utoipa::path(post, path = "/schedules/{id}/enable", tag = "schedules", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is enabled", body = EventScheduleDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -359,14 +359,14 @@ pub(super) async fn enable(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(because): Body<Because>,
+    Body(because): Body<ReasonRequest>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
     app.ask(&by, Enable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
 /// Disables an event schedule. What it had pending ends; runs that go on are left alone.
-#[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), request_body = Option<Because>, responses(
+#[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is disabled", body = EventScheduleDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -375,34 +375,19 @@ pub(super) async fn disable(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-    Body(because): Body<Because>,
+    Body(because): Body<ReasonRequest>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
     app.ask(&by, Disable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
-/// A run that somebody wants now.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StartRequest {
-    /// Arguments beside those of the workflow; they go before them.
-    #[serde(default)]
-    arguments: BTreeMap<String, String>,
-    /// Whether constraints are passed over, too.
-    #[serde(default)]
-    unconstrained: bool,
-    /// Why, in their words, for the log.
-    reason: Option<String>,
-}
-
-impl StartRequest {
-    fn check(&self) -> Result<(), Problem> {
-        if self.arguments.len() > MOST_ARGUMENTS {
-            return Err(bad(format!("{} arguments, expected at most {MOST_ARGUMENTS}", self.arguments.len())));
-        }
-        let long = self.arguments.iter().find(|(name, value)| name.len().max(value.len()) > LONGEST_ARGUMENT);
-        long.map_or(Ok(()), |_| Err(bad(format!("an argument is longer than {LONGEST_ARGUMENT} bytes"))))
+/// Refuses arguments that are too many or too long.
+fn check(request: &StartRequest) -> Result<(), Problem> {
+    if request.arguments.len() > MOST_ARGUMENTS {
+        return Err(bad(format!("{} arguments, expected at most {MOST_ARGUMENTS}", request.arguments.len())));
     }
+    let long = request.arguments.iter().find(|(name, value)| name.len().max(value.len()) > LONGEST_ARGUMENT);
+    long.map_or(Ok(()), |_| Err(bad(format!("an argument is longer than {LONGEST_ARGUMENT} bytes"))))
 }
 
 /// Has an event schedule go now, without its trigger.
@@ -450,7 +435,7 @@ pub(super) async fn start(
 }
 
 async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Problem> {
-    request.check()?;
+    check(&request)?;
     let StartRequest { arguments, unconstrained, reason } = request;
     let ask = FireRequest { workflow, arguments, unconstrained, reason };
     let slot = app.ask(by, ask).await?;
@@ -488,5 +473,5 @@ pub(super) async fn decisions(
         decisions::read(reader, &row.id, wanted.cursor.as_deref(), wanted.limit.0).map(Ok)
     };
     let page: Page<decisions::Decision> = app.read(read).await??;
-    Ok(Json(PageDto::of(page)))
+    Ok(Json(dto::page(page, DecisionDto::from_library)))
 }

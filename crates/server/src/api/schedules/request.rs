@@ -9,6 +9,7 @@ use kelos_model::time::Zone;
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
 use kelos_store::{Queries, StoreError};
+use kelos_wire::secrets;
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
@@ -16,7 +17,6 @@ use super::super::dto::zone_of;
 use super::super::extract::At;
 use super::trigger::{TriggerRequest, read_zone, rezoned};
 use crate::problem::Problem;
-use crate::secrets;
 
 /// Longest name, description, name of a property and value of one, in bytes.
 const LONGEST: [(&str, usize); 4] =

@@ -10,11 +10,12 @@ use kelos_model::ranges::Range;
 use kelos_model::time::format_full;
 use kelos_model::workflow::BackfillMode;
 use kelos_model::{BackfillId, WorkflowId};
+use kelos_wire::BackfillRequest;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{href, mode_name, mode_words};
-use crate::api::backfills::{Opened, Request, make};
+use crate::api::backfills::{Opened, make};
 use crate::app::App;
 use crate::ui::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::ui::trouble::Trouble;
@@ -70,9 +71,9 @@ impl Asked {
 }
 
 impl Wanted {
-    fn request(&self) -> Request {
-        Request::new(self.workflow.clone(), self.range, self.mode, self.priority)
-            .named(self.name.clone(), self.reason.clone())
+    fn request(&self) -> BackfillRequest {
+        let request = BackfillRequest::new(self.workflow.clone(), self.range, self.mode.into(), self.priority);
+        BackfillRequest { name: self.name.clone(), reason: self.reason.clone(), ..request }
     }
 
     /// The fields of a form that asks for the same.
@@ -109,7 +110,7 @@ pub(super) async fn show(
         let names: Vec<WorkflowId> = names.into_iter().filter(|row| row.present).map(|row| row.id).collect();
         return Ok(page.show(&empty(&asked, &names, app.handle().now())));
     };
-    let opened = make(&app, &who, wanted.request().dry()).await?;
+    let opened = make(&app, &who, BackfillRequest { dry_run: true, ..wanted.request() }).await?;
     Ok(page.show(&preview(&wanted, &opened, asked.page.unwrap_or(0))))
 }
 

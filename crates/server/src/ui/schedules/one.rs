@@ -1,9 +1,10 @@
 //! What the page of a workflow tells where it is an event schedule, or a program that event schedules run.
 
 use jiff::Timestamp;
+use kelos_explain::schedules::check;
 use kelos_explain::schedules::decisions::{self, Decision, Kind};
+use kelos_explain::schedules::nothing_pending;
 use kelos_explain::schedules::overview::{self, FiringTime, Overview, Pending};
-use kelos_explain::schedules::{check, nothing_pending, tallies};
 use kelos_model::time::text::span;
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Run, SlotState};
@@ -161,13 +162,13 @@ fn full(row: &WorkflowRow, pending: &Pending, now: Timestamp) -> Markup {
 }
 
 fn had(pending: &Pending) -> Markup {
-    let had = pending.collected.as_deref().map(tallies).unwrap_or_default();
+    let had = pending.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default();
     html! { @if !had.is_empty() { p { "It has collected " (had.join(", ")) "." } } }
 }
 
 fn decided(decision: &Decision) -> Markup {
     let (class, word) = look(decision.kind);
-    let had = decision.collected.as_deref().map(tallies).unwrap_or_default();
+    let had = decision.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default();
     html! {
         tr {
             td.when { (words::moment(decision.at)) }

@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 use super::words as told;
 use crate::app::App;
-use crate::secrets;
 use crate::ui::page::{Page, Tab, slot_href};
 use crate::ui::trouble::Trouble;
 use crate::ui::{asked, words};
+use kelos_wire::secrets;
 
 /// Facts of a page.
 const SHOWN: usize = 100;

@@ -101,7 +101,7 @@ impl Story {
 
     fn facts(&self) -> Markup {
         let hidden = self.facts.len().saturating_sub(LISTED);
-        let had = self.collected.as_deref().map(kelos_explain::schedules::tallies).unwrap_or_default();
+        let had = self.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default();
         html! {
             @if self.facts.len() > 1 { p { (had.join(", ")) "." } }
             @if hidden > 0 { p.soft { (hidden) " earlier ones are left out." } }

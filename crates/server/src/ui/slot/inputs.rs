@@ -7,8 +7,8 @@ use kelos_model::{Probe, Reason};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use crate::secrets;
 use crate::ui::words;
+use kelos_wire::secrets;
 
 /// The paths that a trigger was last found to look at, each once, with what was found.
 pub(super) fn paths(trigger: Option<&Reason>) -> Markup {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// The text that is shown in the place of a secret.
-pub(crate) const MASK: &str = "••••••";
+pub const MASK: &str = "••••••";
 
 /// Parts of names whose values are secrets.
 const SECRET: [&str; 15] = [
@@ -70,7 +70,7 @@ const HARMLESS: [&str; 29] = [
 ];
 
 /// The same value with everything masked that looks like a secret, by its name or by its form.
-pub(crate) fn masked(value: &Value) -> Value {
+pub fn masked(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(masked_fields(fields)),
         Value::Array(items) => Value::Array(masked_items(items)),
@@ -80,7 +80,7 @@ pub(crate) fn masked(value: &Value) -> Value {
 }
 
 /// The same for the fields of an object.
-pub(crate) fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
+pub fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     let masked = |(name, value): (&String, &Value)| {
         let shown = match value {
             Value::Null => Value::Null,
@@ -94,7 +94,7 @@ pub(crate) fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The same for names with texts.
-pub(crate) fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let masked = |(name, text): (&String, &String)| {
         (name.clone(), if is_secret(name) { MASK.to_owned() } else { masked_text(text) })
     };
@@ -103,7 +103,7 @@ pub(crate) fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String,
 
 /// Puts back what a client was shown as a mask, and gave back with the rest, so that a change of one text leaves the others
 /// as they are.
-pub(crate) fn unmask(given: &mut BTreeMap<String, String>, stored: &BTreeMap<String, String>) {
+pub fn unmask(given: &mut BTreeMap<String, String>, stored: &BTreeMap<String, String>) {
     let masked = masked_texts(stored);
     for (name, text) in given.iter_mut().filter(|(name, text)| text.contains(MASK) && masked.get(*name) == Some(*text))
     {
@@ -153,7 +153,7 @@ fn is_harmless(name: &str) -> bool {
 }
 
 /// A text without the passwords of its URIs and without the values of its assignments to secrets.
-pub(crate) fn masked_text(text: &str) -> String {
+pub fn masked_text(text: &str) -> String {
     if !text.contains(['=', '@', ':', '-']) {
         return text.to_owned();
     }
@@ -215,7 +215,7 @@ fn without_user(word: &str) -> String {
 
 /// The text of a script or a JSON file without the texts and numbers that belong to names of secrets, and without those of
 /// environments. Lines stay lines, so that their numbers hold.
-pub(crate) fn masked_source(source: &str) -> String {
+pub fn masked_source(source: &str) -> String {
     let mut scan = Scan { shown: String::with_capacity(source.len()), open: Vec::new() };
     let mut rest = source;
     while let Some(letter) = rest.chars().next() {

@@ -1,0 +1,54 @@
+//! The wire: what goes over HTTP between a server and its clients, as types that both ends share.
+//!
+//! The server writes them, and the command line, the pages and whoever else asks reads them: each can be serialised and read
+//! back, and reads as what was said. Names here stay when the model changes. Whoever reads passes over fields that it does not
+//! know, and takes an event, a state or a kind that it does not know for another one; only requests refuse what they don't know,
+//! so that nothing that is asked for is left out in silence.
+//!
+//! Types of answers end in `Dto`, those of what is asked in `Request`. Most are made from the nouns of the model here, so that
+//! there is one place where secrets are masked ([`secrets`]).
+//!
+//! Absent: HTTP itself, what the library knows beyond the model, and decisions.
+
+mod backfill;
+mod capacity;
+mod event;
+mod facts;
+mod fault;
+mod graph;
+mod jobs;
+mod of_model;
+mod path;
+mod project;
+mod reason;
+mod rerun;
+mod run;
+mod schedule;
+pub mod secrets;
+mod server;
+mod slot;
+mod stuck;
+mod trigger;
+mod value;
+pub mod words;
+mod workflow;
+
+pub use backfill::*;
+pub use capacity::*;
+pub use event::*;
+pub use facts::*;
+pub use fault::*;
+pub use graph::*;
+pub use jobs::*;
+pub use path::*;
+pub use project::*;
+pub use reason::*;
+pub use rerun::*;
+pub use run::*;
+pub use schedule::*;
+pub use server::*;
+pub use slot::*;
+pub use stuck::*;
+pub use trigger::*;
+pub use value::{Code, Counts, Instant, ListDto, PageDto, counts};
+pub use workflow::*;

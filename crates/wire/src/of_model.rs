@@ -1,0 +1,187 @@
+//! Events of the model, as they go over the wire.
+
+use kelos_model::event::{BackfillEvent, Origin};
+use kelos_model::ranges::Range;
+use kelos_model::run::shown_id;
+use kelos_model::{Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
+
+use crate::event::cause_name;
+use crate::{
+    BackfillEventDto, EventBodyDto, EventDto, FactEventDto, RangeDto, RegisterEventDto, RequesterDto,
+    SlotEventDto as Dto, SlotNameDto, WorkflowEventDto, mode_name, secrets,
+};
+
+impl From<EventRecord> for EventDto {
+    fn from(record: EventRecord) -> EventDto {
+        EventDto { seq: record.seq, at: record.at.into(), body: record.event.into() }
+    }
+}
+
+impl From<Event> for EventBodyDto {
+    fn from(event: Event) -> EventBodyDto {
+        match event {
+            Event::Slot { slot, what } => EventBodyDto::Slot { slot: (&slot).into(), what: what.into() },
+            Event::Workflow { workflow, what } => {
+                EventBodyDto::Workflow { workflow: workflow.to_string(), what: what.into() }
+            }
+            Event::Backfill { backfill, what } => {
+                EventBodyDto::Backfill { backfill: backfill.to_string(), what: what.into() }
+            }
+            Event::Register { bucket, key, value, by, reason } => {
+                let event = if value.is_some() { "set" } else { "deleted" };
+                let what = RegisterEventDto { event: event.into(), value, requester: RequesterDto::new(by, reason) };
+                EventBodyDto::Register { bucket, key, what }
+            }
+            Event::Fact { fact, by } => EventBodyDto::Fact(FactEventDto {
+                event: "told".into(),
+                occurrence: (&fact.what).into(),
+                source: fact.source.to_string(),
+                key: fact.key.map(|key| key.to_string()),
+                actor: by.map(Into::into),
+            }),
+        }
+    }
+}
+
+fn asked(by: Actor, reason: Option<String>) -> RequesterDto {
+    RequesterDto::new(Some(by), reason)
+}
+
+impl From<Range> for RangeDto {
+    fn from(range: Range) -> RangeDto {
+        RangeDto { from: range.start.into(), to: range.end.into() }
+    }
+}
+
+impl From<SlotEvent> for Dto {
+    fn from(what: SlotEvent) -> Dto {
+        match what {
+            SlotEvent::Planned { origin, priority, backfill, by, reason } => Dto::Planned {
+                origin: origin_name(&origin).into(),
+                opened_by: opener(&origin).map(SlotNameDto::from),
+                priority,
+                backfill: backfill.map(String::from),
+                requester: RequesterDto::new(by, reason),
+            },
+            SlotEvent::Looked { explanation } => Dto::Looked { explanation: explanation.into() },
+            SlotEvent::TriggerMet { explanation } => Dto::TriggerMet { explanation: explanation.into() },
+            SlotEvent::Collected { what, fact } => Dto::Collected { occurrence: (&what).into(), fact },
+            SlotEvent::FiredBy { by, reason, unconstrained, .. } => {
+                Dto::Fired { unconstrained, requester: asked(by, reason) }
+            }
+            SlotEvent::Held { explanation } => Dto::Held { explanation: explanation.into() },
+            SlotEvent::ConstraintsMet { explanation } => Dto::ConstraintsMet { explanation: explanation.into() },
+            SlotEvent::Aborted { cause, by, reason } => {
+                Dto::Aborted { cause: cause_name(cause).into(), requester: RequesterDto::new(by, reason) }
+            }
+            SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: secrets::masked_fields(&outputs).into() },
+            SlotEvent::Expired { timeout_seconds, explanation } => {
+                Dto::Expired { timeout_seconds, explanation: explanation.into() }
+            }
+            SlotEvent::Skipped { explanation } => {
+                Dto::Skipped { explanation: Some(explanation.into()), requester: RequesterDto::default() }
+            }
+            SlotEvent::SkippedBy { by, reason } => Dto::Skipped { explanation: None, requester: asked(by, reason) },
+            SlotEvent::BackoffEnded => Dto::BackoffEnded {},
+            SlotEvent::Killed { by, reason } => Dto::Killed { requester: asked(by, reason) },
+            SlotEvent::MarkedSucceeded { by, reason } => Dto::MarkedSucceeded { requester: asked(by, reason) },
+            SlotEvent::Reopened { by, reason, priority, backfill } => {
+                Dto::Reopened { priority, backfill: backfill.map(String::from), requester: asked(by, reason) }
+            }
+            SlotEvent::Requested { by, reason } => Dto::Requested { requester: asked(by, reason) },
+            SlotEvent::Prioritised { priority, backfill, by, reason } => {
+                Dto::Prioritised { priority, backfill: backfill.into(), requester: RequesterDto::new(by, reason) }
+            }
+            SlotEvent::Imported { from: imported_from, state, retries, external_id, there, requested: _ } => {
+                let (state, external_id) = (state.as_str().into(), external_id.as_deref().map(shown));
+                Dto::Imported { imported_from, state, retries, external_id, there }
+            }
+            SlotEvent::Dispatched { run, worker } => Dto::Dispatched { run, worker },
+            SlotEvent::Deferred { run, reason } => Dto::Deferred { run, reason },
+            SlotEvent::Withdrawn { run } => Dto::Withdrawn { run },
+            SlotEvent::Started { run, external_id } => Dto::Started { run, external_id: shown(&external_id) },
+            SlotEvent::Succeeded { run } => Dto::Succeeded { run },
+            SlotEvent::BackedOff { run, outcome, due } => {
+                Dto::BackedOff { run, outcome: outcome.into(), due: due.into() }
+            }
+            SlotEvent::Failed { run, outcome } => Dto::Failed { run, outcome: outcome.into() },
+            SlotEvent::RunEnded { run, outcome } => Dto::RunEnded { run, outcome: outcome.into() },
+        }
+    }
+}
+
+fn shown(external_id: &str) -> String {
+    shown_id(external_id).to_owned()
+}
+
+impl From<WorkflowEvent> for WorkflowEventDto {
+    fn from(what: WorkflowEvent) -> WorkflowEventDto {
+        use WorkflowEventDto as Dto;
+        match what {
+            WorkflowEvent::Defined { version, by, reason } => {
+                Dto::Defined { version, requester: RequesterDto::new(by, reason) }
+            }
+            WorkflowEvent::Removed { by, reason } => Dto::Removed { requester: RequesterDto::new(by, reason) },
+            WorkflowEvent::Missed { range, times } => Dto::Missed { range: range.into(), slots: times },
+            WorkflowEvent::Planned { range, slots, backlog } => {
+                Dto::Planned { range: range.into(), slots, backlog: Some(backlog).filter(|backlog| *backlog > 0) }
+            }
+            WorkflowEvent::Replanned { range } => Dto::Replanned { range: range.into() },
+            WorkflowEvent::Paused { by, reason } => Dto::Paused { requester: asked(by, reason) },
+            WorkflowEvent::Resumed { by, reason } => Dto::Resumed { requester: asked(by, reason) },
+            WorkflowEvent::Enabled { by, reason } => Dto::Enabled { requester: asked(by, reason) },
+            WorkflowEvent::Disabled { by, reason } => Dto::Disabled { requester: asked(by, reason) },
+            WorkflowEvent::Frozen { breach } => {
+                Dto::Frozen { code: breach.invariant.code().into(), reason: breach.to_string() }
+            }
+            WorkflowEvent::SetAside { breach, input } => {
+                Dto::SetAside { what: input, code: breach.invariant.code().into(), reason: breach.to_string() }
+            }
+            WorkflowEvent::Thawed { by, reason } => Dto::Thawed { requester: asked(by, reason) },
+            WorkflowEvent::Imported { from, range, slots } => {
+                Dto::Imported { imported_from: from, range: range.into(), slots }
+            }
+        }
+    }
+}
+
+impl From<BackfillEvent> for BackfillEventDto {
+    fn from(what: BackfillEvent) -> BackfillEventDto {
+        use BackfillEventDto as Dto;
+        match what {
+            BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason } => Dto::Created {
+                workflow: workflow.into(),
+                range: range.into(),
+                mode: mode_name(mode).into(),
+                priority,
+                slots,
+                requester: asked(by, reason),
+            },
+            BackfillEvent::Cancelled { by, reason } => Dto::Cancelled { requester: asked(by, reason) },
+            BackfillEvent::Paused { by, reason } => Dto::Paused { requester: asked(by, reason) },
+            BackfillEvent::Resumed { by, reason } => Dto::Resumed { requester: asked(by, reason) },
+            BackfillEvent::Prioritised { priority, by, reason } => {
+                Dto::Prioritised { priority, requester: asked(by, reason) }
+            }
+            BackfillEvent::Reopened { slots, by, reason } => Dto::Reopened { slots, requester: asked(by, reason) },
+        }
+    }
+}
+
+fn opener(origin: &Origin) -> Option<&SlotRef> {
+    match origin {
+        Origin::Parent(slot) | Origin::Child(slot) => Some(slot),
+        Origin::Schedule | Origin::Request | Origin::Backfill | Origin::Fact => None,
+    }
+}
+
+fn origin_name(origin: &Origin) -> &'static str {
+    match origin {
+        Origin::Parent(_) => "parent",
+        Origin::Child(_) => "child",
+        Origin::Schedule => "schedule",
+        Origin::Request => "request",
+        Origin::Backfill => "backfill",
+        Origin::Fact => "fact",
+    }
+}

@@ -1,0 +1,316 @@
+//! The log in words, for all that show it to people.
+
+use crate::{
+    BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto, RequesterDto, SlotEventDto,
+    SlotNameDto, WorkflowEventDto,
+};
+
+/// What an event happened to: `wordcount@2016-01-01T00:00Z`, `backfill b`, `register bucket/key`.
+#[must_use]
+pub fn subject(event: &EventDto) -> String {
+    match &event.body {
+        EventBodyDto::Slot { slot, .. } => slot.to_string(),
+        EventBodyDto::Workflow { workflow, .. } => workflow.clone(),
+        EventBodyDto::Backfill { backfill, .. } => format!("backfill {backfill}"),
+        EventBodyDto::Register { bucket, key, .. } => format!("register {bucket}/{key}"),
+        EventBodyDto::Fact(_) => "fact".to_owned(),
+        EventBodyDto::Other(other) => other.subject.to_string(),
+    }
+}
+
+/// What kind of thing it happened to: `slot`, `workflow`, `backfill`, `register` or `fact`.
+#[must_use]
+pub fn tag(event: &EventDto) -> &str {
+    match &event.body {
+        EventBodyDto::Slot { .. } => "slot",
+        EventBodyDto::Workflow { .. } => "workflow",
+        EventBodyDto::Backfill { .. } => "backfill",
+        EventBodyDto::Register { .. } => "register",
+        EventBodyDto::Fact(_) => "fact",
+        EventBodyDto::Other(other) => other.subject.as_str(),
+    }
+}
+
+/// The name of what happened: `trigger-met`, `backed-off`.
+#[must_use]
+pub fn name(event: &EventDto) -> &str {
+    match &event.body {
+        EventBodyDto::Slot { what, .. } => slot_event(what),
+        EventBodyDto::Workflow { what, .. } => workflow_event(what),
+        EventBodyDto::Backfill { what, .. } => backfill_event(what),
+        EventBodyDto::Register { what, .. } => what.event.as_str(),
+        EventBodyDto::Fact(fact) => fact.event.as_str(),
+        EventBodyDto::Other(other) => other.event.as_str(),
+    }
+}
+
+fn slot_event(what: &SlotEventDto) -> &str {
+    use SlotEventDto as X;
+    match what {
+        X::Planned { .. } => "planned",
+        X::Looked { .. } => "looked",
+        X::TriggerMet { .. } => "trigger-met",
+        X::Collected { .. } => "collected",
+        X::Fired { .. } => "fired",
+        X::Held { .. } => "held",
+        X::ConstraintsMet { .. } => "constraints-met",
+        X::Aborted { .. } => "aborted",
+        X::Gave { .. } => "gave",
+        X::Expired { .. } => "expired",
+        X::Skipped { .. } => "skipped",
+        X::BackoffEnded { .. } => "backoff-ended",
+        X::Killed { .. } => "killed",
+        X::MarkedSucceeded { .. } => "marked-succeeded",
+        X::Reopened { .. } => "reopened",
+        X::Requested { .. } => "requested",
+        X::Prioritised { .. } => "prioritised",
+        X::Imported { .. } => "imported",
+        X::Dispatched { .. } => "dispatched",
+        X::Deferred { .. } => "deferred",
+        X::Withdrawn { .. } => "withdrawn",
+        X::Started { .. } => "started",
+        X::Succeeded { .. } => "succeeded",
+        X::BackedOff { .. } => "backed-off",
+        X::Failed { .. } => "failed",
+        X::RunEnded { .. } => "run-ended",
+        X::Other { event } => event.as_str(),
+    }
+}
+
+fn workflow_event(what: &WorkflowEventDto) -> &str {
+    use WorkflowEventDto as X;
+    match what {
+        X::Defined { .. } => "defined",
+        X::Removed { .. } => "removed",
+        X::Missed { .. } => "missed",
+        X::Planned { .. } => "planned",
+        X::Replanned { .. } => "replanned",
+        X::Paused { .. } => "paused",
+        X::Resumed { .. } => "resumed",
+        X::Enabled { .. } => "enabled",
+        X::Disabled { .. } => "disabled",
+        X::Frozen { .. } => "frozen",
+        X::SetAside { .. } => "set-aside",
+        X::Thawed { .. } => "thawed",
+        X::Imported { .. } => "imported",
+        X::Other { event } => event.as_str(),
+    }
+}
+
+fn backfill_event(what: &BackfillEventDto) -> &str {
+    use BackfillEventDto as X;
+    match what {
+        X::Created { .. } => "created",
+        X::Cancelled { .. } => "cancelled",
+        X::Paused { .. } => "paused",
+        X::Resumed { .. } => "resumed",
+        X::Prioritised { .. } => "prioritised",
+        X::Reopened { .. } => "reopened",
+        X::Other { event } => event.as_str(),
+    }
+}
+
+/// What there is to say of an event beside its name: `run 1, exited with status 3, retry at …`. May be empty.
+#[must_use]
+pub fn details(event: &EventDto) -> String {
+    let parts = match &event.body {
+        EventBodyDto::Slot { what, .. } => of_slot(what),
+        EventBodyDto::Workflow { what, .. } => of_workflow(what),
+        EventBodyDto::Backfill { what, .. } => of_backfill(what),
+        EventBodyDto::Register { what, .. } => requester(&what.requester),
+        EventBodyDto::Fact(fact) => of_fact(fact),
+        EventBodyDto::Other(_) => Vec::new(),
+    };
+    parts.join(", ")
+}
+
+/// What a trigger or constraints said, of an event that goes by that.
+#[must_use]
+pub fn explanation(event: &EventDto) -> Option<&ExplanationDto> {
+    use SlotEventDto as S;
+    let EventBodyDto::Slot { what, .. } = &event.body else { return None };
+    match what {
+        S::Looked { explanation }
+        | S::TriggerMet { explanation }
+        | S::Held { explanation }
+        | S::ConstraintsMet { explanation }
+        | S::Expired { explanation, .. }
+        | S::Skipped { explanation: Some(explanation), .. } => Some(explanation),
+        _ => None,
+    }
+}
+
+/// Who asked for it, where somebody did.
+#[must_use]
+pub fn by(event: &EventDto) -> Option<&str> {
+    use {BackfillEventDto as B, SlotEventDto as S, WorkflowEventDto as W};
+    let requester = match &event.body {
+        EventBodyDto::Slot { what, .. } => match what {
+            S::Planned { requester, .. }
+            | S::Fired { requester, .. }
+            | S::Aborted { requester, .. }
+            | S::Skipped { requester, .. }
+            | S::Killed { requester }
+            | S::MarkedSucceeded { requester }
+            | S::Reopened { requester, .. }
+            | S::Requested { requester }
+            | S::Prioritised { requester, .. } => requester,
+            _ => return None,
+        },
+        EventBodyDto::Workflow { what, .. } => match what {
+            W::Defined { requester, .. }
+            | W::Removed { requester }
+            | W::Paused { requester }
+            | W::Resumed { requester }
+            | W::Enabled { requester }
+            | W::Disabled { requester }
+            | W::Thawed { requester } => requester,
+            _ => return None,
+        },
+        EventBodyDto::Backfill { what, .. } => match what {
+            B::Created { requester, .. }
+            | B::Cancelled { requester }
+            | B::Paused { requester }
+            | B::Resumed { requester }
+            | B::Prioritised { requester, .. }
+            | B::Reopened { requester, .. } => requester,
+            B::Other { .. } => return None,
+        },
+        EventBodyDto::Register { what, .. } => &what.requester,
+        EventBodyDto::Fact(_) | EventBodyDto::Other(_) => return None,
+    };
+    requester.by.as_deref()
+}
+
+fn of_slot(what: &SlotEventDto) -> Vec<String> {
+    use SlotEventDto as S;
+    match what {
+        S::Planned { origin, opened_by, requester: who, .. } => {
+            opened(origin, opened_by.as_ref()).into_iter().chain(requester(who)).collect()
+        }
+        S::Looked { explanation } | S::Expired { explanation, .. } => said(explanation),
+        S::TriggerMet { explanation } | S::Held { explanation } | S::ConstraintsMet { explanation } => {
+            unmet(explanation)
+        }
+        S::Collected { occurrence, .. } => vec![occurrence.what.clone()],
+        S::Fired { unconstrained, requester: who } => {
+            let past = unconstrained.then(|| "past its constraints".to_owned());
+            requester(who).into_iter().chain(past).collect()
+        }
+        S::Aborted { cause, requester: who } => [requester(who), vec![format!("the schedule was {cause}")]].concat(),
+        S::Skipped { explanation, requester: who } => {
+            requester(who).into_iter().chain(explanation.iter().flat_map(unmet)).collect()
+        }
+        S::Killed { requester: who }
+        | S::MarkedSucceeded { requester: who }
+        | S::Reopened { requester: who, .. }
+        | S::Requested { requester: who } => requester(who),
+        S::Prioritised { priority, requester: who, .. } => {
+            [vec![format!("priority {priority}")], requester(who)].concat()
+        }
+        S::Imported { imported_from, external_id, there, .. } => {
+            let process = external_id.iter().map(|name| format!("process {name}"));
+            process.chain([format!("from {imported_from}"), format!("{there} there")]).collect()
+        }
+        S::BackoffEnded {} | S::Other { .. } => Vec::new(),
+        of_run => of_a_run(of_run),
+    }
+}
+
+fn of_a_run(what: &SlotEventDto) -> Vec<String> {
+    use SlotEventDto as S;
+    let number = |run: &u32| format!("run {run}");
+    match what {
+        S::Gave { run, .. } | S::Withdrawn { run } | S::Succeeded { run } => vec![number(run)],
+        S::Dispatched { run, worker } => {
+            let worker = worker.iter().filter(|worker| !worker.is_empty());
+            [number(run)].into_iter().chain(worker.map(|worker| format!("to worker {worker}"))).collect()
+        }
+        S::Deferred { run, reason } => vec![number(run), reason.clone()],
+        S::Started { run, external_id } => vec![number(run), format!("process {external_id}")],
+        S::BackedOff { run, outcome, due } => {
+            vec![number(run), outcome.text.clone(), format!("retry at {}", due.short())]
+        }
+        S::Failed { run, outcome } | S::RunEnded { run, outcome } => vec![number(run), outcome.text.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn of_workflow(what: &WorkflowEventDto) -> Vec<String> {
+    use WorkflowEventDto as W;
+    match what {
+        W::Defined { version, requester: who } => [requester(who), vec![format!("version {version}")]].concat(),
+        W::Removed { requester: who }
+        | W::Paused { requester: who }
+        | W::Resumed { requester: who }
+        | W::Enabled { requester: who }
+        | W::Disabled { requester: who }
+        | W::Thawed { requester: who } => requester(who),
+        W::Missed { range, slots } => vec![span(range), count(*slots, "time")],
+        W::Planned { range, slots, .. } => vec![span(range), count(*slots, "slot")],
+        W::Replanned { range } => vec![span(range)],
+        W::Frozen { reason, .. } => vec![reason.clone()],
+        W::SetAside { what, reason, .. } => vec![what.clone(), reason.clone()],
+        W::Imported { imported_from, range, slots } => {
+            vec![format!("from {imported_from}"), span(range), count(*slots, "slot")]
+        }
+        W::Other { .. } => Vec::new(),
+    }
+}
+
+fn of_backfill(what: &BackfillEventDto) -> Vec<String> {
+    use BackfillEventDto as B;
+    match what {
+        B::Created { range, slots, requester: who, .. } => {
+            [requester(who), vec![span(range), count(*slots, "slot")]].concat()
+        }
+        B::Cancelled { requester: who } | B::Paused { requester: who } | B::Resumed { requester: who } => {
+            requester(who)
+        }
+        B::Prioritised { priority, requester: who } => [vec![format!("priority {priority}")], requester(who)].concat(),
+        B::Reopened { slots, requester: who } => [requester(who), vec![count(*slots, "slot")]].concat(),
+        B::Other { .. } => Vec::new(),
+    }
+}
+
+fn of_fact(fact: &FactEventDto) -> Vec<String> {
+    let source = match &fact.key {
+        Some(key) => format!("published by {} with key {key}", fact.source),
+        None => format!("published by {}", fact.source),
+    };
+    vec![fact.occurrence.what.clone(), source]
+}
+
+fn opened(origin: &Code, by: Option<&SlotNameDto>) -> Option<String> {
+    match (origin.as_str(), by) {
+        ("parent", Some(parent)) => Some(format!("after its parent {parent}")),
+        ("child", Some(child)) => Some(format!("for {child}")),
+        _ => None,
+    }
+}
+
+fn requester(who: &RequesterDto) -> Vec<String> {
+    who.by.iter().map(|by| format!("by {by}")).chain(who.reason.clone()).collect()
+}
+
+/// What an explanation says: of constraints those that were not met, of a trigger all of it.
+fn said(explanation: &ExplanationDto) -> Vec<String> {
+    if explanation.kind == "constraints" { unmet(explanation) } else { vec![explanation.text.clone()] }
+}
+
+/// The constraints that were not met, each with what it saw; nothing of a trigger, whose name says it all.
+fn unmet(explanation: &ExplanationDto) -> Vec<String> {
+    if explanation.kind != "constraints" {
+        return Vec::new();
+    }
+    let unmet = explanation.nested.iter().filter(|one| one.answer != "met");
+    unmet.map(|one| one.text.clone()).collect()
+}
+
+fn span(range: &RangeDto) -> String {
+    format!("{} to {}", range.from.short(), range.to.short())
+}
+
+fn count(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
