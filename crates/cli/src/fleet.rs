@@ -26,7 +26,6 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::host::{self, Host, Plan, Role, Tunables, Workers};
 use crate::options::Door;
 use crate::up::{self, STATE, WHERE};
-use crate::worker::USUAL_LOG;
 use crate::{folder, logging, text};
 
 /// How long a leader that holds the lock and does not answer is waited for: until its lease has run out, at the most.
@@ -293,7 +292,7 @@ pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -
     let Some(dir) = dir.filter(|_| door.server.as_ref().is_none_or(String::is_empty)) else {
         return ask(&Client::new(door)?);
     };
-    let _logging = logging::start(USUAL_LOG, None)?;
+    let _logging = logging::start(logging::USUAL, None)?;
     let fleet = Fleet::new(dir, apps.source(dir)?, kelos_executors::workers::LEASE)?;
     // Commands start where the definitions are.
     std::env::set_current_dir(dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_wire::ReasonRequest;
@@ -82,6 +83,21 @@ impl Because {
     pub(crate) fn body(&self) -> ReasonRequest {
         ReasonRequest { reason: self.reason.clone() }
     }
+}
+
+/// When a worker is given up.
+#[derive(clap::Args)]
+pub(crate) struct Lease {
+    /// How long a worker may go without a heartbeat before it loses its jobs; applies while this process leads
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) lease: Duration,
+}
+
+/// A number of seconds, also broken, that is worth waiting.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    read.filter(|wait| *wait >= Duration::from_millis(100) && *wait <= Duration::from_secs(86_400))
+        .ok_or_else(|| "expected a number of seconds from 0.1 to 86400".to_owned())
 }
 
 /// Names and values with a `=` between.

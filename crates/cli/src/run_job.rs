@@ -21,7 +21,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::apps::Apps;
 use crate::failure::{BAD, Failure};
 use crate::host::Signals;
-use crate::worker::{self, Crew, Lease, Line, ended, useless};
+use crate::options::{self, Lease};
+use crate::worker::{self, Crew, Extras, Line, ended, useless};
 use crate::{folder, no_job};
 
 /// How often the output of a run is looked at: nothing tells when a file has grown.
@@ -64,7 +65,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_retry: Option<u32>,
     /// Kill the job after this time, overriding its app
-    #[arg(long, value_name = "SECONDS", value_parser = worker::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = options::seconds)]
     watch: Option<Duration>,
     /// Append these words, and the rest of the line, to the command of the app. Placeholders are filled in
     #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
@@ -82,28 +83,8 @@ fn patience(text: &str) -> Result<Duration, String> {
 
 impl RunArgs {
     /// What is asked for beyond what the app says.
-    fn more(&self) -> More {
-        More { words: self.bash_cmd.join(" "), watch: self.watch }
-    }
-}
-
-/// What a job is asked for beyond what its app says.
-#[derive(Clone, Default)]
-pub(crate) struct More {
-    words: String,
-    watch: Option<Duration>,
-}
-
-impl More {
-    pub(crate) fn apply(&self, start: &mut Start) {
-        if let Some(watch) = self.watch {
-            start.settings.insert("timeoutSeconds".to_owned(), watch.as_secs_f64().into());
-        }
-        if !self.words.is_empty() && start.workflow.job.executor == "bash" {
-            let shell = start.settings.get("shell").and_then(|shell| shell.as_str()).unwrap_or_default();
-            let whole = format!("{shell}{}", self.words);
-            start.settings.insert("shell".to_owned(), whole.into());
-        }
+    fn extras(&self) -> Extras {
+        Extras { words: self.bash_cmd.join(" "), watch: self.watch }
     }
 }
 
@@ -131,7 +112,7 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
         Signals::listen()?
     };
     let outcome = crew.runtime.block_on(async {
-        let (worker, mut news) = crew.start(wanted, args.more())?;
+        let (worker, mut news) = crew.start(wanted, args.extras())?;
         tokio::select! {
             came = came(&mut news) => came?,
             () = signals.wait() => return Ok(None),
@@ -349,7 +330,7 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let (launcher, runtime) = (worker::launcher(kept.path())?, worker::runtime()?);
     let name = SlotRef::new(args.app.clone(), key.clone()).short();
     let mut start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
-    args.more().apply(&mut start);
+    args.extras().apply(&mut start);
     let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start))?;
     Ok(told(&name, &outcome))
 }

@@ -12,8 +12,8 @@ use crate::apps::{self, Apps};
 use crate::failure::Failure;
 use crate::fleet::{self, Place};
 use crate::host::{self, Tunables};
+use crate::options::Lease;
 use crate::text::{self, count, to_the_second};
-use crate::worker::Lease;
 use crate::{folder, logging};
 
 #[derive(clap::Args)]

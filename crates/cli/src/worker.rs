@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos::local_executors;
+use kelos_engine::executor::Start;
 use kelos_executors::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
 use kelos_executors::local::{self, Launcher};
 use kelos_executors::workers::{Answer, Door, News, NoAnswer, Roll, Wanted, Word, Worker};
@@ -18,12 +19,9 @@ use crate::client::{Client, Query, escape};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{Fleet, Place};
 use crate::host::Signals;
-use crate::run_job::More;
+use crate::options::Lease;
 use crate::{folder, logging, text};
 
-/// What is logged where nothing else is said. That workers are told to ask elsewhere while a leader ends is no error; and
-/// whoever wants a job done now has not asked what is unusual about each app.
-pub(crate) const USUAL_LOG: &str = "warn,tower_http=off,kelos::first_load::warnings=off";
 /// How long a connection to the leader may take, which is on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take; a desk answers sooner.
@@ -46,19 +44,26 @@ pub(crate) struct WorkerArgs {
     lease: Lease,
 }
 
-/// When a worker is given up.
-#[derive(clap::Args)]
-pub(crate) struct Lease {
-    /// How long a worker may go without a heartbeat before it loses its jobs; applies while this process leads
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    pub(crate) lease: Duration,
+/// What a job is asked for beyond what its app says.
+#[derive(Clone, Default)]
+pub(crate) struct Extras {
+    /// Words behind those of its command.
+    pub(crate) words: String,
+    /// Its timeout.
+    pub(crate) watch: Option<Duration>,
 }
 
-/// A number of seconds, also broken, that is worth waiting.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let read = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    read.filter(|wait| *wait >= Duration::from_millis(100) && *wait <= Duration::from_secs(86_400))
-        .ok_or_else(|| "expected a number of seconds from 0.1 to 86400".to_owned())
+impl Extras {
+    pub(crate) fn apply(&self, start: &mut Start) {
+        if let Some(watch) = self.watch {
+            start.settings.insert("timeoutSeconds".to_owned(), watch.as_secs_f64().into());
+        }
+        if !self.words.is_empty() && start.workflow.job.executor == "bash" {
+            let shell = start.settings.get("shell").and_then(|shell| shell.as_str()).unwrap_or_default();
+            let whole = format!("{shell}{}", self.words);
+            start.settings.insert("shell".to_owned(), whole.into());
+        }
+    }
 }
 
 pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
@@ -75,7 +80,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
     };
     let outcome = crew.runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let (worker, mut news) = crew.start(wanted, More::default())?;
+        let (worker, mut news) = crew.start(wanted, Extras::default())?;
         text::line(format!("{} is running; stop it with Ctrl-C", crew.name));
         if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
             text::line(none);
@@ -160,7 +165,7 @@ impl Crew {
     /// Goes to work in a folder: finds its leader, or leads.
     pub(crate) fn join(dir: &Path, apps: &Apps, lease: Duration) -> Result<Crew, Failure> {
         let (dir, apps) = enter(dir, apps)?;
-        let logging = logging::start(USUAL_LOG, None)?;
+        let logging = logging::start(logging::USUAL, None)?;
         let fleet = Fleet::new(&dir, apps, lease)?;
         let place = fleet.find()?;
         if place.token.is_none() {
@@ -188,7 +193,11 @@ impl Crew {
     }
 
     /// Sets a worker to work; within the runtime.
-    pub(crate) fn start(&self, wanted: Wanted, more: More) -> Result<(Worker<Line>, UnboundedReceiver<News>), Failure> {
+    pub(crate) fn start(
+        &self,
+        wanted: Wanted,
+        more: Extras,
+    ) -> Result<(Worker<Line>, UnboundedReceiver<News>), Failure> {
         let runs = runs_of(&self.fleet);
         let signature = Roll::beside(&runs).sign(&self.name);
         let signature =

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{WorkflowId, is_invisible};
-use crate::time::text;
+use crate::ranges::Range;
+use crate::time::{CronSchedule, text};
 
 /// The key of a slot. Each kind has a text form of its own, told apart by its first character, that sorts within its kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,6 +171,22 @@ impl SlotKey {
             return FlowKey::parse(flow).map(SlotKey::Flow).ok_or_else(no_key);
         }
         time(text).map(SlotKey::Time)
+    }
+}
+
+impl Range {
+    /// Whether the time of a key lies in it. A key without a time lies in no range.
+    #[must_use]
+    pub fn holds(&self, key: &SlotKey) -> bool {
+        key.time().is_some_and(|at| self.contains(at))
+    }
+}
+
+impl CronSchedule {
+    /// Whether a key is one of the times. A key without a time is none.
+    #[must_use]
+    pub fn has(&self, key: &SlotKey) -> bool {
+        key.time().is_some_and(|at| self.contains(at))
     }
 }
 

@@ -3,8 +3,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::key::SlotKey;
-
 /// A range of time, start inclusive, end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
@@ -31,12 +29,6 @@ impl Range {
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {
         self.start <= at && at < self.end
-    }
-
-    /// Whether the time of a key lies in it. A key without a time lies in no range.
-    #[must_use]
-    pub fn holds(&self, key: &SlotKey) -> bool {
-        key.time().is_some_and(|at| self.contains(at))
     }
 }
 

@@ -8,7 +8,7 @@ use kelos_store::{Columns, SlotFilter, SlotRow, Tally};
 use rusqlite::{Connection, Params, params};
 
 use super::fault::Fault;
-use super::pages::{bounds, known_workflow};
+use super::listing::{bounds, known_workflow};
 use super::rows::{COUNTED, Names, SLOT, counted_of, read_counted, read_slot_state};
 
 type Counts = BTreeMap<SlotState, u64>;

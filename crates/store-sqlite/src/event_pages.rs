@@ -8,8 +8,8 @@ use kelos_store::{About, EventFilter, Order, Page, Paging};
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::pages::Found;
-use super::reader;
+use super::listing::Found;
+use super::lookups;
 use super::rows::{EVENT, Names};
 
 /// A page of events.
@@ -74,9 +74,9 @@ fn along(conn: &Connection, names: &Names, about: &About, span: Span, found: &mu
 /// Each event of a slot names the one before it.
 fn of_slot(conn: &Connection, names: &Names, id: &SlotRef, span: Span, found: &mut FoundEvents) -> Result<(), Fault> {
     let link = |seq: u64| {
-        let record = reader::event(conn, names, seq)?;
+        let record = lookups::event(conn, names, seq)?;
         record.ok_or_else(|| Fault::Damaged(format!("event {seq} of {id} is missing")))
     };
-    let head = reader::slot(conn, names, id)?.map_or(0, |slot| slot.last_event);
+    let head = lookups::slot(conn, names, id)?.map_or(0, |slot| slot.last_event);
     found.follow(span, head, link, |record| record.previous, |_| true)
 }

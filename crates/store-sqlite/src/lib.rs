@@ -10,6 +10,8 @@ mod event_pages;
 mod fault;
 mod kinds;
 mod leader;
+mod listing;
+mod lookups;
 mod members;
 mod note;
 mod open;

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
-use kelos_store::adapter::cursor::{beyond_time, kind, order_time};
 use kelos_store::{
     BackfillFilter, Columns, Digest, EventFilter, Page, Paging, PastDefinition, Queries, Recount, Register,
     RegisterKeys, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, Tally, TurnRecord,
@@ -18,10 +17,9 @@ use super::definitions::Definitions;
 use super::fault::Fault;
 use super::pool::Pool;
 use super::rows::{
-    BACKFILL, DEFINITION, EVENT, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, column, read_definition, read_planned,
-    read_register, read_slot,
+    BACKFILL, DEFINITION, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, read_definition, read_planned, read_register,
 };
-use super::{check, counts, event_pages, pages, run_pages, turns, verify};
+use super::{check, counts, event_pages, lookups, pages, run_pages, turns, verify};
 
 /// Reads a database file, for any number of threads.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ impl SqliteReader {
                 tx.query_row("SELECT max(seq) FROM events", [], |row| row.get::<_, Option<u64>>(0))?.unwrap_or(0);
             Ok(Snapshot {
                 last_seq: last,
-                last_at: event(tx, names, last)?.map(|record| record.at),
+                last_at: lookups::event(tx, names, last)?.map(|record| record.at),
                 last_turn: turns::last(tx)?,
                 backfills: backfills(tx, names, &BackfillFilter::default())?,
                 workflows: workflows(tx, &self.definitions, None)?,
@@ -112,7 +110,7 @@ impl SqliteReader {
     }
 
     pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
-        self.read("runs", |tx, names| seqs.iter().map(|seq| run(tx, names, *seq)).collect())
+        self.read("runs", |tx, names| seqs.iter().map(|seq| lookups::run(tx, names, *seq)).collect())
     }
 }
 
@@ -195,33 +193,11 @@ fn backlogs(conn: &Connection, only: Option<&WorkflowId>) -> Result<Backlogs, Fa
 fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Vec<SlotRow>, Fault> {
     let mut slots = Vec::new();
     for id in refs {
-        if let Some(slot) = slot(conn, names, id)? {
+        if let Some(slot) = lookups::slot(conn, names, id)? {
             slots.push(SlotRow { id: id.clone(), slot });
         }
     }
     Ok(slots)
-}
-
-pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
-    let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3 AND kind = ?4");
-    let mut statement = conn.prepare_cached(&sql)?;
-    let (at, beyond) = (order_time(&id.key), beyond_time(&id.key));
-    let key = (names.number(&id.workflow), at, beyond, kind(&id.key));
-    let mut rows = statement.query(key)?;
-    rows.next()?.map(read_slot).transpose()
-}
-
-pub(super) fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
-    let mut statement = conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
-    let mut rows = statement.query([column(seq)])?;
-    let run = rows.next()?.map(|row| names.read_run(row)).transpose()?;
-    run.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))
-}
-
-pub(super) fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
-    let mut statement = conn.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE seq = ?1"))?;
-    let mut rows = statement.query([column(seq)])?;
-    rows.next()?.map(|row| names.read_event(row)).transpose()
 }
 
 impl Queries for SqliteReader {
@@ -241,7 +217,7 @@ impl Queries for SqliteReader {
     }
 
     fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError> {
-        self.read("a slot", |tx, names| match slot(tx, names, id)? {
+        self.read("a slot", |tx, names| match lookups::slot(tx, names, id)? {
             Some(slot) => Ok(Some(slot)),
             None => Ok(backlogs(tx, Some(&id.workflow))?.slot(id)),
         })

@@ -10,8 +10,8 @@ use kelos_store::{CLOCK_SLACK_MILLIS, Order, Page, Paging, RUN_LOOK_BACK_MILLIS,
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
-use super::pages::{Found, known_workflow};
-use super::reader;
+use super::listing::{Found, known_workflow};
+use super::lookups;
 use super::rows::{Names, RUN, column, counted_of, read_run_state, test_run};
 
 type FoundRuns = Found<Reverse<u64>, Run>;
@@ -147,8 +147,8 @@ impl RunWalk<'_> {
     /// Each run of a slot names the one before it.
     fn of_slot(&self, slot: &SlotRef) -> Result<FoundRuns, Fault> {
         let mut found = Found::new(self.paging);
-        let head = reader::slot(self.conn, self.names, slot)?.map_or(0, |slot| slot.last_run_seq);
-        let link = |seq| reader::run(self.conn, self.names, seq);
+        let head = lookups::slot(self.conn, self.names, slot)?.map_or(0, |slot| slot.last_run_seq);
+        let link = |seq| lookups::run(self.conn, self.names, seq);
         found.follow(self.span, head, link, |run| run.previous, |run| self.filter.passes(run))?;
         Ok(found)
     }

@@ -12,7 +12,7 @@ use rusqlite::{CachedStatement, Connection, Row, ToSql};
 
 use super::counts::with_slots;
 use super::fault::Fault;
-use super::pages::{Depth, Found, PASSED_OVER, Road, bounds};
+use super::listing::{Depth, Found, PASSED_OVER, Road, bounds};
 use super::rows::{Names, read_slot_state};
 
 /// Slots of one time that are put in order here.

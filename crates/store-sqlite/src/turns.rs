@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::leader::last_seq;
-use super::pages::Found;
+use super::listing::Found;
 use super::rows::{column, moment};
 
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";

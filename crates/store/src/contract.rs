@@ -5,88 +5,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{Event, EventRecord, FactKey, Recall, Run, Slot, SlotRef, WorkflowEvent, WorkflowId};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use kelos_model::{Event, EventRecord, FactKey, Recall, Run, WorkflowEvent, WorkflowId};
 
-use crate::queries::{Cursor, Queries};
+use crate::queries::Queries;
 use crate::record::TurnRecord;
 
-/// Why a store could not do what was asked. Messages complete "failed to …".
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Somebody else leads: the epoch of the commit is stale. Nothing was written.
-    #[error("write as leader of epoch {held}: epoch {current} has taken over")]
-    Deposed {
-        /// The epoch that was held.
-        held: u64,
-        /// The epoch in force.
-        current: u64,
-    },
-    /// The data was written by a newer version of the program. Nothing was touched.
-    #[error(
-        "open {place}: its schema is version {found}, this program knows up to {known}; use the newer program, or another folder"
-    )]
-    TooNew {
-        /// Where the data is.
-        place: String,
-        /// The version found there.
-        found: u32,
-        /// The newest version this program knows.
-        known: u32,
-    },
-    /// The data was written by an older version of the program, and is only to be read. Nothing was touched.
-    #[error(
-        "read {place}: its schema is version {found}, this program reads version {known}; a server brings it up to date at its start"
-    )]
-    TooOld {
-        /// Where the data is.
-        place: String,
-        /// The version found there.
-        found: u32,
-        /// The version that this program reads.
-        known: u32,
-    },
-    /// The data contradicts itself.
-    #[error("read {place}: {what}")]
-    Corrupt {
-        /// Where.
-        place: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A cursor that no page gave.
-    #[error("read on from \"{cursor}\": expected the `next` of an earlier page")]
-    Cursor {
-        /// The cursor as given.
-        cursor: Cursor,
-    },
-    /// The medium failed: disk full, no permission, server gone.
-    #[error("{doing}: {cause}")]
-    Medium {
-        /// What was being done, completing "failed to …".
-        doing: String,
-        /// What the medium said.
-        cause: String,
-    },
-}
+pub use crate::commit::{Commit, SlotRow};
+pub use crate::error::StoreError;
 
 /// The right to write, until somebody else takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// Grows with each change of leader; every commit carries it.
     pub epoch: u64,
-}
-
-/// A slot with its name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SlotRow {
-    /// Its name.
-    #[serde(flatten)]
-    pub id: SlotRef,
-    /// What is known of it.
-    #[serde(flatten)]
-    pub slot: Slot,
 }
 
 /// All that the engine needs to go on where another left off.
@@ -100,51 +31,12 @@ pub struct Snapshot {
     pub last_turn: Option<TurnRecord>,
     /// Every workflow that ever was.
     pub workflows: Vec<WorkflowRow>,
-    /// The live slots ([`Slot::is_live`]), in no particular order.
+    /// The live slots ([`Slot::is_live`](kelos_model::Slot::is_live)), in no particular order.
     pub slots: Vec<SlotRow>,
     /// All backfills that ever were, in no particular order.
     pub backfills: Vec<Backfill>,
     /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
-}
-
-/// One turn: what happened, and the rows as they are after it. Times are kept in whole milliseconds;
-/// what is finer is cut off. A commit in which there is anything leaves a [`TurnRecord`] in the same transaction.
-#[derive(Debug, Clone, Default)]
-pub struct Commit {
-    /// The moment of the turn.
-    pub at: Timestamp,
-    /// The events, in order; the first follows the last of the commit before.
-    pub events: Vec<EventRecord>,
-    /// The slots that changed, as they are now.
-    pub slots: Vec<SlotRow>,
-    /// The runs that changed, as they are now.
-    pub runs: Vec<Run>,
-    /// The workflows that changed, as they are now. A new version also goes into the history of definitions, so that one that
-    /// got several in the turn comes several times, the last as it is now.
-    pub workflows: Vec<WorkflowRow>,
-    /// The sources (file name to text) that belong to new definitions in `workflows`.
-    pub sources: BTreeMap<String, Arc<str>>,
-    /// The backfills that changed, as they are now.
-    pub backfills: Vec<Backfill>,
-    /// Registers by bucket and key; none deletes.
-    pub registers: Vec<(String, String, Option<Value>)>,
-    /// The names of new facts, with the log positions of their events. A name is written once, ever.
-    pub facts: Vec<(FactKey, u64)>,
-}
-
-impl Commit {
-    /// Whether there is nothing to write.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-            && self.slots.is_empty()
-            && self.runs.is_empty()
-            && self.workflows.is_empty()
-            && self.backfills.is_empty()
-            && self.registers.is_empty()
-            && self.facts.is_empty()
-    }
 }
 
 /// Tells of turns, also of those that others commit: another process, another machine.

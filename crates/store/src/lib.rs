@@ -6,9 +6,12 @@
 
 pub mod adapter;
 mod backlog;
+mod commit;
 pub mod contract;
 mod cursor;
+mod error;
 pub mod memory;
+mod paging;
 mod queries;
 mod record;
 mod stored;

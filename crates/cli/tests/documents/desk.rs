@@ -256,6 +256,8 @@ impl Desk {
             command.env_remove(name);
         }
         command.env("PATH", format!("{}:{path}", self.path("bin").display()));
+        // The machine may be busy.
+        command.env("STOLOS_TIMEOUT", "60");
         command.env("USER", "ann").env("LC_ALL", "C.UTF-8").env(SERVER, self.server(folder));
         command
     }

@@ -206,7 +206,8 @@ fn those_who_wait_for_fewer_runs_know_their_place() {
 fn what_was_pending_says_who_ended_it_and_what_was_lost() {
     let mut world = World::of(schedule(partitions(4), Vec::new()));
     world.tell(1).at("10:05:00").ask(Disable { schedule: name("s"), reason: None });
-    let ended = "skipped at 2026-11-21T10:05Z, when ann disabled its schedule; it still waited: 1 of 4 partitions of ds";
+    let ended =
+        "skipped at 2026-11-21T10:05Z, when ann disabled its schedule; it still waited: 1 of 4 partitions of ds";
     world.says("10:00:00", ended);
     world.ask(Enable { schedule: name("s"), reason: None });
     world.tell(2).at("10:06:00");

@@ -9,7 +9,6 @@ use super::cron::{Cron, FiringDay};
 use super::transitions::Stretch;
 use super::zone::Zone;
 use crate::id::WorkflowId;
-use crate::key::SlotKey;
 use crate::ranges::Range;
 
 /// When the slots of a workflow are.
@@ -174,12 +173,6 @@ impl CronSchedule {
     /// Whether `at` is one of the times, to the nanosecond.
     pub fn contains(&self, at: Timestamp) -> bool {
         self.first_from(ceil(at)) == Some(at)
-    }
-
-    /// Whether a key is one of the times. A key without a time is none.
-    #[must_use]
-    pub fn has(&self, key: &SlotKey) -> bool {
-        key.time().is_some_and(|at| self.contains(at))
     }
 
     fn first_from(&self, from: i64) -> Option<Timestamp> {

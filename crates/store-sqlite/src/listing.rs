@@ -1,0 +1,136 @@
+//! A page under way: what leads to its rows, and how far that is followed.
+
+use std::cmp::Reverse;
+
+use kelos_store::adapter::Span;
+use kelos_store::{Order, Page, Paging, SlotFilter};
+use rusqlite::Row;
+
+use super::fault::Fault;
+use super::rows::{Names, column};
+
+/// How many rows a page may look at and pass over.
+pub(super) const PASSED_OVER: usize = 4_000;
+
+/// An index, and the condition under which it holds what is sought, in listing order.
+#[derive(Debug)]
+pub(super) struct Road {
+    pub(super) index: &'static str,
+    /// SQL that ends in "AND ", with numbers and `?1` for text.
+    pub(super) prefix: String,
+    pub(super) text: Option<String>,
+}
+
+impl Road {
+    pub(super) fn new(index: &'static str, prefix: impl Into<String>) -> Self {
+        Self { index, prefix: prefix.into(), text: None }
+    }
+}
+
+/// Milliseconds `[start, end)`.
+pub(super) type Bounds = (i64, i64);
+
+pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
+    filter.range.map_or((i64::MIN, i64::MAX), |range| (range.start.as_millisecond(), range.end.as_millisecond()))
+}
+
+/// A page under way: what was found, and where the search had to stop. Places are compared as they follow each other where the
+/// newest comes first.
+pub(super) struct Found<K, T> {
+    pub(super) rows: Vec<(K, T)>,
+    order: Order,
+    /// Nothing after this place was looked at.
+    stopped: Option<K>,
+    passed_over: usize,
+    /// One row more than fits the page tells that the list goes on.
+    enough: usize,
+}
+
+impl<K: Ord + Clone, T> Found<K, T> {
+    pub(super) fn new(paging: &Paging<'_>) -> Self {
+        let enough = paging.size().saturating_add(1);
+        Self { rows: Vec::new(), order: paging.order, stopped: None, passed_over: 0, enough }
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.order
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.rows.len() >= self.enough || self.stopped.is_some()
+    }
+
+    /// How many rows are still sought.
+    pub(super) fn room(&self) -> usize {
+        self.enough.saturating_sub(self.rows.len())
+    }
+
+    pub(super) fn pass_over(&mut self, place: K) {
+        self.pass_over_many(1, place);
+    }
+
+    /// Passes over rows of which none comes after a place.
+    pub(super) fn pass_over_many(&mut self, many: usize, place: K) {
+        self.passed_over += many;
+        if self.passed_over >= PASSED_OVER {
+            self.stopped = Some(place);
+        }
+    }
+
+    /// The page that several roads lead to.
+    pub(super) fn page(roads: Vec<Self>, paging: &Paging<'_>, cursor: impl Fn(&K) -> String) -> Page<T> {
+        let compare = |a: &K, b: &K| paging.order.of(a.cmp(b));
+        let stopped = roads.iter().filter_map(|found| found.stopped.clone()).min_by(compare);
+        let mut rows = roads.into_iter().flat_map(|found| found.rows).collect::<Vec<_>>();
+        rows.sort_by(|a, b| compare(&a.0, &b.0));
+        if let Some(stopped) = &stopped {
+            rows.retain(|(place, _)| compare(place, stopped).is_le());
+        }
+        let full = rows.len() > paging.size();
+        rows.truncate(paging.size());
+        let next = if full { rows.last().map(|(place, _)| cursor(place)) } else { stopped.as_ref().map(cursor) };
+        Page { rows: rows.into_iter().map(|(_, row)| row).collect(), next }
+    }
+}
+
+impl<T> Found<Reverse<u64>, T> {
+    /// Follows a chain from its newest link back; each link lies before the one that names it. Where the oldest are sought, it
+    /// is followed to its end.
+    pub(super) fn follow(
+        &mut self,
+        span: Span,
+        head: u64,
+        mut link: impl FnMut(u64) -> Result<T, Fault>,
+        previous: impl Fn(&T) -> u64,
+        passes: impl Fn(&T) -> bool,
+    ) -> Result<(), Fault> {
+        let mut seq = head;
+        while seq > 0 && column(seq) >= span.first && !(self.order == Order::Newest && self.is_full()) {
+            let found = link(seq)?;
+            let before = previous(&found);
+            if before >= seq {
+                let what = format!("number {seq} of the log names number {before} as the one before it");
+                return Err(Fault::Damaged(what));
+            }
+            if span.contains(seq) && passes(&found) {
+                self.rows.push((Reverse(seq), found));
+            }
+            seq = before;
+        }
+        Ok(())
+    }
+}
+
+/// How much of a slot is read: the columns, which start with those of `STATE`, and what is made of them.
+pub(super) struct Depth<T> {
+    pub(super) columns: &'static str,
+    pub(super) read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
+}
+
+/// The number of a filter's workflow, if it has one; none when nobody knows that workflow.
+pub(super) fn known_workflow(names: &Names, name: Option<&kelos_model::WorkflowId>) -> Option<Option<i64>> {
+    match name {
+        None => Some(None),
+        Some(name) => names.number(name).map(Some),
+    }
+}

@@ -1,0 +1,33 @@
+//! One row by its name or its number.
+
+use kelos_model::{EventRecord, Run, Slot, SlotRef};
+use kelos_store::adapter::cursor::{beyond_time, kind, order_time};
+use rusqlite::Connection;
+
+use super::fault::Fault;
+use super::rows::{EVENT, Names, RUN, SLOT, column, read_slot};
+
+/// A slot by its name.
+pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
+    let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3 AND kind = ?4");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let (at, beyond) = (order_time(&id.key), beyond_time(&id.key));
+    let key = (names.number(&id.workflow), at, beyond, kind(&id.key));
+    let mut rows = statement.query(key)?;
+    rows.next()?.map(read_slot).transpose()
+}
+
+/// A run by its number in the log.
+pub(super) fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
+    let mut rows = statement.query([column(seq)])?;
+    let run = rows.next()?.map(|row| names.read_run(row)).transpose()?;
+    run.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))
+}
+
+/// An event by its number in the log.
+pub(super) fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE seq = ?1"))?;
+    let mut rows = statement.query([column(seq)])?;
+    rows.next()?.map(|row| names.read_event(row)).transpose()
+}

@@ -1,0 +1,60 @@
+//! What one turn writes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::{EventRecord, FactKey, Run, Slot, SlotRef};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A slot with its name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotRow {
+    /// Its name.
+    #[serde(flatten)]
+    pub id: SlotRef,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub slot: Slot,
+}
+
+/// One turn: what happened, and the rows as they are after it. Times are kept in whole milliseconds;
+/// what is finer is cut off. A commit in which there is anything leaves a [`TurnRecord`](crate::TurnRecord) in the same transaction.
+#[derive(Debug, Clone, Default)]
+pub struct Commit {
+    /// The moment of the turn.
+    pub at: Timestamp,
+    /// The events, in order; the first follows the last of the commit before.
+    pub events: Vec<EventRecord>,
+    /// The slots that changed, as they are now.
+    pub slots: Vec<SlotRow>,
+    /// The runs that changed, as they are now.
+    pub runs: Vec<Run>,
+    /// The workflows that changed, as they are now. A new version also goes into the history of definitions, so that one that
+    /// got several in the turn comes several times, the last as it is now.
+    pub workflows: Vec<WorkflowRow>,
+    /// The sources (file name to text) that belong to new definitions in `workflows`.
+    pub sources: BTreeMap<String, Arc<str>>,
+    /// The backfills that changed, as they are now.
+    pub backfills: Vec<Backfill>,
+    /// Registers by bucket and key; none deletes.
+    pub registers: Vec<(String, String, Option<Value>)>,
+    /// The names of new facts, with the log positions of their events. A name is written once, ever.
+    pub facts: Vec<(FactKey, u64)>,
+}
+
+impl Commit {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+            && self.slots.is_empty()
+            && self.runs.is_empty()
+            && self.workflows.is_empty()
+            && self.backfills.is_empty()
+            && self.registers.is_empty()
+            && self.facts.is_empty()
+    }
+}
