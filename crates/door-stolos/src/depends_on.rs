@@ -11,8 +11,6 @@ use super::json::{Reading, kind};
 /// The name of a group that has none.
 const UNNAMED: &str = "default";
 
-/// Where each group stands, and its members.
-
 /// Reads `depends_on`: one group without a name, or groups by name.
 pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (Vec<Group>, GroupPlaces) {
     let (mut groups, mut places) = (Vec::new(), GroupPlaces::new());
