@@ -13,6 +13,7 @@ use kelos_executors::local;
 use kelos_sandbox::Folders;
 use kelos_sandbox::apps::AppsSource;
 use kelos_server::{App, Groups, Hosts, Limits, Links, router};
+use kelos_storage::{Storage, StorageConfig};
 use kelos_store_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -157,6 +158,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     folder::make_private(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
     let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::of_store(&error))?;
     let mut config = NodeConfig::new(runs, local::own_shim());
+    config.storage = Storage::new(StorageConfig::from_env());
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
     config.update_schedules = plan.tunables.update_schedules;

@@ -7,8 +7,10 @@
 mod depends_on;
 mod executor;
 mod json;
+#[cfg(feature = "redis")]
 mod literal;
 mod options;
+#[cfg(feature = "redis")]
 mod redis;
 mod run_by;
 mod tasks_json;
@@ -17,6 +19,8 @@ mod tasks_json;
 mod tests;
 
 pub use executor::executors;
+#[cfg(feature = "redis")]
 pub use literal::literal;
+#[cfg(feature = "redis")]
 pub use redis::{RedisApps, RedisAppsError};
 pub use tasks_json::{Tasks, TasksJson, apps, read};

@@ -5,9 +5,12 @@
 //! core's to say.
 
 mod command;
+#[cfg(feature = "http")]
 pub mod http;
 pub mod local;
+#[cfg(feature = "http")]
 mod oozie;
+#[cfg(feature = "http")]
 mod services;
 mod spark;
 pub mod workers;
@@ -19,7 +22,9 @@ use local::Launcher;
 
 pub use command::{CommandExecutor, evaluated, run_ref};
 pub(crate) use command::{insist, outcome_of};
+#[cfg(feature = "http")]
 pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
+#[cfg(feature = "http")]
 pub use services::HttpExecutor;
 pub use spark::SparkExecutor;
 

@@ -12,13 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use kelos::{Node, NodeConfig};
-use kelos_engine::executor::{Executor, Executors, Reports, Start};
-use kelos_model::run::Report;
-use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::Job;
-use kelos_model::{Outcome, RetryPolicy, RunId, Workflow, WorkflowId};
-use kelos_store::{MemoryStore, Paging, SlotFilter};
+use kelos::{
+    CronSchedule, Executor, Executors, Job, MemoryStore, Node, NodeConfig, Outcome, Paging, Report, Reports,
+    RetryPolicy, RunId, Schedule, SlotFilter, Start, Workflow, WorkflowId, own_shim,
+};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
@@ -136,7 +133,7 @@ fn hourly() -> Result<Workflow, Box<dyn Error>> {
     Ok(Workflow {
         concurrency: Some(2),
         retry: RetryPolicy::immediate(1),
-        start_time: Some(kelos_engine::clock::system_clock()() - Duration::from_secs(4 * 3600)),
+        start_time: Some(kelos::system_clock()() - Duration::from_secs(4 * 3600)),
         ..Workflow::new(
             WorkflowId::new("letters")?,
             Schedule::Cron(CronSchedule::hourly()),
@@ -163,7 +160,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("kelos-outbox-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let outbox = Outbox { folder: folder.clone(), runtime: Handle::current() };
-    let mut config = NodeConfig::new(folder.join("runs"), kelos_executors::local::own_shim());
+    let mut config = NodeConfig::new(folder.join("runs"), own_shim());
     config.executors = Executors::default().with("outbox", outbox);
     let node = Node::start(config, Box::new(MemoryStore::new()), Handle::current())?;
     node.handle().define(vec![Arc::new(hourly()?)], BTreeMap::new())?;

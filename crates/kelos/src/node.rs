@@ -14,9 +14,11 @@ use kelos_engine::job::{Functions, NoFunctions};
 use kelos_engine::prober::is_there;
 use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
 use kelos_engine::{AskError, EngineParts, Handle, Pace};
+#[cfg(feature = "http")]
 use kelos_executors::http::Http;
 use kelos_executors::local::{self, Launcher, LocalError, RunDirs};
 use kelos_executors::workers::{self, Desk, Roll};
+#[cfg(feature = "http")]
 use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
@@ -69,7 +71,7 @@ pub struct NodeConfig {
     pub clock: Clock,
     /// Executors beside the built-in ones, or in their place.
     pub executors: Executors,
-    /// Where paths are looked at.
+    /// Where paths are looked at; as it is made, with no credentials but those that it is given.
     pub storage: Storage,
     /// How long a worker may be silent before its runs are taken from it.
     pub worker_lease: Duration,
@@ -94,7 +96,7 @@ impl NodeConfig {
             core: Config::default(),
             clock: system_clock(),
             executors: Executors::default(),
-            storage: Storage::new(StorageConfig::from_env()),
+            storage: Storage::new(StorageConfig::default()),
             worker_lease: workers::LEASE,
             watches: Vec::new(),
             sources: Vec::new(),
@@ -106,6 +108,15 @@ impl NodeConfig {
 #[must_use]
 pub fn local_executors(launcher: &Launcher, runtime: &Runtime) -> Executors {
     kelos_executors::local_executors(launcher, runtime).and(kelos_door_stolos::executors(launcher, runtime))
+}
+
+/// The executors of services that are asked by HTTP.
+#[cfg(feature = "http")]
+fn services(records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
+    let http = Http::default();
+    Executors::default()
+        .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
+        .with("http", HttpExecutor::new(http, records.clone(), clock.clone(), runtime.clone()))
 }
 
 /// A running Kelos. Cheap to clone.
@@ -144,15 +155,14 @@ impl Node {
             Some(scripts) => Arc::new(scripts.functions()),
             None => Arc::new(NoFunctions),
         };
-        let http = Http::default();
+        #[cfg(feature = "http")]
         let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
         let roll = Roll::beside(&config.runs);
         let desk = Desk::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
-        let executors = local_executors(&launcher, &runtime)
-            .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
-            .with("http", HttpExecutor::new(http, records.clone(), config.clock.clone(), runtime.clone()))
-            .with(WORKER, desk.clone())
-            .and(config.executors);
+        let executors = local_executors(&launcher, &runtime).with(WORKER, desk.clone());
+        #[cfg(feature = "http")]
+        let executors = executors.and(services(&records, &config.clock, &runtime));
+        let executors = executors.and(config.executors);
         let mut sources = config.sources;
         for watch in config.watches {
             let watched = WatchedPrefix::new(watch, storage.clone(), config.clock.clone()).map_err(NodeError::Watch)?;
@@ -172,6 +182,7 @@ impl Node {
             runtime,
             lease: LEASE,
         })?;
+        #[cfg(feature = "http")]
         records.connect(handle.clone());
         desk.connect(handle.clone());
         if let Some(scripts) = &scripts {

@@ -3,7 +3,6 @@
 //! A client that was left alone with a call, or failed, is thrown away: a connection to a machine that vanished never
 //! ends by itself, and with several name nodes the next client begins with another one that can be reached.
 
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::file_system::MOST_ENTRIES;
 use crate::hadoop::{NameNode, Properties};
-use crate::java::{Asked, first_line};
+use crate::java::{Asked, first_line, is_broken_off, words_of};
 use crate::kerberos::{self, Kerberos, LOG_IN, TO_TELL};
 use crate::local::{file_name, unfinished_name};
 use crate::transfer::{Source, collect, in_time, next_piece};
@@ -388,21 +387,4 @@ fn fault(asked: &Asked<'_>, error: HdfsError) -> StorageError {
         HdfsError::BlocksNotFound(_) => asked.other("no data node that can be reached has its blocks"),
         other => asked.other(first_line(&other.to_string())),
     }
-}
-
-/// What went wrong with a connection, in few words.
-pub(crate) fn words_of(error: &io::Error) -> String {
-    let words = error.to_string();
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
-        _ if is_broken_off(error) => "the connection broke; is it the right port?".to_owned(),
-        io::ErrorKind::TimedOut => "the connection timed out".to_owned(),
-        _ if words.contains("lookup address") => "unknown host".to_owned(),
-        _ => first_line(&words),
-    }
-}
-
-fn is_broken_off(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof)
 }

@@ -1,5 +1,7 @@
 //! What name nodes say by the classes of their exceptions, over either protocol.
 
+use std::io;
+
 use crate::StorageError;
 
 /// More of a server's words than this is not shown.
@@ -82,6 +84,23 @@ pub(crate) fn first_line(message: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }
+}
+
+/// What went wrong with a connection, in few words.
+pub(crate) fn words_of(error: &io::Error) -> String {
+    let words = error.to_string();
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+        _ if is_broken_off(error) => "the connection broke; is it the right port?".to_owned(),
+        io::ErrorKind::TimedOut => "the connection timed out".to_owned(),
+        _ if words.contains("lookup address") => "unknown host".to_owned(),
+        _ => first_line(&words),
+    }
+}
+
+pub(crate) fn is_broken_off(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof)
 }
 
 #[cfg(test)]

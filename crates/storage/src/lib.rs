@@ -4,8 +4,17 @@
 //! *endpoint* (a scheme and the server behind it) is opened once and shared, with a limit on the calls under way, a
 //! time limit on each, and a breaker that spares a dead server, and those who wait for it, further calls.
 //!
+//! Each connector but that of local files is a feature: `hdfs`, `objects`, `sftp`, `web`. A URI of one that was left out is refused, and
+//! the reason names the feature.
+//!
 //! Absent: slots, triggers, scripts. Credentials come from the places where each system's own tools look for them;
 //! never from a URI that is shown, and never from a definition.
+
+// A program with few connectors does not need all that they share.
+#![cfg_attr(
+    not(all(feature = "hdfs", feature = "objects", feature = "sftp", feature = "web")),
+    allow(dead_code, unused_imports, unused_variables)
+)]
 
 mod breaker;
 mod entry;
@@ -14,18 +23,25 @@ mod error;
 mod file_system;
 mod guard;
 mod hadoop;
+#[cfg(feature = "hdfs")]
 mod hdfs;
+#[cfg(feature = "web")]
 mod http;
 mod java;
 mod kerberos;
 mod local;
+#[cfg(feature = "objects")]
 mod objects;
+mod secret;
 mod settings;
+#[cfg(feature = "sftp")]
 mod sftp;
 mod storage;
 mod transfer;
 mod uri;
+#[cfg(feature = "web")]
 mod web;
+#[cfg(feature = "web")]
 mod webhdfs;
 
 pub use entry::{Entry, Kind};
@@ -35,7 +51,10 @@ pub use guard::{BrokenState, CALLS, CHANGE, Health, LOOK, READ, TRANSFERS};
 pub use hadoop::HadoopConf;
 pub use kerberos::Kerberos;
 pub use local::LocalFiles;
-pub use objects::{AzureSettings, GcsSettings, S3Keys, S3Settings, Secret};
+#[cfg(feature = "objects")]
+pub use objects::{AzureSettings, GcsSettings, S3Keys, S3Settings};
+pub use secret::Secret;
 pub use settings::StorageConfig;
+#[cfg(feature = "sftp")]
 pub use sftp::SshSettings;
 pub use storage::{Place, Storage};

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use crate::environment::{first, text};
 use crate::hadoop::HadoopConf;
 use crate::kerberos::Kerberos;
-use crate::objects::{AzureSettings, GcsSettings, S3Settings, Secret};
+#[cfg(feature = "objects")]
+use crate::objects::{AzureSettings, GcsSettings, S3Settings};
+use crate::secret::Secret;
+#[cfg(feature = "sftp")]
 use crate::sftp::SshSettings;
 
 /// What file systems need to be opened. [`StorageConfig::from_env`] looks where each system's own tools do.
@@ -20,12 +23,16 @@ pub struct StorageConfig {
     /// A delegation token for WebHDFS: `KELOS_WEBHDFS_TOKEN`.
     pub webhdfs_token: Option<Secret>,
     /// For `s3:`.
+    #[cfg(feature = "objects")]
     pub s3: S3Settings,
     /// For `gs:`.
+    #[cfg(feature = "objects")]
     pub gcs: GcsSettings,
     /// For `abfs:`.
+    #[cfg(feature = "objects")]
     pub azure: AzureSettings,
     /// For `sftp:`.
+    #[cfg(feature = "sftp")]
     pub ssh: SshSettings,
 }
 
@@ -40,9 +47,13 @@ impl StorageConfig {
             hadoop_user: first(&["HADOOP_USER_NAME", "USER"]),
             kerberos: Kerberos { principal: text("KELOS_KERBEROS_PRINCIPAL"), keytab: text("KELOS_KERBEROS_KEYTAB") },
             webhdfs_token: text("KELOS_WEBHDFS_TOKEN").map(Secret),
+            #[cfg(feature = "objects")]
             s3: S3Settings::from_env(),
+            #[cfg(feature = "objects")]
             gcs: GcsSettings { emulator: text("STORAGE_EMULATOR_HOST") },
+            #[cfg(feature = "objects")]
             azure: AzureSettings::from_env(),
+            #[cfg(feature = "sftp")]
             ssh: SshSettings::from_env(),
         }
     }

@@ -5,12 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::guard::{Guarded, Health};
 use crate::hadoop::Properties;
+#[cfg(feature = "hdfs")]
+use crate::hdfs;
+#[cfg(feature = "web")]
 use crate::http::HttpFiles;
 use crate::local::FILE;
+#[cfg(feature = "objects")]
+use crate::objects;
+#[cfg(feature = "sftp")]
+use crate::sftp;
 use crate::uri::{Scheme, Uri, parse, shown};
+#[cfg(feature = "web")]
 use crate::web::Web;
+#[cfg(feature = "web")]
 use crate::webhdfs::{Identity, WebHdfsFiles};
-use crate::{FileSystem, LocalFiles, StorageConfig, StorageError, hdfs, objects, sftp};
+use crate::{FileSystem, LocalFiles, StorageConfig, StorageError};
 
 /// Endpoints that are kept open. Beyond that others are let go, and opened again when they are named again.
 const MOST_ENDPOINTS: usize = 1000;
@@ -35,6 +44,7 @@ pub struct Storage {
 struct Shared {
     config: StorageConfig,
     opened: Mutex<BTreeMap<String, Arc<Guarded>>>,
+    #[cfg(feature = "web")]
     web: OnceLock<Result<Web, String>>,
     /// What was read once. A configuration that can't be read is tried again each time.
     properties: Mutex<Option<Arc<Properties>>>,
@@ -44,7 +54,13 @@ impl Storage {
     /// A storage that has opened nothing yet.
     #[must_use]
     pub fn new(config: StorageConfig) -> Self {
-        let shared = Shared { config, opened: Mutex::default(), web: OnceLock::new(), properties: Mutex::default() };
+        let shared = Shared {
+            config,
+            opened: Mutex::default(),
+            #[cfg(feature = "web")]
+            web: OnceLock::new(),
+            properties: Mutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -108,6 +124,7 @@ impl Shared {
     fn endpoint(&self, uri: &Uri) -> Result<(String, String), Wrong> {
         let name = uri.scheme.name();
         match uri.scheme {
+            #[cfg(feature = "hdfs")]
             Scheme::Hdfs => {
                 let properties = self.properties()?;
                 let default = || properties.default_authority(name);
@@ -125,19 +142,29 @@ impl Shared {
         let config = &self.config;
         Ok(match scheme {
             Scheme::File => Arc::new(LocalFiles),
+            #[cfg(feature = "hdfs")]
             Scheme::Hdfs => {
                 let user = config.hadoop_user.as_deref();
                 Arc::new(hdfs::open(authority, self.properties()?, &config.kerberos, user)?)
             }
+            #[cfg(feature = "web")]
             Scheme::WebHdfs | Scheme::SWebHdfs => Arc::new(self.webhdfs(scheme, authority, endpoint)?),
+            #[cfg(feature = "objects")]
             Scheme::S3 => Arc::new(objects::s3(authority, &config.s3, self.web()?.following)?),
+            #[cfg(feature = "objects")]
             Scheme::Gs => Arc::new(objects::gcs(authority, &config.gcs, self.web()?.following)?),
+            #[cfg(feature = "objects")]
             Scheme::Abfs => Arc::new(objects::azure(authority, &config.azure, self.web()?.following)?),
+            #[cfg(feature = "web")]
             Scheme::Http | Scheme::Https => Arc::new(HttpFiles::new(endpoint.to_owned(), self.web()?.following)),
+            #[cfg(feature = "sftp")]
             Scheme::Sftp => Arc::new(sftp::open(authority, &config.ssh)?),
+            #[cfg(not(all(feature = "hdfs", feature = "objects", feature = "sftp", feature = "web")))]
+            other => return Err(Wrong::Reason(left_out(other))),
         })
     }
 
+    #[cfg(feature = "web")]
     fn webhdfs(&self, scheme: Scheme, authority: &str, endpoint: &str) -> Result<WebHdfsFiles, Wrong> {
         let is_secure = scheme == Scheme::SWebHdfs;
         let (protocol, config) = (if is_secure { "https" } else { "http" }, &self.config);
@@ -158,6 +185,7 @@ impl Shared {
         opened.entry(endpoint).or_insert_with(|| Arc::new(files)).clone()
     }
 
+    #[cfg(feature = "web")]
     fn web(&self) -> Result<Web, String> {
         self.web.get_or_init(Web::new).clone()
     }
@@ -175,4 +203,16 @@ impl Shared {
     fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Guarded>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why a scheme can't be opened whose connector is not a part of this program.
+#[cfg(not(all(feature = "hdfs", feature = "objects", feature = "sftp", feature = "web")))]
+fn left_out(scheme: Scheme) -> String {
+    let feature = match scheme {
+        Scheme::Hdfs => "hdfs",
+        Scheme::S3 | Scheme::Gs | Scheme::Abfs => "objects",
+        Scheme::Sftp => "sftp",
+        Scheme::File | Scheme::WebHdfs | Scheme::SWebHdfs | Scheme::Http | Scheme::Https => "web",
+    };
+    format!("this program was built without the connector of {}:, the feature `{feature}`", scheme.name())
 }

@@ -131,6 +131,7 @@ fn unreadable(place: &str, error: &dyn Display) -> StorageError {
 }
 
 /// A body for an HTTP client, and the end that fills it.
+#[cfg(feature = "web")]
 pub(crate) fn body() -> (mpsc::Sender<io::Result<Bytes>>, reqwest::Body) {
     let (sender, receiver) = mpsc::channel(WAITING);
     let pieces = stream::unfold(receiver, async |mut receiver: mpsc::Receiver<_>| {

@@ -123,7 +123,7 @@ fn connection_words(error: &reqwest::Error) -> String {
         if let Some(io) = cause.downcast_ref::<std::io::Error>()
             && io.get_ref().is_none()
         {
-            return crate::hdfs::words_of(io);
+            return crate::java::words_of(io);
         }
         match cause.source() {
             Some(deeper) => cause = deeper,

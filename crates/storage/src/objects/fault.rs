@@ -5,8 +5,7 @@ use std::error::Error as _;
 use opendal::{Error, ErrorKind};
 
 use crate::StorageError;
-use crate::hdfs::words_of;
-use crate::java::{Asked, first_line};
+use crate::java::{Asked, first_line, words_of};
 
 /// S3's words for: I don't know you, or I don't believe you.
 const LOGINS: &[&str] = &[

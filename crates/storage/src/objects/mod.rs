@@ -19,7 +19,7 @@ use crate::transfer::{PIECE, Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
 use fault::fault;
-pub use open::{AzureSettings, GcsSettings, S3Keys, S3Settings, Secret};
+pub use open::{AzureSettings, GcsSettings, S3Keys, S3Settings};
 pub(crate) use open::{azure, gcs, s3};
 
 /// The bytes of a part of a large object. S3 takes 10 000 parts: objects of 160 GB.

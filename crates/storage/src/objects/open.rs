@@ -1,27 +1,16 @@
 //! How buckets are opened: where their servers are, and who asks.
 
-use std::fmt;
-
 use http::{Request, Response};
 use opendal::services::{Azdls, Gcs, S3};
 use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
 use super::Objects;
+use crate::Secret;
 use crate::java::first_line;
 
 /// The region of those that say none, as in AWS's own tools of old.
 const REGION: &str = "us-east-1";
-
-/// A text that is never shown.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
 
 /// Where S3 is, if it isn't Amazon's, and who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
