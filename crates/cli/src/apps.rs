@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+#[cfg(feature = "redis")]
 use kelos_door_stolos::RedisApps;
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{JobKeys, JobTemplate, Kind};
@@ -15,6 +16,7 @@ use kelos_sandbox::apps::AppsSource;
 use crate::failure::Failure;
 
 /// Where the password of Redis is.
+#[cfg(feature = "redis")]
 const PASSWORD: &str = "KELOS_REDIS_PASSWORD";
 /// The file of apps, in a folder of scripts.
 pub(crate) const TASKS_JSON: &str = "tasks.json";
@@ -62,10 +64,7 @@ impl Apps {
             address => address.clone(),
         };
         if let Some(address) = address {
-            let password = std::env::var(PASSWORD).ok();
-            let apps = RedisApps::new(&address, password.as_deref());
-            let source = apps.and_then(|apps| apps.source(dir, self.template.clone()));
-            return source.map_err(|error| Failure::usage(error.to_string()));
+            return self.in_redis(&address, dir);
         }
         let path = match &self.tasks_json {
             None => dir.join(TASKS_JSON),
@@ -73,6 +72,23 @@ impl Apps {
                 .map_err(|error| Failure::usage(format!("use {} as the file of apps: {error}", path.display())))?,
         };
         Ok(AppsSource::of_file(&path, self.template.clone()))
+    }
+}
+
+impl Apps {
+    /// Apps that are kept in Redis.
+    #[cfg(feature = "redis")]
+    fn in_redis(&self, address: &str, dir: &Path) -> Result<AppsSource, Failure> {
+        let password = std::env::var(PASSWORD).ok();
+        let apps = RedisApps::new(address, password.as_deref());
+        let source = apps.and_then(|apps| apps.source(dir, self.template.clone()));
+        source.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn in_redis(&self, _: &str, _: &Path) -> Result<AppsSource, Failure> {
+        let why = "take the apps from Redis: this program was built without its client, the feature `redis`";
+        Err(Failure::usage(why.to_owned()))
     }
 }
 

@@ -30,6 +30,7 @@ fn fixtures() -> PathBuf {
 fn load(folder: PathBuf) -> Loaded {
     let folders = Folders { workflows: folder, defaults: fixtures().join("defaults") };
     let host = Host::new(Arc::new(Colours), |uri| Ok(uri == "hdfs://nameservice1/there/2015"))
+        .with_format(std::sync::Arc::new(kelos_door_stolos::TasksJson))
         .with_clock(|| "2016-02-11T10:20:30.456Z".parse().unwrap());
     Scripts::start(folders, Limits::default(), host).unwrap().load()
 }

@@ -51,7 +51,9 @@ impl Folder {
             true => Err("the name node is gone".to_owned()),
             false => Ok(uri.contains("there")),
         });
-        let scripts = Scripts::start(folders, limits, host).unwrap();
+        let scripts =
+            Scripts::start(folders, limits, host.with_format(std::sync::Arc::new(kelos_door_stolos::TasksJson)))
+                .unwrap();
         Folder { folder, registers, scripts }
     }
 
