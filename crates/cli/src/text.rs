@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::time::{format_short, parse_instant};
+use kelos_model::time::{DurationError, format_short, parse_duration, parse_instant};
 use serde::Serialize;
 
 /// Reads a time of the command line.
@@ -38,21 +38,10 @@ pub(crate) fn grouped(count: u64) -> String {
 
 /// Reads `90s`, `15m`, `36h`, `7d` or `2w`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
-    let expected = || format!("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w");
-    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
-        Some(end) => text.split_at(end),
-        None => (text, "s"),
-    };
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        "w" => 7 * 86_400,
-        _ => return Err(expected()),
-    };
-    let number: i64 = number.parse().map_err(|_| expected())?;
-    number.checked_mul(seconds).map(SignedDuration::from_secs).ok_or_else(expected)
+    let seconds = parse_duration(text).map_err(|error| error.to_string())?;
+    let is_past = text.starts_with('-');
+    let wrong = DurationError { text: text.to_owned() };
+    if is_past { Err(wrong.to_string()) } else { Ok(SignedDuration::from_secs(seconds)) }
 }
 
 /// The form in which times go over the wire and into JSON.

@@ -229,12 +229,19 @@ fn what_makes_no_sense_is_told() {
     assert!(told.contains("no trigger is given") && told.contains("--partitions"), "{told}");
     let told = add(&["for", "--time", "0 4 * * *"]).fails(2);
     assert!(told.contains("expected a program"), "{told}");
-    let told = add(&["for", "Purchase.History", "--time", "0 4 * *"]).fails(1);
+    let told = add(&["for", "Purchase.History", "--time", "0 4 * *"]).fails(2);
     assert!(told.contains("has 4 fields, expected 5"), "{told}");
     let told = add(&["for", "Purchase.Nobody", "--signal", "go"]).fails(1);
     assert!(told.contains("there is no workflow \"Purchase.Nobody\" to run") && told.contains("`kelos ls`"), "{told}");
     let told = add(&["for", "Purchase.History", "--when", "and(signal(a)"]).fails(2);
-    assert!(told.contains("failed to read the schedule: "), "{told}");
+    let unclosed = "failed to read the schedule: --when: at character 4: the bracket that opens here is not closed";
+    assert!(told.contains(unclosed), "{told}");
+    let told = add(&["for", "Purchase.History", "--when", "and(signal(a), partitons(ds, 4))"]).fails(2);
+    assert!(
+        told.contains("--when: at character 16: \"partitons\" is no trigger: expected time(CRON @ ZONE), "),
+        "{told}"
+    );
+    assert!(told.contains("; did you mean \"partitions\"?"), "{told}");
     add(&["for", "Purchase.History", "--time", "0 4 * * *"]).ok();
     let told = folder.run(&["schedule", "add", "Purchase.s", "for", "Purchase.History", "--signal", "go"]).fails(1);
     assert!(told.contains("\"Purchase.s\" exists already"), "{told}");

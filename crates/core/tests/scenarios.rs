@@ -84,9 +84,9 @@ fn who_makes_up_thousands_of_missed_times_keeps_nobody_else_waiting() {
     tick("executors slow");
     tick("at 2026-11-20T10:00:30Z");
     tick("define p program");
-    tick("define flood runs p when cron(* * * * *) catches all enabled");
+    tick("define flood runs p when time(* * * * *) catches all enabled");
     tick("define q program");
-    tick("define other runs q when cron(0 10 27 * *) enabled");
+    tick("define other runs q when time(0 10 27 * *) enabled");
     let came = tick("at 2026-11-27T10:00:30Z");
     let missed = |came: &[String]| came.iter().filter(|line| line.contains("flood@")).count();
     assert!(came.iter().any(|line| line.contains("other@") && line.contains("dispatched")), "{came:#?}");

@@ -26,6 +26,7 @@ pub mod recall;
 pub mod retry;
 pub mod run;
 pub mod shell;
+pub mod similar;
 pub mod slot;
 pub mod template;
 pub mod time;

@@ -50,7 +50,7 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
         missing.sort();
         missing.dedup();
         for id in missing {
-            let close = crate::similar::closest(id.as_str(), ids());
+            let close = crate::closest(id.as_str(), ids());
             let hint = close.map(|close| format!("did you mean \"{close}\"?"));
             let words = format!("the trigger of \"{}\" waits for workflow \"{id}\", which nobody defines", workflow.id);
             found.push(warning(loaded, workflow, ProblemCode::UnknownWorkflow, words, hint));
@@ -107,7 +107,7 @@ fn without_programs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow
             if !is_of_ours && id.as_str().contains('.') {
                 continue;
             }
-            let close = || crate::similar::closest(id.as_str(), runnable.iter().copied()).map(str::to_owned);
+            let close = || crate::closest(id.as_str(), runnable.iter().copied()).map(str::to_owned);
             let close = hints.entry(id.clone()).or_insert_with(close).clone();
             if close.is_none() && !is_of_ours {
                 continue;

@@ -17,6 +17,7 @@ use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
 use crate::apps::{Mistake, Settings};
+use crate::closest;
 use crate::code::{ProblemCode, Refused};
 use crate::draft::Draft;
 use crate::events::{self, Events};
@@ -25,7 +26,6 @@ use crate::limits::Limits;
 use crate::problem::Problem;
 use crate::realm::{Recipe, Role};
 use crate::session::{RegisterAsk, Session};
-use crate::similar::closest;
 use crate::statement::with_names;
 use crate::test_case::TestCase;
 

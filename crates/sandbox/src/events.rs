@@ -12,13 +12,13 @@ use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use rquickjs::{Ctx, Function, Object};
 use serde::Deserialize;
 
+use crate::closest;
 use crate::code::{ProblemCode, Refused};
 use crate::desk::{Desk, refused};
 use crate::draft::{ConstraintDraft, ascending};
 use crate::fault::{self, Place};
 use crate::problem::Problem;
 use crate::realm::Role;
-use crate::similar::closest;
 
 /// What a file says of itself as a unit of deployment, and the schedules that it has begun to describe.
 #[derive(Debug, Default)]
@@ -368,18 +368,7 @@ impl Targets {
 
     /// Names in a trigger are short: they become ids of what this file has, or stay as they are.
     fn settle(&self, trigger: &mut Trigger) {
-        match trigger {
-            Trigger::And { triggers } | Trigger::Or { triggers } => {
-                triggers.iter_mut().for_each(|one| self.settle(one));
-            }
-            Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => self.settle(trigger),
-            Trigger::Ended { program, .. } => {
-                if let Some(found) = self.found(program) {
-                    *program = found;
-                }
-            }
-            _ => {}
-        }
+        trigger.rename_programs(&|program| self.found(program));
     }
 }
 

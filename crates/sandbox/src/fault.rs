@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rquickjs::{Ctx, Exception, Value};
 
+use crate::closest;
 use crate::code::ProblemCode;
 use crate::problem::{Problem, Severity};
-use crate::similar::closest;
 
 /// The name under which the prelude's frames appear in stacks.
 pub(crate) const PRELUDE: &str = "kelos:prelude";

@@ -27,7 +27,6 @@ mod sample;
 mod scan;
 mod scripts;
 mod session;
-mod similar;
 mod statement;
 mod test_case;
 mod test_file;
@@ -38,12 +37,12 @@ pub use code::{ProblemCode, fault_code};
 pub use draft::ConstraintDraft;
 pub use files::{answered, read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
+pub use kelos_model::similar::closest;
 pub use limits::{Folders, Limits};
 pub use problem::{Loaded, Problem, Severity};
 pub use project::Project;
 pub use scan::TEST_FILE;
 pub use scripts::{CallError, Scripts};
-pub use similar::closest;
 pub use test_case::{
     Before, Compare, Expectations, ExpectedCounts, ExpectedFile, ExpectedRun, ExpectedState, Fake, FakeRun, FakeWrite,
     TestAction, TestCase, TestExecutors, TestFunction, TestInput, TestPaths, TestPlan, TestVerb,

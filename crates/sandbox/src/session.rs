@@ -123,7 +123,7 @@ impl Session {
         let names = crate::scan::script_names(&self.defaults).unwrap_or_default();
         let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches(".js")).collect();
         let bare = name.trim_end_matches(".js");
-        match crate::similar::closest(bare, names.iter().copied()) {
+        match crate::closest(bare, names.iter().copied()) {
             Some(close) if close != name => format!("; did you mean {close:?}?"),
             _ if names.is_empty() => "; the defaults folder has no files".to_owned(),
             _ => format!("; the defaults folder has {}", names.join(", ")),

@@ -29,6 +29,8 @@ mod server;
 mod slot;
 mod stuck;
 mod trigger;
+#[cfg(feature = "openapi")]
+mod trigger_schema;
 mod value;
 pub mod words;
 mod workflow;

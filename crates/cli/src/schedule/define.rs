@@ -106,22 +106,17 @@ impl Definition {
     }
 
     fn trigger(&self) -> Result<Option<Value>, String> {
-        let mut all: Vec<Value> = self.time.iter().map(|text| when::time(text)).collect();
-        for text in &self.partitions {
-            let (dataset, count) = text.split_once('=').unwrap_or((text, "1"));
-            let count: u32 = count
-                .parse()
-                .map_err(|_| format!("\"{text}\" names no partitions: expected DATASET=N, such as purchases=4"))?;
-            all.push(json!({ "type": "partitions", "dataset": dataset, "count": count }));
-        }
-        for text in &self.program_status {
-            let (program, states) = text.split_once('=').unwrap_or((text, ""));
-            let states: Vec<&str> = states.split(',').filter(|state| !state.is_empty()).collect();
-            all.push(json!({ "type": "ended", "workflow": program, "states": when::ends(&states)? }));
-        }
-        all.extend(self.signal.iter().map(|name| json!({ "type": "signal", "signal": name })));
-        for line in &self.when {
-            all.push(when::read(line)?);
+        let mut all = Vec::new();
+        for (option, texts, write) in [
+            ("--time", &self.time, when::time as fn(&str) -> Result<String, String>),
+            ("--partitions", &self.partitions, when::partitions),
+            ("--program-status", &self.program_status, when::ended),
+            ("--signal", &self.signal, |name| Ok(when::signal(name))),
+            ("--when", &self.when, when::line),
+        ] {
+            for text in texts {
+                all.push(write(text).map_err(|why| format!("{option}: {why}"))?);
+            }
         }
         let kind = match (self.all_of, self.any_of) {
             (true, _) => "and",
@@ -129,12 +124,12 @@ impl Definition {
             _ if all.len() > 1 => {
                 return Err(format!("{} triggers are given: combine them with --all-of or --any-of", all.len()));
             }
-            _ => return Ok(all.pop()),
+            _ => return Ok(all.pop().map(Value::from)),
         };
         if all.is_empty() {
             return Err("--all-of and --any-of combine triggers, and none is given".to_owned());
         }
-        Ok(Some(json!({ "type": kind, "nested": all })))
+        Ok(Some(format!("{kind}({})", all.join(", ")).into()))
     }
 
     fn constraints(&self) -> Result<Vec<Value>, String> {
@@ -271,10 +266,7 @@ mod tests {
             "none",
         ]);
         let expected = json!({
-            "trigger": { "type": "or", "nested": [
-                { "type": "fired", "cron": "0 4 * * *" },
-                { "type": "partitions", "dataset": "purchases", "count": 4 },
-            ] },
+            "trigger": "or(time(0 4 * * *), partitions(purchases, 4))",
             "constraints": [
                 { "type": "concurrency", "limit": 1, "otherwise": "wait" },
                 { "type": "delay", "millis": 900_000 },

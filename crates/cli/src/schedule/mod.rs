@@ -377,7 +377,7 @@ pub(crate) fn table(rows: &[Reply<EventScheduleDto>]) {
             row.id.clone(),
             show::status(row).to_owned(),
             row.program.clone(),
-            when::words(&json!(row.trigger)),
+            row.trigger.line(),
             row.next.as_ref().map_or_else(|| "-".to_owned(), |next| next.time.short()),
             show::standing(row),
         ]);

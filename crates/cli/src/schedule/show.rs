@@ -1,9 +1,7 @@
 //! An event schedule in lines.
 
 use kelos_wire::{ConstraintDto, EventScheduleDto, Instant, SourceDto};
-use serde_json::json;
 
-use super::when;
 use crate::list::counts;
 
 pub(super) fn status(schedule: &EventScheduleDto) -> &'static str {
@@ -24,7 +22,7 @@ pub(super) fn told(schedule: &EventScheduleDto) -> Vec<String> {
     }
     line("program", schedule.program.clone());
     line("defined by", provenance(&schedule.source));
-    line("trigger", when::words(&json!(schedule.trigger)));
+    line("trigger", schedule.trigger.line());
     for constraint in &schedule.constraints {
         line("constraint", constraint_words(constraint));
     }

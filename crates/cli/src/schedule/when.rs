@@ -1,136 +1,57 @@
-//! What has a schedule go, as a line: `and(time(0 4 * * *), partitions(purchases, 4))`. Read into the JSON of the API, and told
-//! in the same words.
+//! What has a schedule go, as a line: `and(time(0 4 * * *), partitions(purchases, 4))`. The line is read here, so that what is wrong
+//! in it is told at once, and goes to the server as it is: times that name no zone are in that of the schedule, which it knows.
 
-use serde_json::{Value, json};
+use kelos_model::facts::ENDS;
+use kelos_model::time::Zone;
+use kelos_model::trigger::form::parse_end;
+use kelos_model::{SlotState, Trigger, WorkflowId};
 
-use crate::client::{items, text};
-
-/// What may stand in a line.
-const KNOWN: &str = "time(CRON), time(CRON @ ZONE), partitions(DATASET, N), ended(PROGRAM, STATE...), signal(NAME), \
-                     success(WORKFLOW), delay(15m), path(URI), and(...), or(...), not(...)";
-
-/// Reads a trigger.
+/// A trigger as it was typed.
 ///
 /// # Errors
-/// In words, with what was expected.
-pub(super) fn read(line: &str) -> Result<Value, String> {
-    let line = line.trim();
-    let (name, rest) = line.split_once('(').ok_or_else(|| format!("\"{line}\" is no trigger: expected {KNOWN}"))?;
-    let inner = rest.strip_suffix(')').ok_or_else(|| format!("\"{line}\" does not end with a closing bracket"))?;
-    let parts = split(inner)?;
-    match name.trim() {
-        "and" | "all" | "all-of" => nested("and", &parts),
-        "or" | "any" | "any-of" => nested("or", &parts),
-        "not" => nested("not", &parts),
-        // A cron expression has commas of its own.
-        "time" | "cron" => Ok(time(inner)),
-        "partitions" | "partition" => partitions(&parts),
-        "ended" | "program-status" => ended(&parts),
-        "signal" => Ok(json!({ "type": "signal", "signal": single(name, &parts)? })),
-        "success" => Ok(json!({ "type": "success", "workflow": single(name, &parts)? })),
-        "path" => Ok(json!({ "type": "path", "path": single(name, &parts)? })),
-        "delay" => {
-            let wait = crate::text::duration(single(name, &parts)?)?;
-            Ok(json!({ "type": "delay", "seconds": wait.as_secs() }))
-        }
-        other => Err(format!("\"{other}\" is no trigger: expected {KNOWN}")),
-    }
+/// In words, with where and what was expected.
+pub(super) fn line(text: &str) -> Result<String, String> {
+    read(text)?;
+    Ok(text.trim().to_owned())
 }
 
-/// What stands between the commas that are in no brackets.
-fn split(inner: &str) -> Result<Vec<&str>, String> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
-    for (at, letter) in inner.char_indices() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.checked_sub(1).ok_or_else(|| format!("\"{inner}\" has a bracket too many"))?,
-            ',' if depth == 0 => {
-                parts.push(inner.get(start..at).unwrap_or_default().trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    if depth > 0 {
-        return Err(format!("\"{inner}\" lacks a closing bracket"));
-    }
-    parts.push(inner.get(start..).unwrap_or_default().trim());
-    Ok(parts)
+/// The times of a cron expression: `0 4 * * *`, or `0 4 * * * @ Europe/Berlin`.
+pub(super) fn time(text: &str) -> Result<String, String> {
+    let line = format!("time({})", text.trim());
+    read(&line).map_err(|why| format!("{text:?}: {why}"))?;
+    Ok(line)
 }
 
-fn nested(kind: &str, parts: &[&str]) -> Result<Value, String> {
-    let nested = parts.iter().map(|part| read(part)).collect::<Result<Vec<Value>, String>>()?;
-    Ok(json!({ "type": kind, "nested": nested }))
+/// So many partitions of a dataset: `purchases=4`, or 1 of `purchases`.
+pub(super) fn partitions(text: &str) -> Result<String, String> {
+    let (dataset, count) = text.split_once('=').unwrap_or((text, "1"));
+    let count = count
+        .parse()
+        .map_err(|_| format!("\"{text}\" names no partitions: expected DATASET=N, such as purchases=4"))?;
+    Ok(Trigger::Partitions { dataset: dataset.into(), count }.to_string())
 }
 
-fn single<'a>(name: &str, parts: &[&'a str]) -> Result<&'a str, String> {
-    match parts {
-        [one] if !one.is_empty() => Ok(one),
-        _ => Err(format!("\"{name}({})\" has {} parts, expected one", parts.join(", "), parts.len())),
-    }
+/// Some ends of a program: `Sales.Report=completed,failed`; any of them where none is named.
+pub(super) fn ended(text: &str) -> Result<String, String> {
+    let (program, states) = text.split_once('=').unwrap_or((text, ""));
+    let states = states.split(',').filter(|state| !state.is_empty()).map(parse_end).collect::<Result<Vec<_>, _>>()?;
+    let states = if states.is_empty() { ENDS.to_vec() } else { states };
+    let program = WorkflowId::new(program).map_err(|error| error.to_string())?;
+    Ok(Trigger::Ended { program, states }.to_string())
 }
 
-/// `0 4 * * *`, or `0 4 * * * @ Europe/Berlin`.
-pub(super) fn time(text: &str) -> Value {
-    match text.split_once('@') {
-        Some((cron, zone)) => json!({ "type": "fired", "cron": cron.trim(), "zone": zone.trim() }),
-        None => json!({ "type": "fired", "cron": text.trim() }),
-    }
+/// A signal.
+pub(super) fn signal(name: &str) -> String {
+    Trigger::Signal { name: name.into() }.to_string()
 }
 
-fn partitions(parts: &[&str]) -> Result<Value, String> {
-    let number = |text: &str| {
-        text.parse::<u32>().map_err(|_| format!("\"{text}\" is no number of partitions: expected 1 or more"))
-    };
-    match parts {
-        [dataset] => Ok(json!({ "type": "partitions", "dataset": dataset })),
-        [dataset, count] => Ok(json!({ "type": "partitions", "dataset": dataset, "count": number(count)? })),
-        _ => Err(format!("\"partitions({})\": expected a dataset and a number", parts.join(", "))),
-    }
-}
-
-fn ended(parts: &[&str]) -> Result<Value, String> {
-    let Some((program, states)) = parts.split_first() else { return Err("\"ended()\": expected a program".to_owned()) };
-    let states: Vec<&str> = states.iter().flat_map(|states| states.split('+')).map(str::trim).collect();
-    Ok(json!({ "type": "ended", "workflow": program, "states": ends(&states)? }))
-}
-
-/// How runs end, also in the words of the system that this replaces.
-pub(super) fn ends(states: &[&str]) -> Result<Vec<&'static str>, String> {
-    states.iter().map(|state| end(state)).collect()
+fn read(line: &str) -> Result<Trigger, String> {
+    Trigger::parse(line, &Zone::utc()).map_err(|error| error.to_string())
 }
 
 /// How a run ends.
 pub(crate) fn end(state: &str) -> Result<&'static str, String> {
-    match state.to_ascii_lowercase().as_str() {
-        "succeeded" | "completed" => Ok("succeeded"),
-        "failed" => Ok("failed"),
-        "killed" => Ok("killed"),
-        _ => Err(format!("\"{state}\" is not how a run ends: expected succeeded, failed or killed")),
-    }
-}
-
-/// A trigger of an answer in one line.
-pub(super) fn words(trigger: &Value) -> String {
-    let inner = || items(trigger, "nested").iter().map(words).collect::<Vec<_>>().join(", ");
-    match text(trigger, "type") {
-        kind @ ("and" | "or" | "not") => format!("{kind}({})", inner()),
-        "fired" => match text(trigger, "zone") {
-            "UTC" | "" => format!("time({})", text(trigger, "cron")),
-            zone => format!("time({} @ {zone})", text(trigger, "cron")),
-        },
-        "partitions" => format!("partitions({}, {})", text(trigger, "dataset"), trigger["count"]),
-        "ended" => {
-            let states = items(trigger, "states").iter().filter_map(Value::as_str);
-            let parts: Vec<&str> = [text(trigger, "workflow")].into_iter().chain(states).collect();
-            format!("ended({})", parts.join(", "))
-        }
-        "signal" => format!("signal({})", text(trigger, "signal")),
-        "success" => format!("success({})", text(trigger, "workflow")),
-        "delay" => format!("delay({}s)", trigger["seconds"]),
-        kind if trigger["path"].is_string() => format!("{}({})", kind, text(trigger, "path")),
-        kind => format!("{kind}({})", inner()),
-    }
+    parse_end(state).map(SlotState::as_str)
 }
 
 #[cfg(test)]
@@ -138,34 +59,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_and_told_again() {
-        for line in [
-            "time(0 4 * * *)",
-            "time(0 4 1,15 * ? @ Europe/Berlin)",
-            "and(time(0 4 * * 2,3), or(partitions(purchases, 4), not(signal(stop))))",
-            "ended(Sales.Report, succeeded, killed)",
-            "path(s3://logs/${year})",
-            "delay(900s)",
-        ] {
-            assert_eq!(words(&read(line).expect(line)), line);
+    fn a_line_goes_as_it_was_typed() {
+        for text in ["time(0 4 1,15 * ? @ Europe/Berlin)", "any( partition(ds), ended(p, COMPLETED+failed) )"] {
+            assert_eq!(line(text).as_deref(), Ok(text));
         }
-        let short =
-            read("any(partition(ds), ended(p, COMPLETED+failed), all(delay(15m), success(w)))").expect("a trigger");
-        let nested = &short["nested"];
-        assert_eq!(nested[0], json!({ "type": "partitions", "dataset": "ds" }));
-        assert_eq!(nested[1]["states"], json!(["succeeded", "failed"]));
-        assert_eq!(nested[2]["nested"][0]["seconds"], 900);
+        assert_eq!(time("0 4 * * * @ UTC").as_deref(), Ok("time(0 4 * * * @ UTC)"));
+    }
+
+    #[test]
+    fn options_are_written_as_lines() {
+        assert_eq!(partitions("purchases=4").as_deref(), Ok("partitions(purchases, 4)"));
+        assert_eq!(partitions("a,b").as_deref(), Ok("partitions(\"a,b\", 1)"));
+        assert_eq!(ended("p=COMPLETED,killed").as_deref(), Ok("ended(p, succeeded, killed)"));
+        assert_eq!(ended("p").as_deref(), Ok("ended(p, succeeded, failed, killed)"));
+        assert_eq!(signal("go"), "signal(go)");
     }
 
     #[test]
     fn what_is_no_trigger_is_told() {
-        let wrong = |line: &str| read(line).expect_err(line);
-        assert!(wrong("whenever").starts_with("\"whenever\" is no trigger: expected time(CRON)"));
-        assert!(wrong("moon(full)").starts_with("\"moon\" is no trigger: expected "));
-        assert_eq!(wrong("and(signal(a), signal(b)"), "\"signal(a), signal(b\" lacks a closing bracket");
-        assert_eq!(wrong("signal(a"), "\"signal(a\" does not end with a closing bracket");
-        assert_eq!(wrong("partitions(ds, many)"), "\"many\" is no number of partitions: expected 1 or more");
-        assert_eq!(wrong("signal(a, b)"), "\"signal(a, b)\" has 2 parts, expected one");
-        assert_eq!(wrong("ended(p, lost)"), "\"lost\" is not how a run ends: expected succeeded, failed or killed");
+        let wrong = |text: &str| line(text).expect_err(text);
+        let told = wrong("or(signal(a), sginal(b))");
+        assert!(told.starts_with("at character 15: \"sginal\" is no trigger: expected time(CRON @ ZONE), "), "{told}");
+        assert!(told.ends_with("; did you mean \"signal\"?"), "{told}");
+        let expected = "at character 10: \"lost\" is not how a run ends: expected succeeded, failed or killed";
+        assert_eq!(wrong("ended(p, lost)"), expected);
+        assert!(
+            time("0 4 * *").expect_err("too few").starts_with("\"0 4 * *\": at character 6: \"0 4 * *\" has 4 fields")
+        );
+        assert!(time("0 4 * * *), signal(a").is_err());
     }
 }

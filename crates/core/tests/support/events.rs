@@ -1,36 +1,14 @@
 //! Event schedules, programs and facts as scenarios write them.
 
 use kelos_model::constraint::{Constraint, Gate, Otherwise, Window};
-use kelos_model::time::{Firing, Zone};
+use kelos_model::time::Zone;
+use kelos_model::trigger::form::TriggerError;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Fact, Occurrence, SlotState, Trigger, WorkflowId};
+use kelos_model::{Fact, Occurrence, Trigger};
 
-/// Reads a leaf that waits for facts: `partitions(ds;2)`, `ended(p;succeeded+failed)`, `cron(0 4 * * *)`, `signal(x)`.
-pub(crate) fn leaf(name: &str, inside: &str) -> Option<Result<Trigger, String>> {
-    match name {
-        "partitions" => Some(partitions(inside)),
-        "ended" => Some(ended(inside)),
-        "cron" => Some(
-            Firing::parse(inside, Zone::utc())
-                .map(|firing| Trigger::Fired { firing })
-                .map_err(|error| error.to_string()),
-        ),
-        "signal" => Some(Ok(Trigger::Signal { name: inside.into() })),
-        _ => None,
-    }
-}
-
-fn partitions(inside: &str) -> Result<Trigger, String> {
-    let (dataset, count) = inside.split_once(';').ok_or("expected dataset;count")?;
-    let count = count.parse().map_err(|_| format!("{count:?} is not a number"))?;
-    Ok(Trigger::Partitions { dataset: dataset.into(), count })
-}
-
-fn ended(inside: &str) -> Result<Trigger, String> {
-    let (program, states) = inside.split_once(';').ok_or("expected program;states")?;
-    let states: Option<Vec<_>> = states.split('+').map(SlotState::parse).collect();
-    let program = WorkflowId::new(program).map_err(|error| error.to_string())?;
-    Ok(Trigger::Ended { program, states: states.ok_or("no such state")? })
+/// Reads a trigger, as users write it.
+pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
+    word.parse().map_err(|error: TriggerError| error.to_string())
 }
 
 /// Reads a constraint: `concurrency(1)`, `delay(60000)`, `window(22:00-06:00)`, `gap(3600000)`, with `!` behind where it
@@ -66,11 +44,11 @@ pub(crate) fn catch_up(word: &str) -> Result<CatchUp, String> {
     }
 }
 
-/// Reads a fact: `partitions(ds;2)`, `ended(p;succeeded)` or `signal(x)`, with `as:name` behind where it has a name.
+/// Reads a fact, as the leaf of a trigger that waits for it is written: `partitions(ds,2)`, `ended(p,succeeded)` or `signal(x)`,
+/// with `as:name` behind where it has a name.
 pub(crate) fn fact(word: &str) -> Result<Fact, String> {
     let (what, key) = word.split_once("as:").map_or((word, None), |(what, key)| (what, Some(key.into())));
-    let (name, inside) = what.strip_suffix(')').and_then(|what| what.split_once('(')).ok_or("expected kind(value)")?;
-    let what = match leaf(name, inside).ok_or("no such fact")?? {
+    let what = match trigger(what)? {
         Trigger::Partitions { dataset, count } => Occurrence::Partitions { dataset, count, keys: Vec::new() },
         Trigger::Ended { program, states } => Occurrence::Ended {
             program,

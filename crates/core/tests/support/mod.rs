@@ -3,6 +3,5 @@
 pub(crate) mod events;
 pub(crate) mod jobs;
 pub(crate) mod script;
-pub(crate) mod triggers;
 pub(crate) mod words;
 pub(crate) mod world;

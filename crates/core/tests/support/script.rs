@@ -6,7 +6,7 @@
 //! clock 03:00                                                   the clock moves, and nothing follows
 //! step | step a b                                               a step that looks at everything again, or at some
 //! ticks off | ticks on                                          whether reports are followed by a tick
-//! define wc every "0 0 * * * ?" when path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
+//! define wc every "0 0 * * * ?" when local-path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
 //! define wc in pool:4 in other:8x2 ...                          runs take 1 of 4 permits of a pool, and 2 of 8 of another
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! remove wc | pause wc | resume wc | restart
@@ -21,10 +21,10 @@
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
 //! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
 //! cancel name
-//! define p program | define s runs p when partitions(ds;2) must concurrency(1)! window(22:00-06:00)~ enabled lives 60s with k=v
+//! define p program | define s runs p when partitions(ds,2) must concurrency(1)! window(22:00-06:00)~ enabled lives 60s with k=v
 //! create s runs p ... | change s runs p ... | delete s | enable s | disable s | fire s [unconstrained]
 //! deploys yes | no | keeping                                    whether definitions that come change event schedules
-//! tell partitions(ds;2) ended(p;succeeded)as:name signal(x)     facts, in their order
+//! tell partitions(ds,2) ended(p,succeeded)as:name signal(x)     facts, in their order
 //! reenable T1 T2 s1 s2                                          those that were disabled in a range
 //! show | show wc                                                the slots as they are stored
 //! ```
@@ -54,7 +54,6 @@ use kelos_model::{
 
 use super::events;
 use super::jobs;
-use super::triggers;
 use super::words::Words;
 use super::world::World;
 
@@ -354,7 +353,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
                 keys(&mut workflow)?.feed = Some(Feed { identifier: "date".into(), schedule });
             }
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
-            "when" => workflow.trigger = triggers::parse(&words.next("a trigger")?)?,
+            "when" => workflow.trigger = events::trigger(&words.next("a trigger")?)?,
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "serial" => workflow.concurrency = Some(words.number()?),
             "retry" => workflow.retry.count = words.number()?,

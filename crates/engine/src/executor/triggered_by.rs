@@ -1,6 +1,8 @@
 //! What triggered a run, in the words that runs of CDAP are told it.
 
-use kelos_model::{Collected, Occurrence, SlotState, Subject, Trigger, Workflow};
+use kelos_model::time::Firing;
+use kelos_model::trigger::{FactLeaf, Leaf};
+use kelos_model::{Collected, Occurrence, SlotState, Subject, Workflow};
 use serde_json::{Value, json};
 
 /// By this name templates know it.
@@ -10,7 +12,11 @@ pub(super) const TRIGGERING_SCHEDULE_INFO: &str = "triggeringScheduleInfo";
 pub(super) fn triggered_by(workflow: &Workflow, collected: &Collected) -> Option<Value> {
     let events = workflow.keys.events()?;
     let mut infos = Vec::new();
-    leaves(&workflow.trigger, collected, &mut infos);
+    workflow.trigger.visit_leaves(&mut |leaf| {
+        if let Leaf::Facts(awaited) = leaf {
+            infos.extend(info(&awaited, collected).filter(|info| !infos.contains(info)));
+        }
+    });
     Some(json!({
         "name": events.name,
         "description": workflow.about.description,
@@ -19,41 +25,27 @@ pub(super) fn triggered_by(workflow: &Workflow, collected: &Collected) -> Option
     }))
 }
 
-fn leaves(trigger: &Trigger, collected: &Collected, infos: &mut Vec<Value>) {
-    let info = match trigger {
-        Trigger::Partitions { dataset, count } => {
-            let actual = collected.of(&Subject::Partitions(dataset.clone())).map_or(0, |tally| tally.count);
-            Some(json!({
-                "type": "PARTITION", "dataset": dataset, "expectedNumPartitions": count, "actualNumPartitions": actual,
-            }))
-        }
-        Trigger::Fired { firing } => first(collected, &Subject::Fired(firing.name())).and_then(|what| match what {
-            Occurrence::Fired { time, .. } => Some(json!({
-                "type": "TIME", "cronExpression": firing.text(), "logicalStartTime": time.as_millisecond(),
-            })),
-            _ => None,
+/// What came for a leaf; none where nothing did, but of partitions, which are counted.
+fn info(awaited: &FactLeaf<'_>, collected: &Collected) -> Option<Value> {
+    if let [Subject::Partitions(dataset)] = awaited.subjects.as_slice() {
+        let actual = collected.of(&Subject::Partitions(dataset.clone())).map_or(0, |tally| tally.count);
+        return Some(json!({
+            "type": "PARTITION", "dataset": dataset, "expectedNumPartitions": awaited.count,
+            "actualNumPartitions": actual,
+        }));
+    }
+    let first = |subject| collected.of(subject).and_then(|tally| tally.first.as_deref());
+    Some(match awaited.subjects.iter().find_map(first)? {
+        Occurrence::Partitions { .. } => return None,
+        Occurrence::Fired { time, .. } => json!({
+            "type": "TIME", "cronExpression": awaited.firing.map(Firing::text), "logicalStartTime": time.as_millisecond(),
         }),
-        Trigger::Signal { name } => first(collected, &Subject::Signal(name.clone())).and_then(|what| match what {
-            Occurrence::Signal { payload, .. } => Some(json!({ "type": "SIGNAL", "signal": name, "payload": payload })),
-            _ => None,
+        Occurrence::Signal { name, payload } => json!({ "type": "SIGNAL", "signal": name, "payload": payload }),
+        Occurrence::Ended { program, state, run, arguments, outputs } => json!({
+            "type": "PROGRAM_STATUS", "program": program, "programStatus": status(*state), "runId": run,
+            "runtimeArguments": arguments, "outputs": outputs,
         }),
-        Trigger::Ended { program, states } => {
-            let seen = states.iter().find_map(|state| first(collected, &Subject::Ended(program.clone(), *state)));
-            seen.and_then(|what| match what {
-                Occurrence::Ended { program, state, run, arguments, outputs } => Some(json!({
-                    "type": "PROGRAM_STATUS", "program": program, "programStatus": status(*state), "runId": run,
-                    "runtimeArguments": arguments, "outputs": outputs,
-                })),
-                _ => None,
-            })
-        }
-        other => return other.nested().iter().for_each(|one| leaves(one, collected, infos)),
-    };
-    infos.extend(info.filter(|info| !infos.contains(info)));
-}
-
-fn first<'a>(collected: &'a Collected, subject: &Subject) -> Option<&'a Occurrence> {
-    collected.of(subject).and_then(|tally| tally.first.as_deref())
+    })
 }
 
 fn status(state: SlotState) -> &'static str {

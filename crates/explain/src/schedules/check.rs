@@ -1,9 +1,8 @@
 //! What is wrong with an event schedule, before it comes to be.
 
+use kelos_model::Workflow;
 use kelos_model::arguments::{MAPPING, check_mapping};
-use kelos_model::facts::ENDS;
 use kelos_model::trigger::SLOWED;
-use kelos_model::{Trigger, Workflow};
 
 /// Triggers that one may have inside each other at the most, counted over the whole tree.
 pub const MOST_TRIGGERS: usize = 1000;
@@ -24,10 +23,10 @@ pub fn check(schedule: &Workflow) -> Result<(), String> {
     }
     schedule.constraints.iter().try_for_each(kelos_model::Constraint::check)?;
     events.properties.get(MAPPING).map_or(Ok(()), |mapping| check_mapping(mapping))?;
-    if triggers(&schedule.trigger) > MOST_TRIGGERS {
+    if schedule.trigger.size() > MOST_TRIGGERS {
         return Err(format!("its trigger has more than {MOST_TRIGGERS} parts"));
     }
-    leaves(&schedule.trigger)?;
+    schedule.trigger.check()?;
     schedule.trigger.check_begin().map_err(str::to_owned)
 }
 
@@ -37,35 +36,10 @@ pub fn warnings(schedule: &Workflow) -> Vec<String> {
     schedule.goes_round().map(|told| format!("{told}; {SLOWED}")).into_iter().collect()
 }
 
-fn triggers(trigger: &Trigger) -> usize {
-    trigger.nested().iter().map(triggers).sum::<usize>() + 1
-}
-
-fn leaves(trigger: &Trigger) -> Result<(), String> {
-    match trigger {
-        Trigger::Partitions { dataset, .. } if dataset.is_empty() => {
-            Err("a dataset without a name: expected one".to_owned())
-        }
-        Trigger::Partitions { dataset, count: 0 } => {
-            Err(format!("0 partitions of {dataset} are met by anything: expected at least 1"))
-        }
-        Trigger::Signal { name } if name.is_empty() => Err("a signal without a name: expected one".to_owned()),
-        Trigger::Ended { program, states } => {
-            let known = !states.is_empty() && states.iter().all(|state| ENDS.contains(state));
-            let ends = ENDS.map(kelos_model::SlotState::as_str).join(", ");
-            known.then_some(()).ok_or_else(|| format!("expected how {program} ends: some of {ends}"))
-        }
-        Trigger::And { triggers } | Trigger::Or { triggers } if triggers.is_empty() => {
-            Err("an `and` or `or` of nothing: expected triggers in it".to_owned())
-        }
-        other => other.nested().iter().try_for_each(leaves),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use kelos_model::workflow::{EventKeys, Keys};
-    use kelos_model::{Constraint, Gate, Job, WorkflowId};
+    use kelos_model::{Constraint, Gate, Job, Trigger, WorkflowId};
     use serde_json::Map;
 
     use super::*;

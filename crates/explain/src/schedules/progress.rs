@@ -43,18 +43,7 @@ pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collecte
 /// How much of what a trigger waits for was collected, from 0 to 1.
 #[must_use]
 pub fn share(trigger: &Trigger, collected: Option<&Collected>) -> f64 {
-    let shares = |triggers: &[Trigger]| triggers.iter().map(|one| share(one, collected)).collect::<Vec<f64>>();
-    match trigger {
-        Trigger::And { triggers } => shares(triggers).iter().sum::<f64>() / triggers.len().max(1) as f64,
-        Trigger::Or { triggers } => shares(triggers).into_iter().fold(0.0, f64::max),
-        Trigger::Partitions { dataset, count } => {
-            let tally = collected.and_then(|collected| collected.of(&Subject::Partitions(dataset.clone())));
-            let came = tally.map_or(0, |tally| tally.count);
-            (came as f64 / f64::from((*count).max(1))).min(1.0)
-        }
-        other if collected.is_some_and(|collected| other.is_met_by(collected)) => 1.0,
-        _ => 0.0,
-    }
+    collected.map_or(0.0, |collected| trigger.share(collected))
 }
 
 /// When a slot of an event schedule expires, if it still collects or is held then.

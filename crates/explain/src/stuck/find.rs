@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Reason, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos_model::{Reason, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
@@ -186,7 +186,7 @@ impl Search<'_> {
     /// How long after it is due a slot is late.
     fn limit(&self, usual: Option<SignedDuration>) -> SignedDuration {
         let floor = if usual.is_some() { FLOOR } else { UNKNOWN };
-        let floor = floor + SignedDuration::from_secs(delay(&self.workflow.definition.trigger));
+        let floor = floor + SignedDuration::from_secs(self.workflow.definition.trigger.longest_delay());
         usual.and_then(|usual| usual.checked_mul(LATE)).map_or(floor, |late| late.max(floor))
     }
 
@@ -280,14 +280,6 @@ fn due_words(slots: usize) -> String {
         1 => "one slot is due".to_owned(),
         slots if slots >= UNPLANNED => format!("at least {UNPLANNED} slots are due"),
         slots => format!("{slots} slots are due"),
-    }
-}
-
-/// How many seconds a trigger has every slot wait.
-fn delay(trigger: &Trigger) -> i64 {
-    match trigger {
-        Trigger::Delay { seconds } => (*seconds).max(0),
-        other => other.nested().iter().map(delay).max().unwrap_or(0),
     }
 }
 

@@ -81,6 +81,13 @@ impl Firing {
         self.schedule.zone()
     }
 
+    /// The same expression in another zone.
+    #[must_use]
+    pub fn within(&self, zone: Zone) -> Firing {
+        let schedule = CronSchedule::new(self.schedule.cron().clone(), zone, self.schedule.gap(), self.schedule.fold());
+        Firing { text: self.text.clone(), schedule }
+    }
+
     /// Its times.
     #[must_use]
     pub fn schedule(&self) -> &CronSchedule {

@@ -3,6 +3,7 @@
 //! Everything is a pure function of its arguments; nothing here asks what time it is.
 
 pub mod cron;
+mod duration;
 mod firing;
 mod legacy;
 mod resolve;
@@ -12,6 +13,7 @@ mod transitions;
 pub mod zone;
 
 pub use cron::{Cron, CronError, CronField};
+pub use duration::{DurationError, format_duration, parse_duration};
 pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};
 pub use schedule::{CronSchedule, Fold, Gap, Schedule, Times};

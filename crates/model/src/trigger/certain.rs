@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Trigger;
+use super::{Leaf, Node, Trigger};
 use crate::constraint::Gate;
 use crate::facts::{Collected, ENDS, Occurrence, Subject};
 use crate::slot::SlotState;
@@ -41,24 +41,26 @@ impl Trigger {
     fn after(&self, begun: &Subject) -> May {
         // Each once: what is nested deeply would take for ever otherwise.
         let nested = |triggers: &[Trigger]| triggers.iter().map(|one| one.after(begun)).collect::<Vec<_>>();
-        match self {
-            Trigger::Always => May { met: true, unmet: false },
-            Trigger::Not { trigger } => {
+        match self.node() {
+            Node::Not(trigger) => {
                 let inner = trigger.after(begun);
                 May { met: inner.unmet, unmet: inner.met }
             }
-            Trigger::And { triggers } => {
+            Node::All(triggers) => {
                 let all = nested(triggers);
                 May { met: all.iter().all(|one| one.met), unmet: all.iter().any(|one| one.unmet) }
             }
-            Trigger::Or { triggers } => {
+            Node::Any(triggers) => {
                 let all = nested(triggers);
                 May { met: all.iter().any(|one| one.met), unmet: all.iter().all(|one| one.unmet) }
             }
-            Trigger::Offset { trigger, .. } => trigger.after(begun),
+            Node::Later(_, trigger) => trigger.after(begun),
+            Node::Leaf(Leaf::Nothing) => May { met: true, unmet: false },
             // A first partition is not yet all of them.
-            Trigger::Partitions { count, .. } if *count > 1 => May { met: true, unmet: true },
-            leaf => May { met: true, unmet: !leaf.subjects().contains(begun) },
+            Node::Leaf(Leaf::Facts(awaited)) => {
+                May { met: true, unmet: awaited.count > 1 || !awaited.subjects.contains(begun) }
+            }
+            Node::Leaf(_) => May { met: true, unmet: true },
         }
     }
 }

@@ -1,10 +1,14 @@
 //! Predicates on a slot: may it go?
 
 mod certain;
+mod check;
 mod evaluate;
+pub mod form;
+mod node;
 mod path;
 mod prerequisites;
 mod without;
+mod words;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,15 +18,17 @@ use serde::{Deserialize, Serialize};
 
 pub use certain::SLOWED;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
+pub use node::{FactLeaf, Leaf, Node};
 pub use path::{Conditions, FileSystem, PathCheck, plain};
 pub use prerequisites::Prerequisites;
+pub use words::node_words;
 
 use crate::facts::{Collected, Subject};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
 use crate::slot::SlotState;
-use crate::time::Firing;
+use crate::time::{Firing, Zone};
 
 /// The three answers of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -117,68 +123,52 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// The nested triggers, in order.
-    #[must_use]
-    pub fn nested(&self) -> &[Trigger] {
-        match self {
-            Trigger::And { triggers } | Trigger::Or { triggers } => triggers,
-            Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => std::slice::from_ref(trigger),
-            _ => &[],
-        }
-    }
-
     /// What facts can make it met, each once.
     #[must_use]
     pub fn subjects(&self) -> BTreeSet<Subject> {
-        match self {
-            Trigger::Partitions { dataset, .. } => BTreeSet::from([Subject::Partitions(dataset.clone())]),
-            Trigger::Ended { program, states } => {
-                states.iter().map(|state| Subject::Ended(program.clone(), *state)).collect()
-            }
-            Trigger::Fired { firing } => BTreeSet::from([Subject::Fired(firing.name())]),
-            Trigger::Signal { name } => BTreeSet::from([Subject::Signal(name.clone())]),
-            other => other.nested().iter().flat_map(Trigger::subjects).collect(),
-        }
+        let subjects = |leaf| if let Leaf::Facts(awaited) = leaf { awaited.subjects } else { Vec::new() };
+        self.of_leaves(subjects).into_iter().collect()
     }
 
     /// Whether nothing but facts decides about it.
     #[must_use]
     pub fn is_of_facts(&self) -> bool {
-        match self {
-            Trigger::Partitions { .. } | Trigger::Ended { .. } | Trigger::Fired { .. } | Trigger::Signal { .. } => true,
-            Trigger::And { triggers } | Trigger::Or { triggers } => {
+        match self.node() {
+            Node::All(triggers) | Node::Any(triggers) => {
                 !triggers.is_empty() && triggers.iter().all(Trigger::is_of_facts)
             }
-            _ => false,
+            Node::Leaf(leaf) => matches!(leaf, Leaf::Facts(_)),
+            Node::Not(_) | Node::Later(..) => false,
         }
     }
 
     /// Whether what was collected meets it: the answer of [`evaluate`], without its reasons, where nothing but facts decides.
     #[must_use]
     pub fn is_met_by(&self, collected: &Collected) -> bool {
-        let has = |subject: Subject| collected.of(&subject).is_some();
-        match self {
-            Trigger::And { triggers } => triggers.iter().all(|one| one.is_met_by(collected)),
-            Trigger::Or { triggers } => triggers.iter().any(|one| one.is_met_by(collected)),
-            Trigger::Partitions { dataset, count } => collected
-                .of(&Subject::Partitions(dataset.clone()))
-                .is_some_and(|tally| tally.count >= u64::from(*count)),
-            Trigger::Ended { program, states } => {
-                states.iter().any(|state| has(Subject::Ended(program.clone(), *state)))
-            }
-            Trigger::Fired { firing } => has(Subject::Fired(firing.name())),
-            Trigger::Signal { name } => has(Subject::Signal(name.clone())),
-            _ => false,
+        match self.node() {
+            Node::All(triggers) => triggers.iter().all(|one| one.is_met_by(collected)),
+            Node::Any(triggers) => triggers.iter().any(|one| one.is_met_by(collected)),
+            Node::Leaf(Leaf::Facts(awaited)) => awaited.is_met_by(collected),
+            Node::Not(_) | Node::Later(..) | Node::Leaf(_) => false,
+        }
+    }
+
+    /// How much of what it waits for was collected, from 0 to 1. Leaves that ask for more than facts count as 0.
+    #[must_use]
+    pub fn share(&self, collected: &Collected) -> f64 {
+        let shares = |triggers: &[Trigger]| triggers.iter().map(|one| one.share(collected)).collect::<Vec<f64>>();
+        match self.node() {
+            Node::All(triggers) => shares(triggers).iter().sum::<f64>() / triggers.len().max(1) as f64,
+            Node::Any(triggers) => shares(triggers).into_iter().fold(0.0, f64::max),
+            Node::Leaf(Leaf::Facts(awaited)) => awaited.share(collected),
+            Node::Not(_) | Node::Later(..) | Node::Leaf(_) => 0.0,
         }
     }
 
     /// The cron expressions in it, in order of appearance, each once.
     #[must_use]
     pub fn firings(&self) -> Vec<&Firing> {
-        let mut firings = match self {
-            Trigger::Fired { firing } => vec![firing],
-            other => other.nested().iter().flat_map(Trigger::firings).collect(),
-        };
+        let mut firings = self.of_leaves(|leaf| if let Leaf::Facts(awaited) = leaf { awaited.firing } else { None });
         let mut seen = BTreeSet::new();
         firings.retain(|firing| seen.insert(firing.name()));
         firings
@@ -187,32 +177,70 @@ impl Trigger {
     /// The slots that it looks at by time, in order of appearance: of which workflow, and how many seconds later.
     #[must_use]
     pub fn looks_at(&self) -> Vec<(&WorkflowId, i64)> {
-        match self {
-            Trigger::Success { workflow } => vec![(workflow, 0)],
-            Trigger::Offset { seconds, trigger } => {
+        match self.node() {
+            Node::Leaf(Leaf::Slot(workflow)) => vec![(workflow, 0)],
+            Node::Later(seconds, trigger) => {
                 let nested = trigger.looks_at().into_iter();
-                nested.filter_map(|(workflow, later)| Some((workflow, later.checked_add(*seconds)?))).collect()
+                nested.filter_map(|(workflow, later)| Some((workflow, later.checked_add(seconds)?))).collect()
             }
-            other => other.nested().iter().flat_map(Trigger::looks_at).collect(),
+            _ => self.nested().iter().flat_map(Trigger::looks_at).collect(),
         }
     }
 
     /// The workflows whose jobs it looks at, in order of appearance.
     #[must_use]
     pub fn upstream_jobs(&self) -> Vec<&WorkflowId> {
-        match self {
-            Trigger::Job { workflow, .. } => vec![workflow],
-            other => other.nested().iter().flat_map(Trigger::upstream_jobs).collect(),
-        }
+        self.of_leaves(|leaf| if let Leaf::Job(workflow, _) = leaf { Some(workflow) } else { None })
     }
 
     /// The workflows whose slots it looks at, by time or by job id, in order of appearance.
     #[must_use]
     pub fn upstream(&self) -> Vec<&WorkflowId> {
-        match self {
-            Trigger::Success { workflow } | Trigger::Job { workflow, .. } => vec![workflow],
-            other => other.nested().iter().flat_map(Trigger::upstream).collect(),
-        }
+        self.of_leaves(|leaf| match leaf {
+            Leaf::Slot(workflow) | Leaf::Job(workflow, _) => Some(workflow),
+            _ => None,
+        })
+    }
+
+    /// The longest time that one of its leaves has every slot wait, in seconds; 0 where none does.
+    #[must_use]
+    pub fn longest_delay(&self) -> i64 {
+        let delays = self.of_leaves(|leaf| if let Leaf::Clock(seconds) = leaf { Some(seconds) } else { None });
+        delays.into_iter().fold(0, i64::max)
+    }
+
+    /// Whether it waits for runs of a program.
+    #[must_use]
+    pub fn waits_for(&self, program: &WorkflowId) -> bool {
+        self.has_leaf(|leaf| matches!(leaf, Leaf::Facts(awaited) if awaited.program == Some(program)))
+    }
+
+    /// Whether it asks a function of a script.
+    #[must_use]
+    pub fn asks_function(&self) -> bool {
+        matches!(self, Trigger::Function { .. }) || self.nested().iter().any(Trigger::asks_function)
+    }
+
+    /// The same trigger with all its times in another zone.
+    #[must_use]
+    pub fn within(mut self, zone: &Zone) -> Trigger {
+        self.change_leaves(&mut |leaf| {
+            if let Trigger::Fired { firing } = leaf {
+                *firing = firing.within(zone.clone());
+            }
+        });
+        self
+    }
+
+    /// Gives the programs whose runs it waits for other names.
+    pub fn rename_programs(&mut self, rename: &dyn Fn(&WorkflowId) -> Option<WorkflowId>) {
+        self.change_leaves(&mut |leaf| {
+            if let Trigger::Ended { program, .. } = leaf
+                && let Some(name) = rename(program)
+            {
+                *program = name;
+            }
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Trigger;
+use super::{Leaf, Node, Trigger};
 use crate::id::WorkflowId;
 
 /// The conditions that each slot of a workflow waits for, all of them.
@@ -67,18 +67,20 @@ impl Trigger {
     /// may decide.
     #[must_use]
     pub fn prerequisites(&self) -> Option<Prerequisites> {
-        match self {
-            Trigger::Always => Some(Prerequisites::default()),
-            Trigger::Delay { seconds } => Some(Prerequisites { delay: Some(*seconds), ..Prerequisites::default() }),
-            Trigger::Success { workflow } => {
+        match self.node() {
+            Node::Leaf(Leaf::Nothing) => Some(Prerequisites::default()),
+            Node::Leaf(Leaf::Clock(seconds)) => {
+                Some(Prerequisites { delay: Some(seconds), ..Prerequisites::default() })
+            }
+            Node::Leaf(Leaf::Slot(workflow)) => {
                 let slots = BTreeMap::from([(workflow.clone(), vec![0])]);
                 Some(Prerequisites { delay: None, slots })
             }
-            Trigger::Offset { seconds, trigger } => trigger.prerequisites()?.later(*seconds),
-            Trigger::And { triggers } => {
+            Node::Later(seconds, trigger) => trigger.prerequisites()?.later(seconds),
+            Node::All(triggers) => {
                 triggers.iter().try_fold(Prerequisites::default(), |all, one| Some(all.both(one.prerequisites()?)))
             }
-            _ => None,
+            Node::Any(_) | Node::Not(_) | Node::Leaf(_) => None,
         }
     }
 }

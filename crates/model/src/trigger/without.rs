@@ -1,6 +1,6 @@
 //! What is left of a trigger when a program is gone.
 
-use super::Trigger;
+use super::{Leaf, Node, Trigger};
 use crate::id::WorkflowId;
 
 impl Trigger {
@@ -12,34 +12,23 @@ impl Trigger {
     }
 
     fn stripped(&self, program: &WorkflowId) -> Option<Trigger> {
-        match self {
-            Trigger::And { triggers } => {
+        match self.node() {
+            Node::All(triggers) => {
                 let left: Option<Vec<_>> = triggers.iter().map(|one| one.stripped(program)).collect();
                 left.map(|triggers| alone(triggers).unwrap_or_else(|triggers| Trigger::And { triggers }))
             }
-            Trigger::Or { triggers } => {
+            Node::Any(triggers) => {
                 let left: Vec<_> = triggers.iter().filter_map(|one| one.stripped(program)).collect();
                 let any = !left.is_empty();
                 any.then(|| alone(left).unwrap_or_else(|triggers| Trigger::Or { triggers }))
             }
-            Trigger::Not { trigger } => {
-                trigger.stripped(program).map(|trigger| Trigger::Not { trigger: Box::new(trigger) })
-            }
-            Trigger::Offset { seconds, trigger } => {
+            Node::Not(trigger) => trigger.stripped(program).map(|trigger| Trigger::Not { trigger: Box::new(trigger) }),
+            Node::Later(seconds, trigger) => {
                 let trigger = Box::new(trigger.stripped(program)?);
-                Some(Trigger::Offset { seconds: *seconds, trigger })
+                Some(Trigger::Offset { seconds, trigger })
             }
-            Trigger::Ended { program: other, .. } if other == program => None,
-            other => Some(other.clone()),
-        }
-    }
-
-    /// Whether it waits for runs of a program.
-    #[must_use]
-    pub fn waits_for(&self, program: &WorkflowId) -> bool {
-        match self {
-            Trigger::Ended { program: other, .. } => other == program,
-            other => other.nested().iter().any(|one| one.waits_for(program)),
+            Node::Leaf(Leaf::Facts(awaited)) if awaited.program == Some(program) => None,
+            Node::Leaf(_) => Some(self.clone()),
         }
     }
 }

@@ -10,6 +10,7 @@ use kelos_core::{FactTally, Tell};
 use kelos_engine::sources::Standing;
 use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
+use kelos_model::trigger::form::parse_end;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos_store::{About, EventFilter, Paging, Queries};
 use kelos_wire::{FactDto, FactRequest, FactSourceDto, Instant, ListDto, PageDto, TellResultDto, secrets};
@@ -19,7 +20,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
-use super::schedules::end;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -157,7 +157,7 @@ fn partitions(request: FactRequest, dataset: Arc<str>) -> Result<Occurrence, Pro
 
 fn ended(request: FactRequest, program: WorkflowId) -> Result<Occurrence, Problem> {
     let state = request.state.ok_or_else(|| bad("`state` is missing: expected succeeded, failed or killed"))?;
-    let state = end(&state).map_err(|why| bad(format!("`state`: {why}")))?;
+    let state = parse_end(&state).map_err(|why| bad(format!("`state`: {why}")))?;
     let (arguments, outputs) = (request.arguments.unwrap_or_default(), request.outputs.unwrap_or_default());
     short("arguments", &arguments)?;
     short("outputs", &outputs)?;

@@ -5,8 +5,9 @@ use axum::extract::State;
 use kelos_core::EnableChanged;
 use kelos_model::project::{DEFAULT_VERSION, ProjectName};
 use kelos_model::ranges::Range;
+use kelos_model::trigger::Leaf;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{SlotState, Trigger, WorkflowId};
+use kelos_model::{SlotState, Subject, Trigger, WorkflowId};
 use serde_json::Value;
 
 use super::asked::{self, Asked};
@@ -68,12 +69,14 @@ fn states(asked: &Asked) -> Result<Option<Vec<SlotState>>, Fault> {
 }
 
 fn waits_for(trigger: &Trigger, program: &WorkflowId, among: Option<&[SlotState]>) -> bool {
-    match trigger {
-        Trigger::Ended { program: other, states } => {
-            other == program && among.is_none_or(|among| states.iter().any(|state| among.contains(state)))
-        }
-        other => other.nested().iter().any(|one| waits_for(one, program, among)),
-    }
+    let is_among = |subject: &Subject| match subject {
+        Subject::Ended(_, state) => among.is_none_or(|among| among.contains(state)),
+        _ => false,
+    };
+    trigger.has_leaf(|leaf| match leaf {
+        Leaf::Facts(awaited) => awaited.program == Some(program) && awaited.subjects.iter().any(is_among),
+        _ => false,
+    })
 }
 
 pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<(), Fault> {

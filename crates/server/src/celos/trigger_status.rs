@@ -35,7 +35,9 @@ impl Status {
             kind: class_of(&reason.kind),
             ready: reason.answer == Answer::Met,
             description: description(reason, trigger),
-            nested: nested.map(|(n, one)| Status::of(one, trigger.and_then(|trigger| part(trigger, n)))).collect(),
+            nested: nested
+                .map(|(n, one)| Status::of(one, trigger.and_then(|trigger| trigger.nested().get(n))))
+                .collect(),
         }
     }
 }
@@ -80,15 +82,6 @@ fn hdfs_path(uri: &str, conditions: &Conditions, verdict: Verdict, detail: &str)
         Verdict::No => format!("{path} is not ready: {detail}"),
         Verdict::Never => format!("{path} will never be ready"),
         Verdict::Failed => format!("{path} can't be checked: {detail}"),
-    }
-}
-
-/// The part of a trigger that stands at a place.
-fn part(trigger: &Trigger, n: usize) -> Option<&Trigger> {
-    match trigger {
-        Trigger::And { triggers } | Trigger::Or { triggers } => triggers.get(n),
-        Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => Some(trigger),
-        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use kelos_engine::job::Functions;
 use kelos_explain::jobs::Jobs;
 use kelos_explain::schedule;
 use kelos_model::template::KeyValues;
+use kelos_model::trigger::{Leaf, Node};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 use kelos_store::{Queries, StoreError};
@@ -67,18 +68,18 @@ pub(super) fn of_slot(
 
 /// The jobs that a trigger looks at.
 fn jobs_looked_at(all: &[WorkflowRow], trigger: &Trigger, values: &KeyValues, found: &mut Vec<SlotRef>) {
-    match trigger {
-        Trigger::Job { workflow, job } => {
+    match trigger.node() {
+        Node::Leaf(Leaf::Job(workflow, job)) => {
             let keys = all.iter().find(|row| row.id == *workflow).map(|row| &row.definition.keys);
             let key = keys.and_then(|keys| keys.read(&values.fill(job)).ok());
             found.extend(key.map(|key| SlotRef::new(workflow.clone(), key)).filter(|slot| !found.contains(slot)));
         }
-        Trigger::Offset { seconds, trigger } => {
-            if let Some(values) = values.offset(*seconds) {
+        Node::Later(seconds, trigger) => {
+            if let Some(values) = values.offset(seconds) {
                 jobs_looked_at(all, trigger, &values, found);
             }
         }
-        other => other.nested().iter().for_each(|nested| jobs_looked_at(all, nested, values, found)),
+        _ => trigger.nested().iter().for_each(|nested| jobs_looked_at(all, nested, values, found)),
     }
 }
 

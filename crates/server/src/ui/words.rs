@@ -1,13 +1,13 @@
 //! Spans, times and parts of a definition as people read them.
 
 use jiff::Timestamp;
+use kelos_model::SlotKey;
 use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::format_short;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
-use kelos_model::trigger::PathCheck;
-use kelos_model::{SlotKey, SlotState, Trigger, WorkflowId};
 
 pub(super) use kelos_model::time::text::{span, took};
+pub(super) use kelos_model::trigger::node_words as trigger;
 
 /// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
 pub(super) fn moment(at: Timestamp) -> String {
@@ -85,53 +85,6 @@ fn wait(policy: &RetryPolicy) -> String {
         words += &format!(", less up to {} % by chance", policy.jitter_percent);
     }
     words
-}
-
-/// A node of a trigger in words, without what is nested in it; the workflow that it names, if any, after them.
-pub(super) fn trigger(node: &Trigger) -> (String, Option<&WorkflowId>) {
-    let words = match node {
-        Trigger::Always => "always".to_owned(),
-        Trigger::And { .. } => "all of".to_owned(),
-        Trigger::Or { .. } => "one of".to_owned(),
-        Trigger::Not { .. } => "not".to_owned(),
-        Trigger::Offset { seconds, .. } if *seconds < 0 => {
-            format!("for the slot {} earlier", span(seconds.saturating_neg()))
-        }
-        Trigger::Offset { seconds, .. } => format!("for the slot {} later", span(*seconds)),
-        Trigger::Delay { seconds } => format!("{} after its time", span(*seconds)),
-        Trigger::Success { workflow } => return ("success of the same slot of".to_owned(), Some(workflow)),
-        Trigger::Job { workflow, job } => return (format!("success of the job {job} of"), Some(workflow)),
-        Trigger::Path(check) => path(check),
-        Trigger::Partitions { dataset, count: 1 } => format!("a new partition of {dataset}"),
-        Trigger::Partitions { dataset, count } => format!("{count} new partitions of {dataset}"),
-        Trigger::Ended { program, states } => {
-            let ends = states.iter().map(|state| end(*state)).collect::<Vec<_>>().join(" or ");
-            return (format!("{ends} of a run of"), Some(program));
-        }
-        Trigger::Fired { firing } => format!("a time of {}", firing.name()),
-        Trigger::Signal { name } => format!("the signal {name}"),
-        Trigger::Function { function } => format!("a function in {}", function.file),
-    };
-    (words, None)
-}
-
-/// How a run came to its end.
-const fn end(state: SlotState) -> &'static str {
-    match state {
-        SlotState::Failed => "failure",
-        SlotState::Killed => "kill",
-        _ => "success",
-    }
-}
-
-fn path(check: &PathCheck) -> String {
-    let of = if check.base.is_empty() || check.base == "file:///" || check.path.contains("://") {
-        String::new()
-    } else {
-        format!(" of {}", check.base)
-    };
-    let conditions = if check.conditions.is_empty() { String::new() } else { format!(", with {}", check.conditions) };
-    format!("there is {}{of}{conditions}", check.path)
 }
 
 #[cfg(test)]

@@ -93,3 +93,15 @@ async fn described_bodies_have_the_fields_that_are_read() {
         assert!(checked.iter().any(|checked| checked == one), "{one} is not among {checked:?}");
     }
 }
+
+/// The description of a trigger is made from the signatures by which it is read.
+#[test]
+fn each_kind_of_trigger_is_described() {
+    let described = serde_json::to_value(kelos_server::openapi()).unwrap();
+    let forms = described["components"]["schemas"]["TriggerDto"]["oneOf"].as_array().unwrap();
+    let kinds: Vec<_> = forms.iter().filter_map(|form| form["properties"]["type"]["enum"][0].as_str()).collect();
+    assert_eq!(kinds.len(), 16);
+    let fired = forms.iter().find(|form| form["properties"]["type"]["enum"][0] == "fired").unwrap();
+    assert_eq!(fired["required"], serde_json::json!(["type", "cron"]));
+    assert_eq!(forms.last().unwrap()["type"], "string");
+}

@@ -74,14 +74,14 @@ async fn all_schedules_stand_by_project_and_say_how_far_they_are() {
     let expected = [
         "2 event schedules, 1 of them enabled.",
         "App Schedule Trigger",
-        "Data enabled runs p 4 new partitions of a",
+        "Data enabled runs p partitions(a, 4)",
         "W waiting 3 of 4 partitions of a",
-        "Off disabled runs p a new partition of b one run of its program at a time; otherwise it is aborted",
+        "Off disabled runs p partitions(b, 1) one run of its program at a time; otherwise it is aborted",
     ];
     assert_says(&list, &expected);
     assert!(list.contains("value=\"0.750\" max=\"1\""), "{list}");
     let found = page(&server, "/ui/schedules?find=OFF&only=").await;
-    assert!(!words(&found).contains("new partitions of a"), "{found}");
+    assert!(!words(&found).contains("partitions(a, 4)"), "{found}");
     assert_says(&page(&server, "/ui/schedules?only=enabled&find=off").await, &["None is like that."]);
 }
 

@@ -447,3 +447,30 @@ async fn a_program_of_another_kind_says_so_by_its_name() {
     let why = "400 bad-body: Purchase.spark:Loader is a spark program: only workflows can be scheduled";
     assert_eq!(refused(&server, Method::POST, ALL, &body.to_string()).await, why);
 }
+
+/// A trigger may be given as the line that people type, as a whole or in parts, and is answered as JSON.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_may_stand_where_a_trigger_may() {
+    let server = server().await;
+    let mut body = partitions(1);
+    body["timeZone"] = "Asia/Tokyo".into();
+    body["trigger"] = "and(time(0 4 * * *), partitions(purchases, 4))".into();
+    let made = create(&server, body.clone()).await;
+    let expected = json!({ "type": "and", "nested": [
+        { "type": "fired", "cron": "0 4 * * *", "zone": "Asia/Tokyo" },
+        { "type": "partitions", "dataset": "purchases", "count": 4 },
+    ] });
+    assert_eq!(made["trigger"], expected);
+    // What is answered may be given again.
+    let given = json!({ "trigger": { "type": "or", "nested": [made["trigger"], "signal(go)"] } }).to_string();
+    let changed = server.ask(Method::PATCH, ONE, &given).await.ok().json();
+    assert_eq!(changed["trigger"]["nested"], json!([expected, { "type": "signal", "signal": "go" }]));
+    body["trigger"] = json!({ "type": "or", "nested": ["signal(go)", "delay(soon)"] });
+    let told = refused(&server, Method::POST, ALL, &body.to_string()).await;
+    let why = "400 bad-body: `trigger.nested[1]`, at character 7: \"soon\" is not a duration: expected a form such as 90s, 15m, \
+               36h, 7d or 2w";
+    assert_eq!(told, why);
+    body["trigger"] = "function(a.js, 0, x)".into();
+    let told = refused(&server, Method::POST, ALL, &body.to_string()).await;
+    assert_eq!(told, "400 bad-body: `trigger`: a function can't be given here: only its own script can ask it");
+}

@@ -9,7 +9,7 @@ use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Trigger, Workflow};
 use kelos_wire::{
     CollectedDto, ConstraintDto, DecisionDto, EventScheduleDto, ExplanationDto, FiringTimeDto, Instant, PendingDto,
-    RunDto, SlotNameDto, TriggerDto, secrets,
+    RunDto, SlotNameDto, secrets,
 };
 
 use super::FromLibrary;
@@ -78,7 +78,7 @@ pub(crate) fn zone_of(definition: &Workflow) -> Option<String> {
 
 /// Whether a trigger of a kind is somewhere in a tree.
 pub(crate) fn has_kind(trigger: &Trigger, kind: &str) -> bool {
-    TriggerDto::from(trigger).kind() == kind || trigger.nested().iter().any(|one| has_kind(one, kind))
+    trigger.signature().json == kind || trigger.nested().iter().any(|one| has_kind(one, kind))
 }
 
 impl FromLibrary<FiringTime> for FiringTimeDto {

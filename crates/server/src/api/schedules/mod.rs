@@ -1,7 +1,6 @@
 //! Event schedules: listing, creating, changing, enabling and firing them, and what they decided.
 
 mod request;
-mod trigger;
 
 use axum::Json;
 use axum::extract::State;
@@ -24,7 +23,6 @@ use super::slots;
 use crate::app::App;
 use crate::problem::Problem;
 use request::{ScheduleRequest, bad, unknown_program};
-pub(super) use trigger::end;
 
 /// Event schedules that one request creates at the most.
 const MOST_CREATED: usize = 1000;

@@ -9,13 +9,12 @@ use kelos_model::time::Zone;
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
 use kelos_store::{Queries, StoreError};
-use kelos_wire::secrets;
+use kelos_wire::{TriggerDto, secrets};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
 use super::super::dto::zone_of;
 use super::super::extract::At;
-use super::trigger::{TriggerRequest, read_zone, rezoned};
 use crate::problem::Problem;
 
 /// Longest name, description, name of a property and value of one, in bytes.
@@ -41,7 +40,7 @@ pub(crate) struct ScheduleRequest {
     #[schema(value_type = Option<String>)]
     description: Option<Option<String>>,
     /// What has it go. Needed for a new one.
-    trigger: Option<TriggerRequest>,
+    trigger: Option<TriggerDto>,
     /// What must hold besides, once the trigger is met; none where not given.
     constraints: Option<Vec<ConstraintRequest>>,
     /// Arguments of its runs; none where not given.
@@ -151,6 +150,10 @@ impl ConstraintRequest {
         });
         Ok(Constraint { otherwise: otherwise.unwrap_or(by_default.otherwise), ..by_default })
     }
+}
+
+fn read_zone(name: &str) -> Result<Zone, String> {
+    Zone::parse(name).map_err(|error| error.to_string())
 }
 
 pub(super) fn bad(why: impl Into<String>) -> Problem {
@@ -311,10 +314,8 @@ impl ScheduleRequest {
 
     fn apply_gates(&mut self, workflow: &mut Workflow, zone: &Zone) -> Result<(), Problem> {
         match self.trigger.take() {
-            Some(trigger) => workflow.trigger = trigger.read(zone).map_err(|why| bad(format!("`trigger`: {why}")))?,
-            None if self.time_zone.is_some() => {
-                workflow.trigger = rezoned(workflow.trigger.clone(), zone).map_err(bad)?
-            }
+            Some(trigger) => workflow.trigger = trigger.read(zone, "trigger").map_err(bad)?,
+            None if self.time_zone.is_some() => workflow.trigger = workflow.trigger.clone().within(zone),
             None => {}
         }
         match self.constraints.take() {

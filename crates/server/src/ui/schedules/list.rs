@@ -48,7 +48,7 @@ impl Wanted {
     fn finds(&self, row: &WorkflowRow) -> bool {
         let Some(find) = &self.find else { return true };
         let definition = &row.definition;
-        let text = format!("{} {} {}", row.id, definition.program(), told::line(&definition.trigger)).to_lowercase();
+        let text = format!("{} {} {}", row.id, definition.program(), definition.trigger).to_lowercase();
         find.to_lowercase().split_whitespace().all(|word| text.contains(word))
     }
 
@@ -172,7 +172,7 @@ fn line(row: &WorkflowRow, how: &Overview, now: Timestamp) -> Markup {
                 br; span.soft { "runs " a href=(workflow_href(definition.program())) { (program(row)) } }
             }
             td.reason {
-                (told::line(&definition.trigger))
+                code { (definition.trigger) }
                 @for one in &definition.constraints { br; span.soft { (told::constraint(one)) } }
             }
             td { @if let Some(next) = &how.next { span title=(format!("{}, in {}", next.cron, next.zone)) { (words::moment(next.at)) br; span.soft { (words::ahead(next.at, now)) } } } }

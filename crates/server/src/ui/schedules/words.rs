@@ -9,33 +9,6 @@ use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::ui::page::{slot_href, workflow_href};
-use crate::ui::words;
-
-/// A whole trigger in one line: `a new partition of a and (the signal b or …)`.
-pub(super) fn line(trigger: &Trigger) -> String {
-    let joined = |triggers: &[Trigger], word: &str| {
-        let nested: Vec<String> = triggers.iter().map(nested).collect();
-        nested.join(&format!(" {word} "))
-    };
-    match trigger {
-        Trigger::And { triggers } => joined(triggers, "and"),
-        Trigger::Or { triggers } => joined(triggers, "or"),
-        other if !other.nested().is_empty() => {
-            format!("{} ({})", words::trigger(other).0, joined(other.nested(), "and"))
-        }
-        other => match words::trigger(other) {
-            (told, Some(workflow)) => format!("{told} {workflow}"),
-            (told, None) => told,
-        },
-    }
-}
-
-fn nested(trigger: &Trigger) -> String {
-    match trigger {
-        Trigger::And { triggers } | Trigger::Or { triggers } if triggers.len() > 1 => format!("({})", line(trigger)),
-        other => line(other),
-    }
-}
 
 /// A constraint: what must hold, and what happens otherwise.
 pub(super) fn constraint(constraint: &Constraint) -> String {
@@ -127,23 +100,9 @@ pub(in crate::ui) fn gates(seen: &Reason) -> Markup {
 #[cfg(test)]
 mod tests {
     use kelos_model::constraint::Window;
-    use kelos_model::time::{Firing, Zone};
+    use kelos_model::time::Zone;
 
     use super::*;
-
-    fn partitions(dataset: &str, count: u32) -> Trigger {
-        Trigger::Partitions { dataset: dataset.into(), count }
-    }
-
-    #[test]
-    fn triggers_fit_in_a_line() {
-        let fired = Trigger::Fired { firing: Firing::parse("0 4 * * *", Zone::utc()).unwrap() };
-        let program = WorkflowId::new("App.Loader").unwrap();
-        let ended = Trigger::Ended { program, states: vec![kelos_model::SlotState::Failed] };
-        let either = Trigger::Or { triggers: vec![partitions("ds", 4), ended] };
-        let told = line(&Trigger::And { triggers: vec![fired, either] });
-        assert_eq!(told, "a time of 0 4 * * * and (4 new partitions of ds or failure of a run of App.Loader)");
-    }
 
     #[test]
     fn constraints_say_what_happens_otherwise() {

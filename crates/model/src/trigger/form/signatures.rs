@@ -1,0 +1,323 @@
+//! The one table that the parser, the printer, both directions of JSON, the description of the HTTP API and the documentation
+//! follow: what each kind of trigger is called and what it takes.
+
+use super::call::{Call, Nests, Parameter, ParameterType, Position, Signature};
+use super::error::TriggerError;
+use crate::facts::ENDS;
+use crate::function::FunctionRef;
+use crate::project::dataset_named;
+use crate::similar::closest;
+use crate::slot::SlotState;
+use crate::trigger::{Conditions, FileSystem, PathCheck, Trigger};
+
+/// The signature of a name in text.
+///
+/// # Errors
+/// With what was probably meant, where something was.
+pub(super) fn named(name: &str) -> Result<&'static Signature, Option<&'static str>> {
+    let found = SIGNATURES.into_iter().find(|one| one.name == name || one.aliases.contains(&name));
+    found.ok_or_else(|| likely(name, SIGNATURES.into_iter().map(|one| one.name)))
+}
+
+/// The signature of a `type` in JSON.
+///
+/// # Errors
+/// With what was probably meant, where something was.
+pub(super) fn of_type(name: &str) -> Result<&'static Signature, Option<&'static str>> {
+    let found = SIGNATURES.into_iter().find(|one| one.json == name);
+    found.ok_or_else(|| likely(name, SIGNATURES.into_iter().map(|one| one.json)))
+}
+
+/// The closest of some words, where the wrong one is short enough to be one of them.
+fn likely(wrong: &str, words: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    if wrong.len() > 64 { None } else { closest(wrong, words) }
+}
+
+const fn parameter(name: &'static str, of: ParameterType, meaning: &'static str) -> Parameter {
+    Parameter { name, of, position: Position::InOrder, required: true, meaning }
+}
+
+const fn optional(name: &'static str, of: ParameterType, position: Position, meaning: &'static str) -> Parameter {
+    Parameter { name, of, position, required: false, meaning }
+}
+
+const WORKFLOW: Parameter = parameter("workflow", ParameterType::Workflow, "the other workflow");
+const SECONDS: Parameter = parameter("seconds", ParameterType::Seconds, "how long");
+
+/// The file system of a path that names none, where nothing is said.
+pub(super) const LOCAL: &str = "file:///";
+
+const PATH: [Parameter; 6] = [
+    parameter("path", ParameterType::Text, "a template: `s3://logs/${year}`"),
+    optional("base", ParameterType::Text, Position::Named, "the file system that a path without a scheme belongs to"),
+    optional("glob", ParameterType::Text, Position::Condition, "files of the folder whose names match this"),
+    optional(
+        "minCount",
+        ParameterType::Number(u32::MAX as u64),
+        Position::Condition,
+        "how many files must be there at least",
+    ),
+    optional("minBytes", ParameterType::Number(u64::MAX), Position::Condition, "how many bytes must be in it at least"),
+    optional(
+        "minAgeSeconds",
+        ParameterType::Number(u32::MAX as u64),
+        Position::Condition,
+        "for how many seconds nothing must have been written to it",
+    ),
+];
+
+/// All kinds of triggers, in the order in which they are explained.
+pub static SIGNATURES: [&Signature; 16] = [
+    &FIRED,
+    &PARTITIONS,
+    &ENDED,
+    &SIGNAL,
+    &SUCCESS,
+    &JOB,
+    &DELAY,
+    &PATH_ANYWHERE,
+    &HDFS_PATH,
+    &LOCAL_PATH,
+    &AND,
+    &OR,
+    &NOT,
+    &OFFSET,
+    &ALWAYS,
+    &FUNCTION,
+];
+
+pub(super) static ALWAYS: Signature = Signature {
+    name: "always",
+    aliases: &[],
+    json: "always",
+    usage: "always",
+    example: "always",
+    meaning: "always",
+    parameters: &[],
+    nests: Nests::Nothing,
+    read: |_| Ok(Trigger::Always),
+};
+
+pub(super) static AND: Signature = Signature {
+    name: "and",
+    aliases: &["all", "all-of"],
+    json: "and",
+    usage: "and(TRIGGER, ...)",
+    example: "and(signal(a), signal(b))",
+    meaning: "when all of them are",
+    parameters: &[],
+    nests: Nests::Any,
+    read: |call| Ok(Trigger::And { triggers: call.nested() }),
+};
+
+pub(super) static OR: Signature = Signature {
+    name: "or",
+    aliases: &["any", "any-of"],
+    json: "or",
+    usage: "or(TRIGGER, ...)",
+    example: "or(signal(a), signal(b))",
+    meaning: "when one of them is",
+    parameters: &[],
+    nests: Nests::Any,
+    read: |call| Ok(Trigger::Or { triggers: call.nested() }),
+};
+
+pub(super) static NOT: Signature = Signature {
+    name: "not",
+    aliases: &[],
+    json: "not",
+    usage: "not(TRIGGER)",
+    example: "not(signal(stop))",
+    meaning: "when the nested one isn't",
+    parameters: &[],
+    nests: Nests::One,
+    read: |call| Ok(Trigger::Not { trigger: Box::new(call.only()?) }),
+};
+
+pub(super) static OFFSET: Signature = Signature {
+    name: "offset",
+    aliases: &[],
+    json: "offset",
+    usage: "offset(DURATION, TRIGGER)",
+    example: "offset(-1d, success(loader))",
+    meaning: "when the nested one is, asked about the slot that is so much later, or earlier after a minus",
+    parameters: &[SECONDS],
+    nests: Nests::One,
+    read: |call| Ok(Trigger::Offset { seconds: call.seconds("seconds")?, trigger: Box::new(call.only()?) }),
+};
+
+pub(super) static DELAY: Signature = Signature {
+    name: "delay",
+    aliases: &[],
+    json: "delay",
+    usage: "delay(DURATION)",
+    example: "delay(15m)",
+    meaning: "once more than so much has passed since the slot's time: `90s`, `15m`, `36h`, `7d`, `2w`",
+    parameters: &[SECONDS],
+    nests: Nests::Nothing,
+    read: |call| Ok(Trigger::Delay { seconds: call.seconds("seconds")? }),
+};
+
+pub(super) static SUCCESS: Signature = Signature {
+    name: "success",
+    aliases: &[],
+    json: "success",
+    usage: "success(WORKFLOW)",
+    example: "success(loader)",
+    meaning: "when the slot of another workflow at the same time has succeeded",
+    parameters: &[WORKFLOW],
+    nests: Nests::Nothing,
+    read: |call| Ok(Trigger::Success { workflow: call.workflow("workflow")? }),
+};
+
+pub(super) static JOB: Signature = Signature {
+    name: "job",
+    aliases: &[],
+    json: "job",
+    usage: "job(WORKFLOW, JOB)",
+    example: "job(extract, ${year}${month}${day}_1)",
+    meaning: "when a job has succeeded; its job id may have variables of the slot in it",
+    parameters: &[WORKFLOW, parameter("job", ParameterType::Text, "a template of its job id")],
+    nests: Nests::Nothing,
+    read: |call| Ok(Trigger::Job { workflow: call.workflow("workflow")?, job: call.text("job")? }),
+};
+
+pub(super) static PATH_ANYWHERE: Signature = Signature {
+    name: "path",
+    aliases: &[],
+    json: "path",
+    usage: "path(URI, base=URI, glob=PATTERN, minCount=N, minBytes=N, minAgeSeconds=N)",
+    example: "path(s3://logs/${year}, glob=*.csv, minCount=3)",
+    meaning: "when something is at a path, and is as the conditions say; all but the path may be left out",
+    parameters: &PATH,
+    nests: Nests::Nothing,
+    read: |call| path(call, FileSystem::Any),
+};
+
+pub(super) static HDFS_PATH: Signature = Signature {
+    name: "hdfs-path",
+    json: "hdfs-path",
+    usage: "hdfs-path(PATH, base=URI, ...)",
+    example: "hdfs-path(/logs/${year}, base=hdfs://nameservice1)",
+    meaning: "as `path`, as Hadoop reads paths",
+    read: |call| path(call, FileSystem::Hdfs),
+    ..PATH_ANYWHERE
+};
+
+pub(super) static LOCAL_PATH: Signature = Signature {
+    name: "local-path",
+    json: "local-path",
+    usage: "local-path(PATH, ...)",
+    example: "local-path(/data/${year}, minAgeSeconds=60)",
+    meaning: "as `path`, on the server's own disk",
+    read: |call| path(call, FileSystem::Local),
+    ..PATH_ANYWHERE
+};
+
+pub(super) static PARTITIONS: Signature = Signature {
+    name: "partitions",
+    aliases: &["partition"],
+    json: "partitions",
+    usage: "partitions(DATASET, N)",
+    example: "partitions(purchases, 4)",
+    meaning: "once so many new partitions of a dataset have come, 1 where no number is given",
+    parameters: &[
+        parameter("dataset", ParameterType::Text, "the dataset: `purchases`, or `prod:purchases` in a namespace"),
+        optional("count", ParameterType::Number(u32::MAX as u64), Position::InOrder, "how many; 1 where not given"),
+    ],
+    nests: Nests::Nothing,
+    read: |call| {
+        let dataset = dataset_named(&call.text("dataset")?).into();
+        Ok(Trigger::Partitions { dataset, count: call.number("count")?.unwrap_or(1) })
+    },
+};
+
+pub(super) static ENDED: Signature = Signature {
+    name: "ended",
+    aliases: &["program-status"],
+    json: "ended",
+    usage: "ended(PROGRAM, STATE, ...)",
+    example: "ended(Sales.Report, succeeded, killed)",
+    meaning: "when a run of a program ends so: `succeeded` (or `completed`), `failed`, `killed`; in any way where none is given",
+    parameters: &[
+        parameter("workflow", ParameterType::Workflow, "whose run"),
+        optional(
+            "states",
+            ParameterType::Ends,
+            Position::InOrder,
+            "how: `succeeded`, `failed`, `killed`; any where not given",
+        ),
+    ],
+    nests: Nests::Nothing,
+    read: |call| Ok(Trigger::Ended { program: call.workflow("workflow")?, states: ends_or_all(call.ends("states")?) }),
+};
+
+pub(super) static FIRED: Signature = Signature {
+    name: "time",
+    aliases: &["cron"],
+    json: "fired",
+    usage: "time(CRON @ ZONE)",
+    example: "time(0 4 * * * @ Europe/Berlin)",
+    meaning: "when a time of a cron expression passes: five fields, or six with the second first. Without a zone: in that of \
+              what it belongs to",
+    parameters: &[
+        parameter("cron", ParameterType::Cron, "an expression of five fields, or six with the second first"),
+        optional(
+            "zone",
+            ParameterType::Zone,
+            Position::AfterAt,
+            "its zone; that of what it belongs to where not given",
+        ),
+    ],
+    nests: Nests::Nothing,
+    read: |call| Ok(Trigger::Fired { firing: call.firing()? }),
+};
+
+pub(super) static SIGNAL: Signature = Signature {
+    name: "signal",
+    aliases: &[],
+    json: "signal",
+    usage: "signal(NAME)",
+    example: "signal(go)",
+    meaning: "when somebody gives a signal",
+    parameters: &[parameter("signal", ParameterType::Text, "its name")],
+    nests: Nests::Nothing,
+    read: |call| Ok(Trigger::Signal { name: call.text("signal")?.into() }),
+};
+
+pub(super) static FUNCTION: Signature = Signature {
+    name: "function",
+    aliases: &[],
+    json: "function",
+    usage: "function(FILE, INDEX, DIGEST)",
+    example: "function(workflows/a.js, 0, 9f86d081884c7d65)",
+    meaning: "when a function of a script says so; only the script itself can ask it",
+    parameters: &[
+        parameter("file", ParameterType::Text, "the file that defined it"),
+        parameter("index", ParameterType::Number(u32::MAX as u64), "its place among the functions of the file, from 0"),
+        parameter("digest", ParameterType::Text, "a digest of its source"),
+    ],
+    nests: Nests::Nothing,
+    read: |call| {
+        let index = call.number("index")?;
+        let index = call.required("index", index)?;
+        Ok(Trigger::Function {
+            function: FunctionRef { file: call.text("file")?, index, digest: call.text("digest")? },
+        })
+    },
+};
+
+fn path(call: &Call<'_>, system: FileSystem) -> Result<Trigger, TriggerError> {
+    let conditions = Conditions {
+        glob: call.optional_text("glob")?,
+        min_count: call.number("minCount")?,
+        min_bytes: call.number("minBytes")?,
+        min_age_seconds: call.number("minAgeSeconds")?,
+    };
+    let base = call.optional_text("base")?.unwrap_or_else(|| LOCAL.to_owned());
+    Ok(Trigger::Path(PathCheck { system, path: call.text("path")?, base, conditions }))
+}
+
+fn ends_or_all(states: Vec<SlotState>) -> Vec<SlotState> {
+    if states.is_empty() { ENDS.to_vec() } else { states }
+}
