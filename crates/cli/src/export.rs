@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use kelos_door_celos::export::{ExportError, ExportOptions, Exported, export};
+use kelos_door_celos::export::{ExportError, ExportOptions, ExportReport, export};
 use kelos_door_celos::import::{ImportError, lead};
 use kelos_engine::clock::whole_millis;
 use kelos_store::Journal;
@@ -64,7 +64,7 @@ fn refused(error: &ExportError) -> Failure {
     Failure::bad(error.to_string())
 }
 
-fn print(args: &ExportArgs, exported: &Exported) {
+fn print(args: &ExportArgs, exported: &ExportReport) {
     for (id, slots) in &exported.workflows {
         text::line(format!("{id}: {}", count(*slots as usize, "slot")));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_door_celos::celos_db::Database;
 use kelos_door_celos::import::{
-    Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import,
+    Definitions, ImportError, ImportOptions, ImportReport, ImportedWorkflow, PauseFate, import,
 };
 use kelos_door_stolos::TasksJson;
 use kelos_engine::clock::whole_millis;
@@ -91,7 +91,7 @@ fn refused(error: &ImportError, data: &Data) -> Failure {
     }
 }
 
-fn print(args: &ImportArgs, imported: &Imported, problems: &[Problem], data: &Data, as_of: Timestamp) {
+fn print(args: &ImportArgs, imported: &ImportReport, problems: &[Problem], data: &Data, as_of: Timestamp) {
     table(&imported.workflows);
     for one in &imported.workflows {
         notes(one, as_of);
@@ -167,7 +167,7 @@ fn gap(one: &ImportedWorkflow, as_of: Timestamp) -> Option<String> {
     })
 }
 
-fn summary(dry_run: bool, imported: &Imported, data: &Data) -> String {
+fn summary(dry_run: bool, imported: &ImportReport, data: &Data) -> String {
     if imported.is_nothing_new() {
         return format!("nothing new: {} has it already", data.database().display());
     }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_door_celos::celos_db::Database;
-use kelos_door_celos::shadow::{Difference, Looked, Shadow, ShadowParts, Theirs, asked_until, read_list, read_slots};
+use kelos_door_celos::shadow::{
+    ComparisonReport, Difference, Shadow, ShadowParts, Theirs, asked_until, read_list, read_slots,
+};
 use kelos_door_stolos::TasksJson;
 use kelos_engine::clock::{system_clock, whole_millis};
 use kelos_model::WorkflowId;
@@ -130,7 +132,7 @@ fn grace(args: &ShadowArgs) -> Duration {
     (grace / 3).max(Duration::from_millis(100))
 }
 
-fn tell(args: &ShadowArgs, looked: &Looked) {
+fn tell(args: &ShadowArgs, looked: &ComparisonReport) {
     if args.json {
         text::json(&json!(looked));
         return;
@@ -195,7 +197,7 @@ impl Celos {
         &self,
         id: &WorkflowId,
         now: Timestamp,
-    ) -> Result<Result<kelos_door_celos::shadow::Seen, String>, Failure> {
+    ) -> Result<Result<kelos_door_celos::shadow::CelosWorkflow, String>, Failure> {
         let end = escape(&format_full(asked_until(now)));
         let answer = self.get(&format!("/workflow-slots?id={}&end={end}", escape(id.as_str())))?;
         Ok(answer.and_then(|answer| read_slots(&answer)))

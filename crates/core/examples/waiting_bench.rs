@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Config, Core, Input, Past, Restored};
+use kelos_core::{Checkpoint, Config, Core, Input, Past};
 use kelos_model::ranges::Range;
 use kelos_model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos_model::trigger::Trigger;
@@ -105,7 +105,7 @@ fn main() {
             *n += 1;
         }
         let given = resident_mb();
-        let restored = Restored { seq: all.unsigned_abs(), workflows: rows.clone(), slots, ..Restored::default() };
+        let restored = Checkpoint { seq: all.unsigned_abs(), workflows: rows.clone(), slots, ..Checkpoint::default() };
         let now = moment("2026-06-01T00:00:00Z");
         let begin = Instant::now();
         let (mut core, _) = Core::restore(Config::default(), restored, now);

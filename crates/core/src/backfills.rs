@@ -10,7 +10,7 @@ use kelos_model::workflow::{Backfill, Pause};
 use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch};
 
 pub(crate) use rows::Backfills;
-use scope::{Scope, Sorted};
+use scope::{Scope, ScopePlan};
 
 use crate::asks::Mandate;
 use crate::past::PastOf;
@@ -39,7 +39,7 @@ impl Core {
                 limit: LARGEST_BACKFILL,
             });
         }
-        let sorted = Sorted::of(request, scope, workflow, &self.slots, &schedule);
+        let sorted = ScopePlan::of(request, scope, workflow, &self.slots, &schedule);
         if !request.dry_run {
             self.open(request, &sorted, &schedule, by);
         }
@@ -75,7 +75,7 @@ impl Core {
         self.workflows.touch(&request.workflow);
     }
 
-    fn open(&mut self, request: &BackfillRequest, sorted: &Sorted, schedule: &CronSchedule, by: Actor) {
+    fn open(&mut self, request: &BackfillRequest, sorted: &ScopePlan, schedule: &CronSchedule, by: Actor) {
         let BackfillRequest { id, workflow, range, mode, priority, reason, .. } = request.clone();
         let slots = u32::try_from(sorted.touched(schedule)).unwrap_or(u32::MAX);
         let row = Backfill {
@@ -97,7 +97,7 @@ impl Core {
         self.change_backfill(row, what);
     }
 
-    fn open_slots(&mut self, row: &Backfill, sorted: &Sorted, schedule: &CronSchedule) {
+    fn open_slots(&mut self, row: &Backfill, sorted: &ScopePlan, schedule: &CronSchedule) {
         let (id, priority) = (&row.id, row.priority);
         let stretch = Stretch { range: row.range, since: self.now, backfill: Some(id.clone()), priority, killed: None };
         let missing = sorted.missing_count(schedule);

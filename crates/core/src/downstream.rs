@@ -25,7 +25,7 @@ type Lookers = BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>;
 
 /// What was found of a slot and all that depends on it.
 #[derive(Default)]
-struct Found {
+struct DownstreamTree {
     /// Those that exist, the first one first.
     slots: Vec<SlotRef>,
     /// Those of which only the past knows whether they exist.
@@ -48,9 +48,9 @@ impl Dependents<'_> {
 
     /// Follows who looks at whom, from a slot on. Through slots that are not known, and whose time has come, it goes
     /// on as if they existed, as far as is worth one question.
-    fn follow(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> Found {
+    fn follow(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> DownstreamTree {
         let lookers = self.lookers();
-        let mut found = Found::default();
+        let mut found = DownstreamTree::default();
         let mut seen = BTreeSet::from([root.clone()]);
         let mut frontier = vec![root.clone()];
         while !frontier.is_empty() && found.slots.len() <= LARGEST_DOWNSTREAM {

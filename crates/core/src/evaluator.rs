@@ -64,7 +64,7 @@ pub(crate) struct Evaluator<'a> {
 
 /// The result of a look at the trigger of a slot.
 #[derive(Debug, PartialEq)]
-pub(crate) enum TriggerSeen {
+pub(crate) enum TriggerResult {
     /// It says this now.
     Now(Evaluation),
     /// It is met now, and was not when the time of its slot was over: it said this then.
@@ -73,16 +73,16 @@ pub(crate) enum TriggerSeen {
 
 impl Evaluator<'_> {
     /// Evaluates the trigger of a slot, as far as it is in time.
-    pub(crate) fn trigger(&self, id: &SlotRef) -> Option<TriggerSeen> {
+    pub(crate) fn trigger(&self, id: &SlotRef) -> Option<TriggerResult> {
         if let Some(explanation) = self.needs_no_trigger(id) {
-            return Some(TriggerSeen::Now(Evaluation { explanation, wakers: Vec::new() }));
+            return Some(TriggerResult::Now(Evaluation { explanation, wakers: Vec::new() }));
         }
         let now = self.evaluate(id, None)?;
         let is_met = now.explanation.answer == Answer::Met;
         let in_time = is_met.then(|| self.evaluate_in_time(id)).flatten();
         Some(match in_time.filter(|then| then.explanation.answer != Answer::Met) {
-            Some(then) => TriggerSeen::TooLate(then),
-            None => TriggerSeen::Now(now),
+            Some(then) => TriggerResult::TooLate(then),
+            None => TriggerResult::Now(now),
         })
     }
 
@@ -321,8 +321,8 @@ mod tests {
     #[test]
     fn what_comes_to_be_met_after_the_time_of_a_slot_comes_too_late() {
         let answer = |seconds| match seen(seconds, |evaluator| evaluator.trigger(&slot())) {
-            Some(TriggerSeen::Now(evaluation)) => (true, evaluation.explanation.answer),
-            Some(TriggerSeen::TooLate(evaluation)) => (false, evaluation.explanation.answer),
+            Some(TriggerResult::Now(evaluation)) => (true, evaluation.explanation.answer),
+            Some(TriggerResult::TooLate(evaluation)) => (false, evaluation.explanation.answer),
             None => panic!("its workflow is known"),
         };
         assert_eq!(answer(30), (true, Answer::NotYet));

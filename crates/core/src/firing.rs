@@ -9,7 +9,7 @@ use kelos_model::{Breach, Invariant, Occurrence, WorkflowId};
 use crate::Core;
 use crate::breaches::Breaches;
 use crate::tick::share;
-use crate::workflows::{CronTimes, Missed};
+use crate::workflows::{CronTimes, Misfires};
 
 /// So many missed times are made up at most, and counted at most in a turn: programs share them.
 pub(crate) const MOST_MISSED: usize = 1000;
@@ -94,7 +94,7 @@ impl Core {
     /// Where times were missed it leaves those out, and the next one has its turn later.
     fn fire_next(&mut self, id: &WorkflowId) {
         match self.workflows.take_passed(id, self.now) {
-            Some(CronTimes::Missed(Missed { range, times })) => {
+            Some(CronTimes::Missed(Misfires { range, times })) => {
                 self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
             }
             Some(CronTimes::Next(due, times)) => {

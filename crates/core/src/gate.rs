@@ -4,7 +4,7 @@ use kelos_model::trigger::Evaluation;
 use kelos_model::{Answer, SlotEvent, SlotRef, SlotState};
 
 use crate::Core;
-use crate::evaluator::{Evaluator, TriggerSeen};
+use crate::evaluator::{Evaluator, TriggerResult};
 
 impl Core {
     /// What triggers and constraints say as things stand.
@@ -35,8 +35,8 @@ impl Core {
             },
             SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
             SlotState::Waiting => match self.evaluator().trigger(id) {
-                Some(TriggerSeen::Now(evaluation)) => self.decide(id, evaluation),
-                Some(TriggerSeen::TooLate(evaluation)) => self.keep_waiting(id, evaluation),
+                Some(TriggerResult::Now(evaluation)) => self.decide(id, evaluation),
+                Some(TriggerResult::TooLate(evaluation)) => self.keep_waiting(id, evaluation),
                 None => self.breaches.no_slot(id),
             },
             SlotState::Held => self.look_at_constraints(id),

@@ -58,7 +58,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Breach, Probe, WorkflowId};
 
-pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER, deployments_of};
+pub use port::{Checkpoint, Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Rows, Step, WORKER, deployments_of};
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableChanged, FactTally, FireRequest, Inspect,

@@ -240,7 +240,7 @@ pub struct Rows {
 
 /// What a store remembers, for [`crate::Core::restore`].
 #[derive(Debug, Default)]
-pub struct Restored {
+pub struct Checkpoint {
     /// Position of the last event.
     pub seq: u64,
     /// Every workflow that ever was.

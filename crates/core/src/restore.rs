@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use kelos_model::{RunId, SlotRef, SlotState};
 
 use crate::turn::Turn;
-use crate::{Command, Config, Core, Restored};
+use crate::{Checkpoint, Command, Config, Core};
 
 impl Core {
     /// A scheduler that goes on where the store's log ends. The commands ask the executors about the
     /// runs that were alive. Slots are looked at once the definitions have come.
     #[must_use]
-    pub fn restore(config: Config, restored: Restored, now: Timestamp) -> (Core, Vec<Command>) {
+    pub fn restore(config: Config, restored: Checkpoint, now: Timestamp) -> (Core, Vec<Command>) {
         let mut core = Core::new(config);
         core.now = now;
         core.turn = Turn::after(restored.seq);

@@ -10,7 +10,7 @@ use kelos_store::{Paging, Queries, Register, RegisterKeys, SlotFilter, SlotRow, 
 use serde::Serialize;
 
 use crate::celos_db::{
-    CelosDbError, Database, Record, Standing, Status, Tree, TreeFile, Trouble, WINDOW, is_safe_name,
+    CelosDbError, Database, FileStatus, Record, Status, Tree, TreeFile, Trouble, WINDOW, is_safe_name,
 };
 use crate::import::EXECUTOR;
 
@@ -61,7 +61,7 @@ pub struct ExportOptions {
 /// What an export did.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Exported {
+pub struct ExportReport {
     /// How many slots of each workflow were written, or were there already.
     pub workflows: BTreeMap<String, u32>,
     /// How many registers.
@@ -83,7 +83,7 @@ pub struct Exported {
 /// # Errors
 /// When either database can't be read or written, or the folder holds something else. Nothing is written before all
 /// has been looked at.
-pub fn export(reader: &dyn Queries, root: &Path, options: &ExportOptions) -> Result<Exported, ExportError> {
+pub fn export(reader: &dyn Queries, root: &Path, options: &ExportOptions) -> Result<ExportReport, ExportError> {
     let export = Export { reader, tree: Tree::at(root), root, options };
     export.check_folder()?;
     let mut looked = Look::default();
@@ -92,13 +92,14 @@ pub fn export(reader: &dyn Queries, root: &Path, options: &ExportOptions) -> Res
         let folder = root.display().to_string();
         return Err(ExportError::Differs { folder, count: looked.differ, named: looked.named });
     }
-    let mut done = Exported { same: looked.same, written: looked.missing + looked.differ, ..Exported::default() };
+    let mut done =
+        ExportReport { same: looked.same, written: looked.missing + looked.differ, ..ExportReport::default() };
     if options.dry_run {
         export.tell(&mut done)?;
         return Ok(done);
     }
     export.each(&mut |file| match export.tree.standing(&file)? {
-        Standing::Same => Ok(()),
+        FileStatus::Same => Ok(()),
         _ => Ok(export.tree.write(&file)?),
     })?;
     done.unpaused = export.end_pauses()?;
@@ -122,7 +123,7 @@ struct Export<'a> {
     options: &'a ExportOptions,
 }
 
-type Each<'a> = dyn FnMut(TreeFile) -> Result<(), ExportError> + 'a;
+type SlotVisitor<'a> = dyn FnMut(TreeFile) -> Result<(), ExportError> + 'a;
 
 impl Export<'_> {
     fn check_folder(&self) -> Result<(), ExportError> {
@@ -134,11 +135,11 @@ impl Export<'_> {
 
     fn look(&self, file: TreeFile, looked: &mut Look) -> Result<(), ExportError> {
         match self.tree.standing(&file)? {
-            Standing::Missing => looked.missing += 1,
-            Standing::Same => looked.same += 1,
+            FileStatus::Missing => looked.missing += 1,
+            FileStatus::Same => looked.same += 1,
             // A mark lives from when it was made; any later one does.
-            Standing::Differs if file.path.starts_with("rerun") => looked.missing += 1,
-            Standing::Differs => {
+            FileStatus::Differs if file.path.starts_with("rerun") => looked.missing += 1,
+            FileStatus::Differs => {
                 looked.differ += 1;
                 if looked.named.len() < NAMED {
                     looked.named.push(file.path.display().to_string());
@@ -149,7 +150,7 @@ impl Export<'_> {
     }
 
     /// Hands out every file of the database that is to be.
-    fn each(&self, file: &mut Each<'_>) -> Result<(), ExportError> {
+    fn each(&self, file: &mut SlotVisitor<'_>) -> Result<(), ExportError> {
         for row in self.reader.workflows(None)?.into_iter().filter(|row| left_out(row).is_none()) {
             self.slots(&row.id, &mut |time, slot| {
                 let Ok(record) = self.record(&slot)? else { return Ok(()) };
@@ -236,7 +237,7 @@ impl Export<'_> {
     }
 
     /// Counts what was exported, and tells what was not.
-    fn tell(&self, done: &mut Exported) -> Result<(), ExportError> {
+    fn tell(&self, done: &mut ExportReport) -> Result<(), ExportError> {
         for row in self.reader.workflows(None)? {
             if let Some(why) = left_out(&row) {
                 done.troubles.push(Trouble { path: row.id.to_string(), why: why.to_owned() });

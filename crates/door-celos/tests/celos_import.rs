@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, Command, Config, Input, Pause, Rerun, Resume, SetRegister, SubmitRequest};
-use kelos_door_celos::celos_db::{Database, Found, Record, Status, Tree, TreeFile};
-use kelos_door_celos::export::{ExportError, ExportOptions, Exported, export};
+use kelos_door_celos::celos_db::{Database, Record, SlotRecord, Status, Tree, TreeFile};
+use kelos_door_celos::export::{ExportError, ExportOptions, ExportReport, export};
 use kelos_door_celos::import::{
-    Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import,
+    Definitions, ImportError, ImportOptions, ImportReport, ImportedWorkflow, PauseFate, import,
 };
 use kelos_engine::turn::Turns;
 use kelos_model::jobs::{JobKeys, JobTemplate};
@@ -72,11 +72,11 @@ fn definitions(all: &[Arc<Workflow>]) -> Definitions {
     Definitions { workflows, sources: BTreeMap::from([("test.js".to_owned(), Arc::from("// the script"))]) }
 }
 
-fn take(store: &mut dyn Journal, root: &Path, definitions: &Definitions, options: &ImportOptions) -> Imported {
+fn take(store: &mut dyn Journal, root: &Path, definitions: &Definitions, options: &ImportOptions) -> ImportReport {
     import(store, Database::open(root).unwrap(), definitions, options).unwrap()
 }
 
-fn only(imported: &Imported) -> &ImportedWorkflow {
+fn only(imported: &ImportReport) -> &ImportedWorkflow {
     assert_eq!(imported.workflows.len(), 1, "{imported:?}");
     &imported.workflows[0]
 }
@@ -448,7 +448,7 @@ fn what_kelos_has_only_planned_gives_way() {
     folds(&*store.reader());
 }
 
-fn export_to(store: &mut dyn Journal, root: &Path, force: bool) -> Result<Exported, ExportError> {
+fn export_to(store: &mut dyn Journal, root: &Path, force: bool) -> Result<ExportReport, ExportError> {
     export(&*store.reader(), root, &ExportOptions { now: at(NOW), force, dry_run: false })
 }
 
@@ -630,7 +630,7 @@ proptest! {
         for ((id, time), record) in &records {
             if record.status == Status::Success {
                 let kept = celos.workflow(&named(id));
-                prop_assert_eq!(&kept.slots[time], &Found::Record(record.clone()));
+                prop_assert_eq!(&kept.slots[time], &SlotRecord::Record(record.clone()));
             }
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_door_celos::celos_db::{Record, Status};
-use kelos_door_celos::shadow::{Looked, Seen, Shadow, ShadowParts, Theirs, What, read_list, read_slots};
+use kelos_door_celos::shadow::{
+    CelosWorkflow, ComparisonReport, Discrepancy, Shadow, ShadowParts, Theirs, read_list, read_slots,
+};
 use kelos_model::time::parse_instant;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_sandbox::Folders;
@@ -66,7 +68,7 @@ impl Stage {
 
     fn theirs(&self) -> Theirs {
         let slot = |(hour, record): (&u32, &Record)| (at(&format!("2016-02-10T{hour:02}:00Z")), record.clone());
-        let seen = Seen { paused: self.paused, slots: self.theirs.iter().map(slot).collect() };
+        let seen = CelosWorkflow { paused: self.paused, slots: self.theirs.iter().map(slot).collect() };
         Theirs::from([(named("w"), Ok(seen))])
     }
 
@@ -87,13 +89,13 @@ impl Stage {
     }
 
     /// A minute later.
-    async fn look(&mut self, shadow: &mut Shadow) -> Looked {
+    async fn look(&mut self, shadow: &mut Shadow) -> ComparisonReport {
         self.now += SignedDuration::from_mins(1);
         shadow.look(&self.theirs(), self.now).await.unwrap()
     }
 
     /// As many minutes later as make a difference count.
-    async fn look_long(&mut self, shadow: &mut Shadow) -> Looked {
+    async fn look_long(&mut self, shadow: &mut Shadow) -> ComparisonReport {
         for _ in 0..3 {
             self.look(shadow).await;
         }
@@ -107,12 +109,12 @@ fn state(shadow: &Shadow, hour: u32) -> SlotState {
 }
 
 #[track_caller]
-fn agree(looked: &Looked, slots: usize) {
+fn agree(looked: &ComparisonReport, slots: usize) {
     assert!(looked.differences.is_empty() && looked.pending == 0, "{looked:#?}");
     assert_eq!(looked.agreed, slots);
 }
 
-fn told(looked: &Looked) -> Vec<String> {
+fn told(looked: &ComparisonReport) -> Vec<String> {
     looked.differences.iter().map(|one| format!("{}: {}", one.subject, one.difference)).collect()
 }
 
@@ -230,7 +232,7 @@ async fn slots_and_workflows_that_only_one_has_are_told_of() {
     for _ in 0..4 {
         stage.now += SignedDuration::from_mins(1);
         let mut theirs = stage.theirs();
-        theirs.insert(named("elsewhere"), Ok(Seen::default()));
+        theirs.insert(named("elsewhere"), Ok(CelosWorkflow::default()));
         theirs.insert(named("ill"), Err("400 Bad Request".to_owned()));
         looked = Some(shadow.look(&theirs, stage.now).await.unwrap());
     }
@@ -260,5 +262,5 @@ fn answers_are_read_as_celos_writes_them() {
     let why = read_slots(&unknown).unwrap_err();
     assert_eq!(why, "the status \"MAYBE\" of 2016-02-10T09:00:00.000Z is unknown");
     assert!(read_list("<html>").unwrap_err().starts_with("the answer is not one of Celos"));
-    assert_eq!(What::NotInCelos.to_string(), "a script defines it, Celos does not have it");
+    assert_eq!(Discrepancy::NotInCelos.to_string(), "a script defines it, Celos does not have it");
 }

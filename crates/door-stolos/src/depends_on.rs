@@ -3,19 +3,19 @@
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::WorkflowId;
-use kelos_model::jobs::{Group, Member, TwoWay, Wanted};
+use kelos_model::jobs::{Group, Member, TwoWay, ValueFilter};
 use kelos_sandbox::apps::{GroupPlaces, Place};
 
-use super::json::{Reading, kind};
+use super::json::{JsonReader, kind};
 
 /// The name of a group that has none.
 const UNNAMED: &str = "default";
 
 /// Reads `depends_on`: one group without a name, or groups by name.
-pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (Vec<Group>, GroupPlaces) {
+pub(super) fn depends_on<'a>(reading: &mut JsonReader<'a>, value: &Value<'a>) -> (Vec<Group>, GroupPlaces) {
     let (mut groups, mut places) = (Vec::new(), GroupPlaces::new());
     let Some(object) = reading.object(value, "depends_on") else { return (groups, places) };
-    let mut add = |reading: &mut Reading<'a>, name: &str, value: &Value<'a>| {
+    let mut add = |reading: &mut JsonReader<'a>, name: &str, value: &Value<'a>| {
         let asked = value.as_object().filter(|group| reading.of_a_script && group.get("parentsOf").is_some());
         let functions = asked.and_then(|group| functions(reading, group));
         let (members, within) = if asked.is_some() { Default::default() } else { group(reading, name, value) };
@@ -40,14 +40,14 @@ pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (V
 }
 
 /// A group that two functions of a script know.
-fn functions<'a>(reading: &mut Reading<'a>, group: &Object<'a>) -> Option<TwoWay> {
+fn functions<'a>(reading: &mut JsonReader<'a>, group: &Object<'a>) -> Option<TwoWay> {
     let mut function = |name: &str| reading.data(&group.get(name)?.value, name, "a function");
     let (parents, children) = (function("parentsOf")?, function("childrenOf")?);
     Some(TwoWay { workflows: apps(reading, group)?, parents, children })
 }
 
 /// The apps that a group is about.
-fn apps<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Vec<WorkflowId>> {
+fn apps<'a>(reading: &mut JsonReader<'a>, object: &Object<'a>) -> Option<Vec<WorkflowId>> {
     let Some(apps) = object.get("app_name") else {
         reading.mistake(object.range, "app_name is missing, expected a list of apps");
         return None;
@@ -63,7 +63,7 @@ fn apps<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Vec<Workfl
 }
 
 /// A group: one member, or a list of them.
-fn group<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Place>) {
+fn group<'a>(reading: &mut JsonReader<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Place>) {
     let values: Vec<&Value<'a>> = match value {
         Value::Array(array) => array.elements.iter().collect(),
         one => vec![one],
@@ -79,7 +79,7 @@ fn group<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> (Vec<M
     (members, places)
 }
 
-fn member<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Member> {
+fn member<'a>(reading: &mut JsonReader<'a>, object: &Object<'a>) -> Option<Member> {
     let mut member = Member { workflows: apps(reading, object)?, ..Member::default() };
     for property in object.properties.iter().filter(|property| property.name.as_str() != "app_name") {
         match property.name.as_str() {
@@ -98,10 +98,10 @@ fn member<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Member> 
     Some(member)
 }
 
-fn wanted<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> Option<Wanted> {
+fn wanted<'a>(reading: &mut JsonReader<'a>, name: &str, value: &Value<'a>) -> Option<ValueFilter> {
     match value {
-        Value::StringLit(text) if text.value == "all" => Some(Wanted::All),
-        Value::Array(_) => reading.list(value, name).map(Wanted::Of),
+        Value::StringLit(text) if text.value == "all" => Some(ValueFilter::All),
+        Value::Array(_) => reading.list(value, name).map(ValueFilter::Of),
         other => {
             reading.mistake(other.range(), format!("{name} is {}, expected a list, or \"all\"", kind(other)));
             None

@@ -10,7 +10,7 @@ use kelos_executors::local::Launcher;
 use kelos_executors::{CommandExecutor, SparkExecutor};
 use tokio::runtime::Handle;
 
-use translated::Translated;
+use translated::TranslatingExecutor;
 
 /// The executors of these kinds: each makes a command of its job.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn executors(launcher: &Launcher, runtime: &Handle) -> Executors {
     let spark = SparkExecutor::new(commands.clone());
     let runs = launcher.dirs().clone();
     Executors::default()
-        .with("bash", Translated::new(commands.clone(), bash::command))
-        .with("plugin", Translated::new(commands, plugin::command))
-        .with("pyspark", Translated::new(spark, move |start| pyspark::application(start, &runs)))
+        .with("bash", TranslatingExecutor::new(commands.clone(), bash::command))
+        .with("plugin", TranslatingExecutor::new(commands, plugin::command))
+        .with("pyspark", TranslatingExecutor::new(spark, move |start| pyspark::application(start, &runs)))
 }

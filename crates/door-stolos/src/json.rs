@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 /// Reads the text of one file, and gathers what is wrong with it.
-pub(super) struct Reading<'a> {
+pub(super) struct JsonReader<'a> {
     text: &'a str,
     /// Where each line begins.
     lines: Vec<usize>,
@@ -27,11 +27,11 @@ pub(super) struct Reading<'a> {
     pub(super) hindrances: Vec<Mistake>,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(text: &'a str) -> Reading<'a> {
+impl<'a> JsonReader<'a> {
+    pub(super) fn new(text: &'a str) -> JsonReader<'a> {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let (mistakes, warnings, remarks, hindrances) = Default::default();
-        Reading { text, lines, of_a_script: false, mistakes, warnings, remarks, hindrances }
+        JsonReader { text, lines, of_a_script: false, mistakes, warnings, remarks, hindrances }
     }
 
     /// Where a part of the text begins.

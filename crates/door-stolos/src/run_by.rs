@@ -11,7 +11,7 @@ use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
 use kelos_sandbox::ConstraintDraft;
 use serde_json::{Map, Value as Json, json};
 
-use super::json::{Reading, kind, plain};
+use super::json::{JsonReader, kind, plain};
 use super::options::option_names;
 
 /// The kinds of jobs that need no program of people's own.
@@ -47,7 +47,7 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// What does its jobs.
-    pub(super) fn job(&self, reading: &mut Reading<'a>) -> Job {
+    pub(super) fn job(&self, reading: &mut JsonReader<'a>) -> Job {
         if let Some(service) = self.get("externalService").filter(|_| reading.of_a_script) {
             return self.service(reading, service);
         }
@@ -64,7 +64,7 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// What a script made with its functions for external services.
-    fn service(&self, reading: &mut Reading<'a>, service: &Value<'a>) -> Job {
+    fn service(&self, reading: &mut JsonReader<'a>, service: &Value<'a>) -> Job {
         if let Some(other) = ["job_type", "bash_cmd", "timeout"].into_iter().find(|key| self.get(key).is_some()) {
             let what = format!("{} has both externalService and {other}, expected one of them", self.name);
             reading.mistake(service.range(), what);
@@ -75,21 +75,21 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// What its jobs wait for beside other jobs of their own graph.
-    pub(super) fn trigger(&self, reading: &mut Reading<'a>) -> Trigger {
+    pub(super) fn trigger(&self, reading: &mut JsonReader<'a>) -> Trigger {
         let trigger = self.get("trigger").filter(|_| reading.of_a_script);
         let trigger = trigger.and_then(|trigger| reading.data(trigger, &self.what("trigger"), "a trigger"));
         trigger.unwrap_or(Trigger::Always)
     }
 
     /// What must hold besides, once that has come.
-    pub(super) fn constraints(&self, reading: &mut Reading<'a>) -> Vec<Constraint> {
+    pub(super) fn constraints(&self, reading: &mut JsonReader<'a>) -> Vec<Constraint> {
         let given = self.get("constraints").filter(|_| reading.of_a_script);
         let given: Option<Vec<ConstraintDraft>> =
             given.and_then(|given| reading.data(given, &self.what("constraints"), "constraints"));
         given.into_iter().flatten().map(ConstraintDraft::constraint).collect()
     }
 
-    fn bash(&self, reading: &mut Reading<'a>) -> Job {
+    fn bash(&self, reading: &mut JsonReader<'a>) -> Job {
         let mut settings = Map::new();
         match self.get("bash_cmd") {
             None => {
@@ -109,7 +109,7 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// Whether all placeholders of a text are known, before any job of the app is run.
-    fn placeholders(&self, reading: &mut Reading<'a>, value: &Value<'a>, key: &str, text: &str) {
+    fn placeholders(&self, reading: &mut JsonReader<'a>, value: &Value<'a>, key: &str, text: &str) {
         let what = self.what(key);
         let read = match Placeholders::read(text) {
             Ok(read) => read,
@@ -132,7 +132,7 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// Whether each value stands where a shell does not evaluate it, or is one that may be evaluated.
-    fn positions(&self, reading: &mut Reading<'a>, value: &Value<'a>, text: &str) {
+    fn positions(&self, reading: &mut JsonReader<'a>, value: &Value<'a>, text: &str) {
         let Ok(placeholders) = Placeholders::read(text) else { return };
         let shell = ShellText::read(&placeholders, |_| None);
         for fault in shell.faults(|name| self.trust(name), |name| self.trust_of_variable(name)) {
@@ -179,7 +179,7 @@ impl<'a, 'v> App<'a, 'v> {
         }
     }
 
-    fn pyspark(&self, reading: &mut Reading<'a>) -> Job {
+    fn pyspark(&self, reading: &mut JsonReader<'a>) -> Job {
         let mut settings = Map::new();
         match self.get("pymodule").map(|value| reading.text(value, &self.what("pymodule"))) {
             Some(Some(module)) => drop(settings.insert("module".to_owned(), json!(&*module))),
@@ -225,7 +225,7 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// A job of an own kind: a program in the folder of plugins.
-    fn own(&self, reading: &mut Reading<'a>, name: &str) -> Job {
+    fn own(&self, reading: &mut JsonReader<'a>, name: &str) -> Job {
         let job = |settings: Json| Job::new("plugin", settings.as_object().cloned().unwrap_or_default());
         let place = self.get("job_type").map_or(self.property.range, Ranged::range);
         let config = plain(&self.property.value);
@@ -251,17 +251,17 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// How often a job that fails is tried: so many attempts in all.
-    pub(super) fn retry(&self, reading: &mut Reading<'a>) -> RetryPolicy {
+    pub(super) fn retry(&self, reading: &mut JsonReader<'a>) -> RetryPolicy {
         let attempts = self.get("max_retry").and_then(|value| reading.count(value, &self.what("max_retry"), 1));
         RetryPolicy::immediate(attempts.unwrap_or(ATTEMPTS).saturating_sub(1))
     }
 
     /// How many of its jobs run at a time; as many as there are places, where nothing is said.
-    pub(super) fn concurrency(&self, reading: &mut Reading<'a>) -> Option<u32> {
+    pub(super) fn concurrency(&self, reading: &mut JsonReader<'a>) -> Option<u32> {
         self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0))
     }
 
-    pub(super) fn pools(&self, reading: &mut Reading<'a>) -> Vec<PoolUse> {
+    pub(super) fn pools(&self, reading: &mut JsonReader<'a>) -> Vec<PoolUse> {
         let Some(value) = self.get("pools") else { return Vec::new() };
         let such = "a list such as [{\"pool\": \"spark\", \"size\": 4, \"permits\": 1}]";
         let mut pools: Vec<PoolUse> = reading.data(value, &self.what("pools"), such).unwrap_or_default();
@@ -278,7 +278,7 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// The schedule that opens jobs.
-    pub(super) fn feed(&self, reading: &mut Reading<'a>) -> Option<Feed> {
+    pub(super) fn feed(&self, reading: &mut JsonReader<'a>) -> Option<Feed> {
         let value = self.get("feed")?;
         let what = self.what("feed");
         let object = reading.object(value, &what)?;

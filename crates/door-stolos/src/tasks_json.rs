@@ -13,7 +13,7 @@ use kelos_sandbox::{closest, fault_code};
 use serde_json::Map;
 
 use crate::depends_on::depends_on;
-use crate::json::{Reading, kind};
+use crate::json::{JsonReader, kind};
 use crate::run_by::{App, BUILT_IN};
 
 /// What a file says, checked as a whole.
@@ -125,7 +125,7 @@ fn in_order(mut mistakes: Vec<Mistake>) -> Vec<Mistake> {
 }
 
 struct Reader<'a> {
-    reading: Reading<'a>,
+    reading: JsonReader<'a>,
     file: &'a str,
     settings: &'a Settings,
     places: BTreeMap<WorkflowId, (Place, GroupPlaces)>,
@@ -135,7 +135,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str, file: &'a str, settings: &'a Settings) -> Reader<'a> {
-        let mut reading = Reading::new(text);
+        let mut reading = JsonReader::new(text);
         reading.of_a_script = settings.of_a_script;
         Reader { reading, file, settings, places: BTreeMap::new(), asks_only: false }
     }

@@ -12,7 +12,7 @@ use kelos_store::Queries;
 use tokio::sync::{oneshot, watch};
 
 use super::deployments::projects;
-use super::{Definitions, MENDING, Message, Pace, Shown, Status};
+use super::{Definitions, EngineView, MENDING, Message, Pace, Status};
 use crate::clock::Clock;
 use crate::executor::Executors;
 
@@ -35,7 +35,7 @@ pub enum AskError {
 pub struct Handle {
     send: Sender<Message>,
     reader: Arc<dyn Queries>,
-    shown: Arc<Shown>,
+    shown: Arc<EngineView>,
     clock: Clock,
     pace: Pace,
     executors: Executors,
@@ -45,7 +45,7 @@ impl Handle {
     pub(super) fn new(
         send: Sender<Message>,
         reader: Arc<dyn Queries>,
-        shown: Arc<Shown>,
+        shown: Arc<EngineView>,
         clock: Clock,
         pace: Pace,
         executors: Executors,

@@ -14,12 +14,12 @@ use kelos_store::{Lease, StoreError};
 use tokio::sync::oneshot;
 
 use super::deployments::DefinitionSets;
-use super::stepping::{Stepping, Wanted};
-use super::{EngineParts, MENDING, Message, Pace, Shown, Status};
+use super::stepping::{StepQueue, StepRequest};
+use super::{EngineParts, EngineView, MENDING, Message, Pace, Status};
 use crate::executor::{Given, Reports, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
-use crate::turn::{Broken, Remedy, TurnError, Turns};
+use crate::turn::{BreachReport, Remedy, TurnError, Turns};
 
 /// How often a standby asks for the lease, and a troubled engine tries its store again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -43,11 +43,11 @@ const LINGER: Duration = Duration::from_millis(5);
 pub(super) struct Leader {
     parts: EngineParts,
     receive: Receiver<Message>,
-    shown: Arc<Shown>,
+    shown: Arc<EngineView>,
     reports: Reports,
     prober: Prober,
     definitions: DefinitionSets,
-    stepping: Stepping,
+    stepping: StepQueue,
     replies: BTreeMap<u64, oneshot::Sender<Reply>>,
     next_token: u64,
     /// The trouble that the log told of last, and when.
@@ -55,7 +55,7 @@ pub(super) struct Leader {
 }
 
 /// Why the thread stopped taking turns.
-enum Left {
+enum ExitReason {
     /// It was told to end.
     Stop(Option<oneshot::Sender<()>>),
     /// The store failed, or somebody else leads.
@@ -161,7 +161,7 @@ impl Leader {
         parts: EngineParts,
         send: Sender<Message>,
         receive: Receiver<Message>,
-        shown: Arc<Shown>,
+        shown: Arc<EngineView>,
     ) -> Self {
         let reports = Reports::new(move |input| {
             // When the engine has ended nobody needs to know: the next one asks.
@@ -176,7 +176,7 @@ impl Leader {
             reports,
             prober,
             definitions: DefinitionSets::default(),
-            stepping: Stepping::default(),
+            stepping: StepQueue::default(),
             replies: BTreeMap::new(),
             next_token: 0,
             said: None,
@@ -187,21 +187,21 @@ impl Leader {
         loop {
             let left = match self.stand_by() {
                 Ok(Ok(lease)) => self.lead(lease),
-                Ok(Err(stop)) => Left::Stop(stop),
-                Err(error) => Left::Store(error),
+                Ok(Err(stop)) => ExitReason::Stop(stop),
+                Err(error) => ExitReason::Store(error),
             };
             // Whoever waits for an answer hears that there is none.
             self.replies.clear();
             self.show_taken(&BTreeSet::new());
-            self.stepping = Stepping::default();
+            self.stepping = StepQueue::default();
             match left {
-                Left::Stop(done) => {
+                ExitReason::Stop(done) => {
                     self.show(Status::Stopped);
                     drop(self.parts.store);
                     let _ = done.map(|done| done.send(()));
                     return;
                 }
-                Left::Store(StoreError::Deposed { held, .. }) => {
+                ExitReason::Store(StoreError::Deposed { held, .. }) => {
                     tracing::warn!(epoch = held, "another process has become leader; standing by");
                 }
                 left => {
@@ -218,23 +218,23 @@ impl Leader {
     }
 
     /// Says what the trouble is, and how long to wait before the next attempt.
-    fn troubled(&mut self, left: Left) -> (Status, Duration) {
+    fn troubled(&mut self, left: ExitReason) -> (Status, Duration) {
         let mending = format!("nothing is scheduled: {MENDING}");
         let over = "restoring from the store until it works";
         match left {
-            Left::Store(error @ StoreError::Corrupt { .. }) => {
+            ExitReason::Store(error @ StoreError::Corrupt { .. }) => {
                 self.say(error.to_string(), &mending);
                 (Status::Damaged { reason: error.to_string() }, LOOK_AGAIN)
             }
-            Left::Store(error) => {
+            ExitReason::Store(error) => {
                 self.say(error.to_string(), over);
                 (Status::Troubled { reason: error.to_string() }, TRY_AGAIN)
             }
-            Left::Broken(error) => {
+            ExitReason::Broken(error) => {
                 self.say(error.to_string(), over);
                 (Status::Troubled { reason: error.to_string() }, LOOK_AGAIN)
             }
-            Left::Stop(_) => (Status::Stopped, Duration::ZERO),
+            ExitReason::Stop(_) => (Status::Stopped, Duration::ZERO),
         }
     }
 
@@ -296,16 +296,16 @@ impl Leader {
         self.definitions.inputs(wanted, &*self.parts.store.reader())
     }
 
-    fn lead(&mut self, lease: Lease) -> Left {
+    fn lead(&mut self, lease: Lease) -> ExitReason {
         match self.take_turns(lease) {
             Ok(done) => {
                 if let Err(error) = self.parts.store.release(lease) {
                     tracing::warn!("failed to {error}");
                 }
-                Left::Stop(done)
+                ExitReason::Stop(done)
             }
-            Err(TurnError::Store(error)) => Left::Store(error),
-            Err(error) => Left::Broken(error),
+            Err(TurnError::Store(error)) => ExitReason::Store(error),
+            Err(error) => ExitReason::Broken(error),
         }
     }
 
@@ -405,7 +405,7 @@ impl Leader {
                 self.replies.insert(self.next_token, reply);
                 batch.inputs.push(Input::Asked { token: self.next_token, by, ask });
             }
-            Message::Step { at, only, done } => self.stepping.want(Wanted { at, only, done }),
+            Message::Step { at, only, done } => self.stepping.want(StepRequest { at, only, done }),
             Message::Definitions(definitions) => {
                 let follows = !batch.defined.insert(definitions.provenance);
                 self.definitions.take(definitions, follows);
@@ -510,8 +510,8 @@ impl Leader {
 }
 
 /// Tells the log of a broken invariant.
-fn say_broken(broken: &Broken) {
-    let Broken { breach, input, remedy } = broken;
+fn say_broken(broken: &BreachReport) {
+    let BreachReport { breach, input, remedy } = broken;
     let what_follows = match remedy {
         Remedy::Repeated => "it was repeated on restored state, and passed; nothing is lost".to_owned(),
         Remedy::Frozen => {

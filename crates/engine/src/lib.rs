@@ -144,7 +144,7 @@ pub(crate) enum Message {
 }
 
 /// What the engine's thread shows to the outside.
-pub(crate) struct Shown {
+pub(crate) struct EngineView {
     pub(crate) status: watch::Sender<Status>,
     /// Grows with each commit, also with those of another process that leads: followers read on from the log.
     pub(crate) commits: watch::Sender<u64>,
@@ -161,7 +161,7 @@ pub(crate) struct Shown {
 pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
     let (send, receive) = mpsc::channel();
     let reader: Arc<dyn Queries> = parts.store.reader();
-    let shown = Arc::new(Shown {
+    let shown = Arc::new(EngineView {
         status: watch::Sender::new(Status::Starting),
         commits: watch::Sender::new(0),
         stepped_at: RwLock::new(None),

@@ -10,7 +10,7 @@ use kelos_model::{Probe, RunId};
 use tokio::sync::oneshot;
 
 /// A step that somebody asked for.
-pub(super) struct Wanted {
+pub(super) struct StepRequest {
     pub(super) at: Timestamp,
     pub(super) only: Only,
     pub(super) done: oneshot::Sender<()>,
@@ -18,9 +18,9 @@ pub(super) struct Wanted {
 
 /// Questions and starts that have been sent out and not been answered.
 #[derive(Default)]
-pub(super) struct Stepping {
-    waiting: VecDeque<Wanted>,
-    current: Option<Wanted>,
+pub(super) struct StepQueue {
+    waiting: VecDeque<StepRequest>,
+    current: Option<StepRequest>,
     probes: BTreeSet<Probe>,
     starts: BTreeSet<RunId>,
     /// Runs that are to end: nobody waits to hear how they stand, which may take as long as somebody else's server is down.
@@ -28,8 +28,8 @@ pub(super) struct Stepping {
     relations: BTreeSet<Relation>,
 }
 
-impl Stepping {
-    pub(super) fn want(&mut self, wanted: Wanted) {
+impl StepQueue {
+    pub(super) fn want(&mut self, wanted: StepRequest) {
         self.waiting.push_back(wanted);
     }
 

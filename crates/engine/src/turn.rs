@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Command, Config, Core, Input, Offer, Past, Restored, StepError};
+use kelos_core::{Checkpoint, Command, Config, Core, Input, Offer, Past, StepError};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Provenance;
 use kelos_model::{
@@ -28,21 +28,21 @@ pub struct Turns {
     config: Config,
     lease: Lease,
     sources: BTreeMap<String, Arc<str>>,
-    standing: Standing,
+    standing: CoreMemory,
     /// What broke in a turn that was dropped, and did not break again when its inputs were fed one by one.
     suspects: BTreeSet<(Invariant, WorkflowId)>,
 }
 
 /// What was said in committed turns and only memory knows: a core that is restored between two turns has to hear it again.
 #[derive(Default)]
-struct Standing {
+struct CoreMemory {
     /// In the order in which their provenances were first heard.
     definitions: Vec<(Provenance, Vec<Arc<Workflow>>)>,
     /// What workers offer, less what was given to them meanwhile.
     offers: BTreeMap<Arc<str>, Offer>,
 }
 
-impl Standing {
+impl CoreMemory {
     fn note(&mut self, input: &Input, events: &[EventRecord]) {
         match input {
             Input::Definitions { provenance, all, .. } => {
@@ -92,7 +92,7 @@ pub enum TurnError {
 
 /// An invariant that broke, and what became of it.
 #[derive(Debug)]
-pub struct Broken {
+pub struct BreachReport {
     /// Which, and about what.
     pub breach: Breach,
     /// What broke it, in words.
@@ -114,17 +114,17 @@ pub enum Remedy {
 
 /// What a turn led to.
 #[derive(Debug, Default)]
-pub struct Acted {
+pub struct TurnResult {
     /// What is to be done now, in order.
     pub commands: Vec<Command>,
     /// How many events were committed.
     pub events: usize,
     /// What broke.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BreachReport>,
 }
 
-impl Acted {
-    fn and(&mut self, next: Acted) {
+impl TurnResult {
+    fn and(&mut self, next: TurnResult) {
         self.commands.extend(next.commands);
         self.events += next.events;
         self.broken.extend(next.broken);
@@ -149,7 +149,7 @@ impl Turns {
                 config,
                 lease,
                 sources: BTreeMap::new(),
-                standing: Standing::default(),
+                standing: CoreMemory::default(),
                 suspects: BTreeSet::new(),
             },
             commands,
@@ -171,7 +171,7 @@ impl Turns {
         store: &mut dyn Journal,
         now: Timestamp,
         inputs: impl IntoIterator<Item = Input>,
-    ) -> Result<Acted, TurnError> {
+    ) -> Result<TurnResult, TurnError> {
         let inputs: Vec<Input> = inputs.into_iter().collect();
         match self.attempt(store, now, &inputs) {
             Err(TurnError::Broken(breach)) => self.one_by_one(store, now, inputs, breach),
@@ -180,7 +180,7 @@ impl Turns {
     }
 
     /// One turn for inputs, all or nothing. Where it fails the core must not be used any more.
-    fn attempt(&mut self, store: &mut dyn Journal, now: Timestamp, inputs: &[Input]) -> Result<Acted, TurnError> {
+    fn attempt(&mut self, store: &mut dyn Journal, now: Timestamp, inputs: &[Input]) -> Result<TurnResult, TurnError> {
         let (mut events, mut commands, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for input in inputs {
             let step = self.core.step(now, input.clone(), &mut StorePast(store)).map_err(|error| match error {
@@ -202,7 +202,7 @@ impl Turns {
             self.standing.note(input, commit.events.get(from..end).unwrap_or_default());
             from = end;
         }
-        Ok(Acted { commands, events: count, broken: Vec::new() })
+        Ok(TurnResult { commands, events: count, broken: Vec::new() })
     }
 
     /// Feeds the inputs of a turn that was dropped once more, each in a turn of its own. A tick does only so much, and may not
@@ -213,7 +213,7 @@ impl Turns {
         now: Timestamp,
         inputs: Vec<Input>,
         breach: Breach,
-    ) -> Result<Acted, TurnError> {
+    ) -> Result<TurnResult, TurnError> {
         let mut acted = self.start_over(store, now)?;
         let is_suspect = !self.suspects.insert((breach.invariant, breach.workflow.clone()));
         if is_suspect && self.core.is_frozen(&breach.workflow) == Some(false) {
@@ -223,7 +223,7 @@ impl Turns {
             acted.and(self.feed(store, now, input)?);
         }
         if acted.broken.is_empty() {
-            acted.broken.push(Broken { breach, input: "a turn".to_owned(), remedy: Remedy::Repeated });
+            acted.broken.push(BreachReport { breach, input: "a turn".to_owned(), remedy: Remedy::Repeated });
         }
         Ok(acted)
     }
@@ -234,15 +234,15 @@ impl Turns {
         now: Timestamp,
         breach: Breach,
         input: String,
-    ) -> Result<Acted, TurnError> {
+    ) -> Result<TurnResult, TurnError> {
         let mut acted = self.attempt(store, now, &[Input::Freeze(breach.clone())])?;
-        acted.broken.push(Broken { breach, input, remedy: Remedy::Frozen });
+        acted.broken.push(BreachReport { breach, input, remedy: Remedy::Frozen });
         Ok(acted)
     }
 
     /// Feeds one input. Where it breaks an invariant the workflow is frozen first; where that is frozen already the input is set aside.
-    fn feed(&mut self, store: &mut dyn Journal, now: Timestamp, input: Input) -> Result<Acted, TurnError> {
-        let mut acted = Acted::default();
+    fn feed(&mut self, store: &mut dyn Journal, now: Timestamp, input: Input) -> Result<TurnResult, TurnError> {
+        let mut acted = TurnResult::default();
         loop {
             let breach = match self.attempt(store, now, std::slice::from_ref(&input)) {
                 Ok(next) => {
@@ -263,14 +263,14 @@ impl Turns {
             }
             let set_aside = Input::SetAside { breach: breach.clone(), input: Box::new(input) };
             acted.and(self.attempt(store, now, &[set_aside])?);
-            acted.broken.push(Broken { breach, input: words, remedy: Remedy::SetAside });
+            acted.broken.push(BreachReport { breach, input: words, remedy: Remedy::SetAside });
             return Ok(acted);
         }
     }
 
     /// Goes on from what is stored, with what only memory knew.
-    fn start_over(&mut self, store: &mut dyn Journal, now: Timestamp) -> Result<Acted, TurnError> {
-        let mut acted = Acted::default();
+    fn start_over(&mut self, store: &mut dyn Journal, now: Timestamp) -> Result<TurnResult, TurnError> {
+        let mut acted = TurnResult::default();
         loop {
             let (core, commands) = restored(&self.config, store, now)?;
             self.core = core;
@@ -324,7 +324,7 @@ impl Turns {
 /// A core that goes on where the store's log ends. The commands ask executors about runs that were alive.
 fn restored(config: &Config, store: &mut dyn Journal, now: Timestamp) -> Result<(Core, Vec<Command>), StoreError> {
     let snapshot = store.restore()?;
-    let restored = Restored {
+    let restored = Checkpoint {
         seq: snapshot.last_seq,
         workflows: snapshot.workflows,
         slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kelos_model::WorkflowId;
-use kelos_model::jobs::{DateForm, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, Wanted};
+use kelos_model::jobs::{DateForm, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, ValueFilter};
 
 fn main() {
     let graph = wide(400);
@@ -36,12 +36,12 @@ fn count<E: std::fmt::Debug>(found: Result<usize, E>) -> usize {
 /// One parent workflow of `size` values below one child, and `size` children below one root.
 fn wide(size: u32) -> JobGraph {
     let values: Vec<Arc<str>> = (0..size).map(|value| value.to_string().into()).collect();
-    let member = |workflow: &str, wanted: BTreeMap<Arc<str>, Wanted>| Group {
+    let member = |workflow: &str, wanted: BTreeMap<Arc<str>, ValueFilter>| Group {
         name: "default".to_owned(),
         members: vec![Member { workflows: vec![id(workflow)], values: wanted, job_ids: None }],
         functions: None,
     };
-    let all = BTreeMap::from([("client".into(), Wanted::All)]);
+    let all = BTreeMap::from([("client".into(), ValueFilter::All)]);
     let domains = BTreeMap::from([("client".into(), values)]);
     let workflows = vec![
         (id("root"), keys("{date}", BTreeMap::new(), vec![])),

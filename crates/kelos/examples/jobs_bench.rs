@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kelos_core::{Command, Config, Input, Offer, SubmitRequest};
 use kelos_engine::turn::Turns;
-use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
+use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, ValueFilter};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
 use kelos_model::{Actor, Outcome, RunId, SlotRef, Workflow, WorkflowId};
@@ -169,7 +169,7 @@ fn keys(template: &str, depends_on: Vec<Group>) -> JobKeys {
 
 /// A group of the jobs of one workflow, all values of some identifiers.
 fn after(workflow: &str, all: &[&str]) -> Group {
-    let values = all.iter().map(|name| (Arc::from(*name), Wanted::All)).collect();
+    let values = all.iter().map(|name| (Arc::from(*name), ValueFilter::All)).collect();
     let members = vec![Member { workflows: vec![id(workflow)], values, job_ids: None }];
     Group { name: "default".to_owned(), members, functions: None }
 }

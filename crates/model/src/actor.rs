@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// As JSON an actor of whom nothing but the name is known is that name, which is all that was kept at first; any other is an
 /// object. Both forms are read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "ActorForm", into = "ActorForm")]
 pub struct Actor {
     /// The kind: person, program, worker, or a part of Kelos.
     pub kind: ActorKind,
@@ -104,7 +104,7 @@ impl fmt::Display for Actor {
 /// An actor as JSON has it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Stored {
+enum ActorForm {
     Name(Arc<str>),
     Whole {
         kind: ActorKind,
@@ -116,22 +116,22 @@ enum Stored {
     },
 }
 
-impl From<Stored> for Actor {
-    fn from(stored: Stored) -> Actor {
+impl From<ActorForm> for Actor {
+    fn from(stored: ActorForm) -> Actor {
         match stored {
-            Stored::Name(name) => Actor::unknown(name),
-            Stored::Whole { kind, name, credential, address } => Actor { kind, name, credential, address },
+            ActorForm::Name(name) => Actor::unknown(name),
+            ActorForm::Whole { kind, name, credential, address } => Actor { kind, name, credential, address },
         }
     }
 }
 
-impl From<Actor> for Stored {
-    fn from(actor: Actor) -> Stored {
+impl From<Actor> for ActorForm {
+    fn from(actor: Actor) -> ActorForm {
         if actor.bare_name().is_some() {
-            return Stored::Name(actor.name);
+            return ActorForm::Name(actor.name);
         }
         let Actor { kind, name, credential, address } = actor;
-        Stored::Whole { kind, name, credential, address }
+        ActorForm::Whole { kind, name, credential, address }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kelos_model::WorkflowId;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{
-    DateForm, Fault, Group, Job, JobGraph, JobKeys, JobTemplate, Kind, Member, Parents, TwoWay, Wanted,
+    DateForm, Fault, Group, Job, JobGraph, JobKeys, JobTemplate, Kind, Member, Parents, TwoWay, ValueFilter,
 };
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -28,7 +28,7 @@ fn keys(template: &str, domains: &[(&str, &[&str])], depends_on: Vec<Group>) -> 
 }
 
 fn member(workflows: &[&str], values: &[(&str, &[&str])]) -> Member {
-    let wanted = |list: &[&str]| if list == ["all"] { Wanted::All } else { Wanted::Of(texts(list)) };
+    let wanted = |list: &[&str]| if list == ["all"] { ValueFilter::All } else { ValueFilter::Of(texts(list)) };
     Member {
         workflows: workflows.iter().map(|text| id(text)).collect(),
         values: values.iter().map(|(name, list)| (Arc::from(*name), wanted(list))).collect(),
@@ -341,8 +341,8 @@ fn written(group: &Group, workflows: &[(WorkflowId, JobKeys)]) -> Option<usize> 
                 return None;
             }
             let count = |name: &Arc<str>| match member.values.get(name) {
-                Some(Wanted::Of(values)) => values.len(),
-                Some(Wanted::All) => keys.domains[name].len(),
+                Some(ValueFilter::Of(values)) => values.len(),
+                Some(ValueFilter::All) => keys.domains[name].len(),
                 None => 1,
             };
             total += keys.template.identifiers().map(count).product::<usize>();

@@ -240,14 +240,14 @@ impl<'a> World<'a> {
 }
 
 /// The past as it was played, and before the play as it is supposed.
-struct Played<'a> {
+struct PlayedPast<'a> {
     from: Timestamp,
     now: Timestamp,
     forecasts: &'a BTreeMap<WorkflowId, Forecast>,
     before: &'a Past,
 }
 
-impl Played<'_> {
+impl PlayedPast<'_> {
     fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
         let at = id.key.time()?;
         if at >= self.from {
@@ -257,7 +257,7 @@ impl Played<'_> {
     }
 }
 
-impl kelos_core::Past for Played<'_> {
+impl kelos_core::Past for PlayedPast<'_> {
     type Error = Infallible;
 
     fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
@@ -302,7 +302,8 @@ impl Surroundings for World<'_> {
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Breach> {
         let mut commands = Vec::new();
         for input in inputs {
-            let mut played = Played { from: self.suppose.from, now, forecasts: &self.forecasts, before: &self.past };
+            let mut played =
+                PlayedPast { from: self.suppose.from, now, forecasts: &self.forecasts, before: &self.past };
             let step = self.core.step(now, input, &mut played).map_err(|error| match error {
                 StepError::Past(never) => match never {},
                 StepError::Broken(breach) => breach,

@@ -34,7 +34,7 @@ pub(super) fn judge(
     let reader = outside.store.reader();
     let slots = slots(&*reader, Range::new(play.plan().from, play.plan().until))?;
     let runs = runs(&*reader)?;
-    let mut judging = Judging { play, outside, reader, slots, runs, workflows, found: Vec::new() };
+    let mut judging = TestJudge { play, outside, reader, slots, runs, workflows, found: Vec::new() };
     judging.all()?;
     let acted = std::mem::take(&mut judging.outside.mismatches);
     let mismatches: Vec<Mismatch> = acted.into_iter().chain(judging.found).collect();
@@ -73,7 +73,7 @@ fn runs(reader: &dyn Queries) -> Result<Vec<Run>, Trouble> {
     }
 }
 
-struct Judging<'a> {
+struct TestJudge<'a> {
     play: &'a Play<'a>,
     outside: Outside<'a>,
     reader: Arc<dyn Queries>,
@@ -83,7 +83,7 @@ struct Judging<'a> {
     found: Vec<Mismatch>,
 }
 
-impl Judging<'_> {
+impl TestJudge<'_> {
     fn all(&mut self) -> Result<(), Trouble> {
         let play = self.play;
         let expect = &play.plan().expect;

@@ -69,7 +69,7 @@ fn tidy(path: &str) -> String {
 }
 
 #[derive(Debug, Clone)]
-struct Stored {
+struct StoredFile {
     system: String,
     bytes: u64,
     modified: Timestamp,
@@ -79,7 +79,7 @@ struct Stored {
 /// What is there, and who asked.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    there: BTreeMap<String, Vec<Stored>>,
+    there: BTreeMap<String, Vec<StoredFile>>,
     asked: BTreeMap<String, BTreeSet<Probe>>,
     /// The folder of a test with real commands, without a slash at the end: paths below it and paths relative to it
     /// are the same, of whichever file system.
@@ -99,9 +99,9 @@ impl Files {
     }
 
     /// Puts something at a path; gives the answers that this changes.
-    pub(super) fn put(&mut self, place: &Place, bytes: u64, is_folder: bool, now: Timestamp) -> Vec<Answered> {
+    pub(super) fn put(&mut self, place: &Place, bytes: u64, is_folder: bool, now: Timestamp) -> Vec<TimedAnswer> {
         let place = self.place(place.clone());
-        let stored = Stored { system: place.system.clone(), bytes, modified: now, is_folder };
+        let stored = StoredFile { system: place.system.clone(), bytes, modified: now, is_folder };
         let here = self.there.entry(place.path.clone()).or_default();
         here.retain(|one| one.system != stored.system);
         here.push(stored);
@@ -109,7 +109,7 @@ impl Files {
     }
 
     /// Removes a path and what is below it; gives the answers that this changes.
-    pub(super) fn remove(&mut self, place: &Place, now: Timestamp) -> Vec<Answered> {
+    pub(super) fn remove(&mut self, place: &Place, now: Timestamp) -> Vec<TimedAnswer> {
         let place = self.place(place.clone());
         let below: Vec<String> = self.below(&place.path).map(|(path, _)| path.clone()).collect();
         let mut news = Vec::new();
@@ -149,7 +149,7 @@ impl Files {
         files.collect()
     }
 
-    fn below(&self, path: &str) -> impl Iterator<Item = (&String, &Vec<Stored>)> {
+    fn below(&self, path: &str) -> impl Iterator<Item = (&String, &Vec<StoredFile>)> {
         // `0` comes right after the slash.
         let path = path.trim_end_matches('/');
         self.there.range(format!("{path}/")..format!("{path}0"))
@@ -157,8 +157,8 @@ impl Files {
 
     /// All paths that are there.
     pub(super) fn paths(&self) -> Vec<String> {
-        let full = |(path, all): (&String, &Vec<Stored>)| {
-            let with = |one: &Stored| match one.system.as_str() {
+        let full = |(path, all): (&String, &Vec<StoredFile>)| {
+            let with = |one: &StoredFile| match one.system.as_str() {
                 "" | "file" => path.clone(),
                 system => format!("{system}{path}"),
             };
@@ -168,14 +168,14 @@ impl Files {
     }
 
     /// Answers a question about a path, and keeps in mind who asked.
-    pub(super) fn ask(&mut self, probe: &Probe, now: Timestamp) -> Option<Answered> {
+    pub(super) fn ask(&mut self, probe: &Probe, now: Timestamp) -> Option<TimedAnswer> {
         let Probe::Path { uri, .. } = probe else { return None };
         let place = self.place(Place::asked(uri));
         self.asked.entry(place.path).or_default().insert(probe.clone());
         self.answer(probe, now)
     }
 
-    fn answer(&self, probe: &Probe, now: Timestamp) -> Option<Answered> {
+    fn answer(&self, probe: &Probe, now: Timestamp) -> Option<TimedAnswer> {
         let Probe::Path { uri, conditions } = probe else { return None };
         let place = Place::asked(uri);
         let found = self.find(&place);
@@ -184,7 +184,7 @@ impl Files {
         let age = conditions.min_age_seconds.map(|seconds| SignedDuration::from_secs(i64::from(seconds)));
         let newest = within.iter().chain(&found).filter_map(|entry| entry.modified).max();
         let old_at = newest.zip(age).and_then(|(newest, age)| newest.checked_add(age).ok());
-        Some(Answered {
+        Some(TimedAnswer {
             probe: probe.clone(),
             answer: ProbeAnswer { verdict, detail, at: now },
             again_at: old_at.filter(|at| verdict == Verdict::No && *at > now),
@@ -197,7 +197,7 @@ impl Files {
     }
 
     /// The answers to all questions that a change at a path concerns.
-    fn news(&self, place: &Place, now: Timestamp) -> Vec<Answered> {
+    fn news(&self, place: &Place, now: Timestamp) -> Vec<TimedAnswer> {
         let concerned = place.lineage().filter_map(|path| self.asked.get(path)).flatten();
         concerned.filter_map(|probe| self.answer(probe, now)).collect()
     }
@@ -205,7 +205,7 @@ impl Files {
 
 /// An answer, and when it will be another one by itself.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct TimedAnswer {
     pub(super) probe: Probe,
     pub(super) answer: ProbeAnswer,
     pub(super) again_at: Option<Timestamp>,
@@ -246,7 +246,7 @@ mod tests {
         let mut files = Files::default();
         let probe = Probe::Path { uri: "hdfs://nn/in".to_owned(), conditions: Default::default() };
         files.ask(&probe, at(0));
-        let said = |news: Vec<Answered>| news.first().map(|answered| answered.answer.verdict);
+        let said = |news: Vec<TimedAnswer>| news.first().map(|answered| answered.answer.verdict);
         assert_eq!(said(files.put(&Place::named("/in/a/b"), 1, false, at(1))), Some(Verdict::Yes));
         assert_eq!(said(files.put(&Place::named("/inn"), 1, false, at(1))), None);
         assert_eq!(said(files.remove(&Place::named("/in"), at(2))), Some(Verdict::No));

@@ -11,7 +11,7 @@ use kelos_sandbox::{TestInput, TestPaths, TestVerb, closest};
 use serde_json::{Value, json};
 
 use super::files::Place;
-use super::outside::{Arriving, Content, Happening, Outside, millis};
+use super::outside::{Arrival, Content, Outside, OutsideEvent, millis};
 use super::report::Trouble;
 use super::stage::resolved;
 use super::{Play, disk};
@@ -35,10 +35,10 @@ pub(super) fn add(
     for (spot, wait) in spots.into_iter().zip(waits) {
         let comes = spot.at.or(input.at).unwrap_or(from);
         let comes = comes.checked_add(millis(wait)).unwrap_or(Timestamp::MAX).max(from);
-        outside.agenda.add(comes, Happening::Comes(arriving(play, input, &spot.path)?));
+        outside.agenda.add(comes, OutsideEvent::Comes(arriving(play, input, &spot.path)?));
         let gone = input.gone_after_ms.and_then(|span| comes.checked_add(millis(span)).ok());
         if let Some(at) = input.gone_at.or(gone) {
-            outside.agenda.add(at, Happening::Goes(Place::named(&spot.path)));
+            outside.agenda.add(at, OutsideEvent::Goes(Place::named(&spot.path)));
         }
     }
     Ok(())
@@ -51,7 +51,7 @@ fn waits(play: &Play<'_>, input: &TestInput, spots: &[Spot]) -> Result<Vec<u64>,
     Ok(said.iter().map(|wait| wait.as_u64().unwrap_or(0)).collect())
 }
 
-fn arriving(play: &Play<'_>, input: &TestInput, path: &str) -> Result<Arriving, Trouble> {
+fn arriving(play: &Play<'_>, input: &TestInput, path: &str) -> Result<Arrival, Trouble> {
     let (content, bytes) = match (&input.from, &input.content) {
         (Some(from), _) => {
             let from = play.beside.join(from);
@@ -65,7 +65,7 @@ fn arriving(play: &Play<'_>, input: &TestInput, path: &str) -> Result<Arriving, 
         }
     };
     let bytes = input.size.unwrap_or(bytes);
-    Ok(Arriving { place: Place::named(path), is_folder: path.ends_with('/'), bytes, content })
+    Ok(Arrival { place: Place::named(path), is_folder: path.ends_with('/'), bytes, content })
 }
 
 /// The paths that are meant, those that a function leaves out aside.

@@ -201,7 +201,7 @@ impl Play<'_> {
         // Nobody has asked yet, so that nobody is to be told.
         outside.due(plan.from)?;
         for (number, action) in plan.actions.iter().enumerate() {
-            outside.agenda.add(action.at, outside::Happening::Acts(number));
+            outside.agenda.add(action.at, outside::OutsideEvent::Acts(number));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use kelos_model::{Actor, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef
 use kelos_sandbox::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};
 use serde_json::json;
 
-use super::files::{Answered, Files, Place};
+use super::files::{Files, Place, TimedAnswer};
 use super::past::PastStore;
 use super::real::RealRuns;
 use super::stage::{ended, first_deployment};
@@ -63,9 +63,9 @@ pub(super) fn lock(files: &SharedFiles) -> MutexGuard<'_, Files> {
 
 /// Something that happens by itself.
 #[derive(Debug, Clone)]
-pub(super) enum Happening {
+pub(super) enum OutsideEvent {
     /// Something comes to a path.
-    Comes(Arriving),
+    Comes(Arrival),
     /// Something goes.
     Goes(Place),
     /// A run ends.
@@ -78,7 +78,7 @@ pub(super) enum Happening {
 
 /// What comes to a path.
 #[derive(Debug, Clone)]
-pub(super) struct Arriving {
+pub(super) struct Arrival {
     pub(super) place: Place,
     pub(super) is_folder: bool,
     pub(super) bytes: u64,
@@ -96,12 +96,12 @@ pub(super) enum Content {
 #[derive(Default)]
 pub(super) struct Agenda {
     queue: BinaryHeap<Reverse<(Timestamp, u64)>>,
-    items: BTreeMap<u64, Happening>,
+    items: BTreeMap<u64, OutsideEvent>,
     next: u64,
 }
 
 impl Agenda {
-    pub(super) fn add(&mut self, at: Timestamp, happening: Happening) {
+    pub(super) fn add(&mut self, at: Timestamp, happening: OutsideEvent) {
         self.queue.push(Reverse((at, self.next)));
         self.items.insert(self.next, happening);
         self.next += 1;
@@ -111,7 +111,7 @@ impl Agenda {
         self.queue.peek().map(|Reverse((at, _))| *at)
     }
 
-    fn pop_due(&mut self, now: Timestamp) -> Option<Happening> {
+    fn pop_due(&mut self, now: Timestamp) -> Option<OutsideEvent> {
         self.next_moment().filter(|at| *at <= now)?;
         let Reverse((_, number)) = self.queue.pop()?;
         self.items.remove(&number)
@@ -244,15 +244,15 @@ impl Outside<'_> {
         self.clock.set(now);
         while let Some(happening) = self.agenda.pop_due(now) {
             match happening {
-                Happening::Comes(arriving) => inputs.extend(self.put(&arriving, now)?),
-                Happening::Goes(place) => inputs.extend(self.remove(&place, now)?),
-                Happening::Ends(run) => inputs.extend(self.end(run, now)?),
-                Happening::Acts(number) => inputs.extend(self.act(number)),
-                Happening::AsksAgain(probe, wait) if self.turns.core().is_asked(&probe) => {
+                OutsideEvent::Comes(arriving) => inputs.extend(self.put(&arriving, now)?),
+                OutsideEvent::Goes(place) => inputs.extend(self.remove(&place, now)?),
+                OutsideEvent::Ends(run) => inputs.extend(self.end(run, now)?),
+                OutsideEvent::Acts(number) => inputs.extend(self.act(number)),
+                OutsideEvent::AsksAgain(probe, wait) if self.turns.core().is_asked(&probe) => {
                     let longer = wait.checked_add(wait / 2).unwrap_or(wait).min(LONGEST_CALL_AGAIN);
                     inputs.extend(self.ask(probe, now, longer));
                 }
-                Happening::AsksAgain(..) => {}
+                OutsideEvent::AsksAgain(..) => {}
             }
         }
         Ok(inputs)
@@ -271,24 +271,24 @@ impl Outside<'_> {
         if verdict != Verdict::Never
             && let Ok(at) = now.checked_add(wait)
         {
-            self.agenda.add(at, Happening::AsksAgain(probe.clone(), wait));
+            self.agenda.add(at, OutsideEvent::AsksAgain(probe.clone(), wait));
         }
         vec![Input::ProbeAnswered { probe, answer: ProbeAnswer { verdict, detail, at: now } }]
     }
 
-    fn told(&mut self, answered: impl IntoIterator<Item = Answered>) -> Vec<Input> {
+    fn told(&mut self, answered: impl IntoIterator<Item = TimedAnswer>) -> Vec<Input> {
         let mut inputs = Vec::new();
-        for Answered { probe, answer, again_at } in answered {
+        for TimedAnswer { probe, answer, again_at } in answered {
             if let Some(at) = again_at {
-                self.agenda.add(at, Happening::AsksAgain(probe.clone(), FIRST_CALL_AGAIN));
+                self.agenda.add(at, OutsideEvent::AsksAgain(probe.clone(), FIRST_CALL_AGAIN));
             }
             inputs.push(Input::ProbeAnswered { probe, answer });
         }
         inputs
     }
 
-    fn put(&mut self, arriving: &Arriving, now: Timestamp) -> Result<Vec<Input>, Trouble> {
-        let Arriving { place, is_folder, bytes, content } = arriving;
+    fn put(&mut self, arriving: &Arrival, now: Timestamp) -> Result<Vec<Input>, Trouble> {
+        let Arrival { place, is_folder, bytes, content } = arriving;
         let Some(real) = &self.real else {
             let answered = lock(&self.files).put(place, *bytes, *is_folder, now);
             return Ok(self.told(answered));
@@ -350,7 +350,7 @@ impl Outside<'_> {
         let ends_at = takes.and_then(|takes| now.checked_add(takes).ok());
         self.live.insert(run.clone(), LiveRun { ending: Some(ending), ends_at });
         match ends_at {
-            Some(at) if at > now => self.agenda.add(at, Happening::Ends(run)),
+            Some(at) if at > now => self.agenda.add(at, OutsideEvent::Ends(run)),
             Some(_) => inputs.extend(self.end(run, now)?),
             None => {}
         }
@@ -453,10 +453,10 @@ fn outcome_of(fake: &FakeRun, number: u32) -> Outcome {
     }
 }
 
-fn written(write: &FakeWrite, values: &KeyValues) -> Arriving {
+fn written(write: &FakeWrite, values: &KeyValues) -> Arrival {
     let path = values.fill(&write.path);
     let content = write.content.clone().unwrap_or_default();
-    Arriving {
+    Arrival {
         place: Place::named(&path),
         is_folder: path.ends_with('/'),
         bytes: write.size.unwrap_or(content.len() as u64),

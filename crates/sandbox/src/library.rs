@@ -18,13 +18,13 @@ use crate::keyed::{KeyedSet, Misfit};
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem};
 use crate::project::{Project, Projects, broken};
-use crate::realm::{Evaluated, Recipe, Role};
+use crate::realm::{EvaluationResult, Recipe, Role};
 use crate::scan::{self, Stamp};
 use crate::session::Session;
 use crate::worker::Worker;
 
 /// A version of a file that was evaluated without an error, or was one before a restart.
-pub(crate) struct Good {
+pub(crate) struct GoodVersion {
     /// None where it is remembered from before a restart: its functions can't be called.
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) kept: Vec<Kept>,
@@ -34,7 +34,7 @@ pub(crate) struct Good {
 }
 
 /// The good version of each file.
-pub(crate) type Published = BTreeMap<String, Arc<Good>>;
+pub(crate) type GoodVersions = BTreeMap<String, Arc<GoodVersion>>;
 
 /// One file of the folder.
 #[derive(Default)]
@@ -48,7 +48,7 @@ struct Entry {
     failed: bool,
     /// When a file that was stopped is tried again.
     retry_at: Option<Instant>,
-    good: Option<Arc<Good>>,
+    good: Option<Arc<GoodVersion>>,
 }
 
 /// All files.
@@ -76,11 +76,11 @@ impl Library {
         }
         let entry = self.entries.entry(file.to_owned()).or_default();
         if entry.good.is_none() {
-            entry.good = Some(Arc::new(Good { recipe: None, kept: Vec::new(), workflows, project: None }));
+            entry.good = Some(Arc::new(GoodVersion { recipe: None, kept: Vec::new(), workflows, project: None }));
         }
     }
 
-    pub(crate) fn published(&self) -> Published {
+    pub(crate) fn published(&self) -> GoodVersions {
         self.entries.iter().filter_map(|(name, entry)| Some((name.clone(), entry.good.clone()?))).collect()
     }
 
@@ -161,7 +161,7 @@ impl Library {
     }
 
     /// Takes in what came of evaluating a file.
-    fn settle(&mut self, recipe: &Arc<Recipe>, evaluated: Evaluated) {
+    fn settle(&mut self, recipe: &Arc<Recipe>, evaluated: EvaluationResult) {
         let wait = Duration::from_millis(self.limits.retry_stopped_millis);
         let Some(entry) = self.entries.get_mut(&*recipe.file) else {
             return;
@@ -184,7 +184,8 @@ impl Library {
             is_whole: true,
         };
         let project = Some((evaluated.project, project));
-        entry.good = Some(Arc::new(Good { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows, project }));
+        entry.good =
+            Some(Arc::new(GoodVersion { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows, project }));
     }
 
     fn merge(&mut self, loaded: &mut Loaded) {
@@ -338,7 +339,7 @@ pub(crate) fn worker_of<'a>(file: &str, workers: &'a [Worker]) -> Option<&'a Wor
 }
 
 /// Evaluates files on all workers. Each gets one at a time, so that calls need not wait for a whole load.
-fn evaluate(due: &[Arc<Recipe>], workers: &[Worker]) -> Vec<(usize, Evaluated)> {
+fn evaluate(due: &[Arc<Recipe>], workers: &[Worker]) -> Vec<(usize, EvaluationResult)> {
     let (reply, answers) = channel();
     let mut queues: Vec<std::collections::VecDeque<usize>> = vec![Default::default(); workers.len()];
     let place = |number: usize| {

@@ -73,7 +73,7 @@ pub(crate) struct Recipe {
 
 /// What came of evaluating a file.
 #[derive(Debug, Default)]
-pub(crate) struct Evaluated {
+pub(crate) struct EvaluationResult {
     /// Empty where the file failed.
     pub(crate) workflows: Vec<Workflow>,
     /// The tests of a test file.
@@ -156,7 +156,7 @@ impl Realm {
 
     /// Makes a world and evaluates the file in it. One that can't be read because of function statements without a name, which
     /// Rhino takes, is evaluated with names for them.
-    pub(crate) fn evaluate(recipe: &Recipe, limits: &Limits) -> (Option<Realm>, Evaluated) {
+    pub(crate) fn evaluate(recipe: &Recipe, limits: &Limits) -> (Option<Realm>, EvaluationResult) {
         let (realm, evaluated) = Realm::evaluate_text(recipe, limits, &recipe.text);
         let unreadable = evaluated.problems.iter().any(|one| one.is_error() && one.message.starts_with("SyntaxError"));
         match unreadable.then(|| with_names(&recipe.text)).flatten() {
@@ -165,7 +165,7 @@ impl Realm {
         }
     }
 
-    fn evaluate_text(recipe: &Recipe, limits: &Limits, text: &str) -> (Option<Realm>, Evaluated) {
+    fn evaluate_text(recipe: &Recipe, limits: &Limits, text: &str) -> (Option<Realm>, EvaluationResult) {
         let opened = Realm::empty(recipe, limits).and_then(|mut realm| {
             realm.open()?;
             Ok(realm)
@@ -181,7 +181,7 @@ impl Realm {
                     ProblemCode::Bug,
                     format!("failed to make a world for the script: {error}"),
                 );
-                (None, Evaluated { problems: vec![problem], failed: true, ..Evaluated::default() })
+                (None, EvaluationResult { problems: vec![problem], failed: true, ..EvaluationResult::default() })
             }
         }
     }
@@ -203,7 +203,7 @@ impl Realm {
         Ok(())
     }
 
-    fn run(&self, text: &str) -> Evaluated {
+    fn run(&self, text: &str) -> EvaluationResult {
         self.desk.watch.start(self.limits.load(), &self.limits);
         let options = desk::options(self.file.to_string());
         let done = self.context.with(|ctx| {
@@ -212,7 +212,7 @@ impl Realm {
         });
         let desk = &self.desk;
         let done = done.map_err(|thrown| self.problem(thrown, self.limits.load_millis)).and_then(|()| desk.finish());
-        let mut evaluated = Evaluated {
+        let mut evaluated = EvaluationResult {
             workflows: desk.workflows.take(),
             tests: desk.tests.take(),
             kept: desk.kept.borrow().clone(),
@@ -220,7 +220,7 @@ impl Realm {
             update_schedules: desk.update_schedules(),
             problems: desk.warnings.take(),
             uses: desk.uses.borrow().clone(),
-            ..Evaluated::default()
+            ..EvaluationResult::default()
         };
         if done.is_ok() && self.runtime.is_job_pending() {
             let words = "the file left promises behind, which are never resolved: workflows have to be defined at once";

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::code::ProblemCode;
 use crate::host::Host;
-use crate::library::{Good, Library, Published, worker_of};
+use crate::library::{GoodVersion, GoodVersions, Library, worker_of};
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem};
 use crate::worker::{Call, Worker};
@@ -49,7 +49,7 @@ pub struct Scripts {
 
 struct Inner {
     library: Mutex<Library>,
-    published: RwLock<Published>,
+    published: RwLock<GoodVersions>,
     host: Host,
     workers: Vec<Worker>,
 }
@@ -152,7 +152,7 @@ impl Scripts {
         self.call(function, Some(slot), job)
     }
 
-    fn good(&self, file: &str) -> Option<Arc<Good>> {
+    fn good(&self, file: &str) -> Option<Arc<GoodVersion>> {
         self.inner.published.read().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
     }
 
@@ -179,13 +179,13 @@ fn job_json(app: &str, identifiers: &[(Arc<str>, Arc<str>)]) -> String {
 }
 
 /// The job that a key stands for; none where it is a time.
-fn job_of(good: Option<&Good>, slot: &SlotRef) -> Option<String> {
+fn job_of(good: Option<&GoodVersion>, slot: &SlotRef) -> Option<String> {
     slot.key.job()?;
     let defined = good?.workflows.iter().find(|one| one.id == slot.workflow)?;
     Some(job_json(slot.workflow.as_str(), KeyValues::of(&defined.keys, &slot.key).identifiers()))
 }
 
-fn find(good: Option<&Good>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {
+fn find(good: Option<&GoodVersion>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {
     let good = good.ok_or("the file is not loaded")?;
     let recipe =
         good.recipe.as_ref().ok_or("the file was broken when Kelos started, and only its data is remembered")?;

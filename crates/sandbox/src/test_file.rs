@@ -43,7 +43,7 @@ pub struct TestFile {
     thread: Option<JoinHandle<()>>,
 }
 
-struct Opened {
+struct TestContents {
     tests: Vec<TestCase>,
     warnings: Vec<Problem>,
 }
@@ -66,8 +66,8 @@ impl TestFile {
             })?;
         let gone =
             || Err(vec![Problem::error(&file, ProblemCode::Bug, "the thread of the test file is gone".to_owned())]);
-        let opened: Opened = opened.recv().unwrap_or_else(|_| gone())?;
-        let Opened { tests, warnings } = opened;
+        let opened: TestContents = opened.recv().unwrap_or_else(|_| gone())?;
+        let TestContents { tests, warnings } = opened;
         Ok(TestFile { file, tests, warnings, calls: Some(calls), thread: Some(thread) })
     }
 
@@ -114,7 +114,7 @@ fn live(
     source: &TestSource,
     limits: &Limits,
     host: Host,
-    say: &Sender<Result<Opened, Vec<Problem>>>,
+    say: &Sender<Result<TestContents, Vec<Problem>>>,
     inbox: &Receiver<Call>,
 ) {
     let session = Session::new(source.defaults.clone(), limits.file_bytes, host);
@@ -131,7 +131,7 @@ fn live(
         Ok((_, evaluated)) => return drop(say.send(Err(evaluated.problems))),
         Err(problem) => return drop(say.send(Err(vec![problem]))),
     };
-    if say.send(Ok(Opened { tests: evaluated.tests, warnings: evaluated.problems })).is_err() {
+    if say.send(Ok(TestContents { tests: evaluated.tests, warnings: evaluated.problems })).is_err() {
         return;
     }
     for Call { function, argument, reply } in inbox {

@@ -12,7 +12,7 @@ use kelos_model::SlotRef;
 use crate::code::ProblemCode;
 use crate::limits::Limits;
 use crate::problem::Problem;
-use crate::realm::{Evaluated, Realm, Recipe};
+use crate::realm::{EvaluationResult, Realm, Recipe};
 
 /// Room for the engine's stack and for the host functions below it.
 pub(crate) const STACK_ROOM: usize = 7 << 20;
@@ -29,7 +29,7 @@ pub(crate) struct Call {
 }
 
 enum Order {
-    Evaluate(Arc<Recipe>, usize, Sender<(usize, Evaluated)>),
+    Evaluate(Arc<Recipe>, usize, Sender<(usize, EvaluationResult)>),
     Call(Call, Sender<Result<String, Problem>>),
 }
 
@@ -51,7 +51,12 @@ impl Worker {
     }
 
     /// Has a file evaluated; the answer comes with `number`. False where the thread is gone.
-    pub(crate) fn evaluate(&self, recipe: Arc<Recipe>, number: usize, reply: &Sender<(usize, Evaluated)>) -> bool {
+    pub(crate) fn evaluate(
+        &self,
+        recipe: Arc<Recipe>,
+        number: usize,
+        reply: &Sender<(usize, EvaluationResult)>,
+    ) -> bool {
         self.order(Order::Evaluate(recipe, number, reply.clone()))
     }
 
@@ -101,13 +106,13 @@ impl Bench {
         }
     }
 
-    fn evaluate(&mut self, recipe: &Recipe) -> Evaluated {
+    fn evaluate(&mut self, recipe: &Recipe) -> EvaluationResult {
         let limits = &self.limits;
         // Dropped at once: most files leave no function, and a world is made again faster than it is kept.
-        guarded(&recipe.file, || Realm::evaluate(recipe, limits).1).unwrap_or_else(|problem| Evaluated {
+        guarded(&recipe.file, || Realm::evaluate(recipe, limits).1).unwrap_or_else(|problem| EvaluationResult {
             problems: vec![problem],
             failed: true,
-            ..Evaluated::default()
+            ..EvaluationResult::default()
         })
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kelos_model::Workflow;
-use kelos_model::jobs::{JobGraph, Relation, Wanted};
+use kelos_model::jobs::{JobGraph, Relation, ValueFilter};
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
 use kelos_sandbox::apps::AppsSource;
@@ -313,7 +313,7 @@ celos.defineJobGraph({
     let texts = |values: &[Arc<str>]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(texts(&a.domains["client"]), ["1", "2"]);
     assert_eq!(texts(&a.valid.as_ref().unwrap().values["client"]), ["2"]);
-    let Wanted::Of(wanted) = &b.depends_on[0].members[0].values["client"] else { panic!("a list") };
+    let ValueFilter::Of(wanted) = &b.depends_on[0].members[0].values["client"] else { panic!("a list") };
     assert_eq!(texts(wanted), ["2"]);
     let normal = |text: &str| house.scripts.normal(&b.checks["client"], text).map_err(|error| error.to_string());
     assert_eq!(normal("007").as_deref(), Ok("7"));

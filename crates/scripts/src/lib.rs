@@ -21,8 +21,8 @@ use kelos_sandbox::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Map, Value};
 
-use missed::{MISSED, Missed};
-use tell::Told;
+use missed::{MISSED, MissingFiles};
+use tell::FolderWatch;
 
 /// After a change the files are looked at for so long, because a stamp that is younger proves nothing.
 const SETTLES: Duration = Duration::from_secs(5);
@@ -53,16 +53,16 @@ pub struct ScriptFolder {
     deployers: Arc<Mutex<BTreeMap<String, Actor>>>,
     /// Whether deployment updates schedules where a project does not say.
     update_schedules: bool,
-    described: Option<Arc<Described>>,
+    described: Option<Arc<AppsState>>,
 }
 
 /// Where apps are described beside the scripts, and how many were there at the latest load: their file may be taken away.
-struct Described {
+struct AppsState {
     apps: AppsSource,
     count: AtomicUsize,
 }
 
-impl Described {
+impl AppsState {
     /// Counts the apps of a load; says so where all went with the file that described them.
     fn count(&self, loaded: &Loaded) -> Option<String> {
         let name = self.apps.name();
@@ -131,7 +131,7 @@ impl ScriptFolder {
         }
         let described = apps.map(|apps| {
             let count = files.get(apps.name()).map_or(0, Vec::len);
-            Arc::new(Described { apps, count: AtomicUsize::new(count) })
+            Arc::new(AppsState { apps, count: AtomicUsize::new(count) })
         });
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
@@ -231,9 +231,9 @@ impl ScriptFolder {
     pub fn watch(&self, handle: Handle, every: Duration) -> std::io::Result<()> {
         let folder = self.clone();
         let watch = move || {
-            let mut told = Told::listen(&folder.folders, folder.beside.as_deref());
+            let mut told = FolderWatch::listen(&folder.folders, folder.beside.as_deref());
             let mut settled_at = Instant::now() + SETTLES;
-            let mut missed = Missed::default();
+            let mut missed = MissingFiles::default();
             while handle.status() != Status::Stopped {
                 folder.asked.store(false, Ordering::Relaxed);
                 let loaded = folder.reload_unless(&handle, |before, now| missed.waits(before, now, Instant::now()));
@@ -252,7 +252,7 @@ impl ScriptFolder {
                 if changed {
                     settled_at = Instant::now() + SETTLES;
                     // Before the files are looked at, so that no change falls between.
-                    told = Told::listen(&folder.folders, folder.beside.as_deref());
+                    told = FolderWatch::listen(&folder.folders, folder.beside.as_deref());
                 }
             }
         };
@@ -295,7 +295,7 @@ fn tell_news(first: bool, before: &[Problem], now: &[Problem]) {
 }
 
 /// Waits for a change, but no longer than for the next look without one, or the engine's end.
-fn wait_for_change(told: &Told, handle: &Handle) -> bool {
+fn wait_for_change(told: &FolderWatch, handle: &Handle) -> bool {
     let look_at = Instant::now() + SELDOM;
     while Instant::now() < look_at && handle.status() != Status::Stopped {
         if told.changed_within(GLANCE) {

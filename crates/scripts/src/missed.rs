@@ -10,11 +10,11 @@ pub(super) const MISSED: Duration = Duration::from_secs(3);
 
 /// Since when files are missed.
 #[derive(Default)]
-pub(super) struct Missed {
+pub(super) struct MissingFiles {
     since: Option<Instant>,
 }
 
-impl Missed {
+impl MissingFiles {
     /// Whether some files that defined something define nothing any more, and may soon do so again.
     pub(super) fn waits(&mut self, before: Option<&Definitions>, now: &Definitions, at: Instant) -> bool {
         if !before.is_some_and(|before| misses(before, now)) {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_file_that_is_gone_is_waited_for_a_while() {
         let (both, one, start) = (files(&["a", "b"]), files(&["a"]), Instant::now());
-        let mut missed = Missed::default();
+        let mut missed = MissingFiles::default();
         assert!(missed.waits(Some(&both), &one, start));
         assert!(missed.any());
         assert!(missed.waits(Some(&both), &files(&[]), start + MISSED / 2));
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn the_wait_begins_anew_once_the_file_was_back() {
         let (both, one, start) = (files(&["a", "b"]), files(&["a"]), Instant::now());
-        let mut missed = Missed::default();
+        let mut missed = MissingFiles::default();
         assert!(missed.waits(Some(&both), &one, start));
         assert!(!missed.waits(Some(&both), &both, start + MISSED / 2));
         assert!(!missed.any());
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn nothing_else_waits() {
         let (both, one, now) = (files(&["a", "b"]), files(&["a"]), Instant::now());
-        let mut missed = Missed::default();
+        let mut missed = MissingFiles::default();
         assert!(!missed.waits(None, &one, now));
         assert!(!missed.waits(Some(&one), &both, now));
         assert!(!missed.waits(Some(&both), &files(&["b", "a", "c"]), now));

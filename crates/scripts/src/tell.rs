@@ -15,7 +15,7 @@ use nix::sys::statfs::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Folders of scripts about which the system tells.
-pub(super) struct Told {
+pub(super) struct FolderWatch {
     inotify: Inotify,
     /// Each folder with what stood there, nothing where it did not exist.
     folders: Vec<(PathBuf, Identity)>,
@@ -24,13 +24,13 @@ pub(super) struct Told {
 /// Device and inode: another folder under the same name is another one.
 type Identity = Option<(u64, u64)>;
 
-impl Told {
+impl FolderWatch {
     /// Listens from now on, also to the folder `beside` the scripts; none where that can't be relied on.
-    pub(super) fn listen(folders: &Folders, beside: Option<&Path>) -> Option<Told> {
+    pub(super) fn listen(folders: &Folders, beside: Option<&Path>) -> Option<FolderWatch> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
         let all = [&*folders.workflows, &*folders.defaults].into_iter().chain(beside);
         let folders_of = |folder: &Path| (folder.to_owned(), identity(folder));
-        let told = Told { inotify, folders: all.map(folders_of).collect() };
+        let told = FolderWatch { inotify, folders: all.map(folders_of).collect() };
         let reliable = told.listen_to(&folders.workflows, true)
             && told.listen_to(&folders.defaults, false)
             && beside.is_none_or(|beside| told.listen_to(beside, true));
@@ -103,8 +103,8 @@ mod tests {
     }
 
     /// None where the tests run on a file system that does not tell.
-    fn told(folders: &Folders) -> Option<Told> {
-        is_of_this_machine(&folders.workflows).then(|| Told::listen(folders, None).unwrap())
+    fn told(folders: &Folders) -> Option<FolderWatch> {
+        is_of_this_machine(&folders.workflows).then(|| FolderWatch::listen(folders, None).unwrap())
     }
 
     #[test]
@@ -130,7 +130,8 @@ mod tests {
     fn tells_of_apps_beside_the_scripts() {
         let root = tempfile::tempdir().unwrap();
         let folders = folders(root.path());
-        let listen = || is_of_this_machine(root.path()).then(|| Told::listen(&folders, Some(root.path())).unwrap());
+        let listen =
+            || is_of_this_machine(root.path()).then(|| FolderWatch::listen(&folders, Some(root.path())).unwrap());
         let file = root.path().join("tasks.json");
         for text in ["{}", "{\"a\": {}}"] {
             let Some(told) = listen() else { return };
@@ -160,8 +161,8 @@ mod tests {
         let folders = folders(root.path());
         std::os::unix::fs::symlink(root.path(), root.path().join("link")).unwrap();
         let through = Folders { workflows: root.path().join("link/workflows"), ..folders.clone() };
-        assert!(Told::listen(&through, None).is_none());
+        assert!(FolderWatch::listen(&through, None).is_none());
         std::os::unix::fs::symlink(root.path().join("elsewhere.js"), folders.workflows.join("a.js")).unwrap();
-        assert!(Told::listen(&folders, None).is_none());
+        assert!(FolderWatch::listen(&folders, None).is_none());
     }
 }

@@ -9,7 +9,7 @@ use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::{Probe, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
-use crate::workload::Meant;
+use crate::workload::GroupMeanings;
 use crate::world::World;
 
 /// The apps of a set of definitions that make sense together.
@@ -24,7 +24,7 @@ pub struct Apps {
 impl Apps {
     /// Leaves out what does not fit, until the rest does. What functions know is as good as written down.
     #[must_use]
-    pub fn of(all: &[Arc<Workflow>], meant: &Meant) -> Apps {
+    pub fn of(all: &[Arc<Workflow>], meant: &GroupMeanings) -> Apps {
         let mut sound: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
         sound.extend(all.iter().filter(|one| one.keys.jobs().is_some()).map(|one| (one.id.clone(), one.clone())));
         loop {
@@ -105,7 +105,7 @@ impl Apps {
 }
 
 /// The graph with groups in place of the functions that know them, which come last.
-fn plain(sound: &BTreeMap<WorkflowId, Arc<Workflow>>, meant: &Meant) -> JobGraph {
+fn plain(sound: &BTreeMap<WorkflowId, Arc<Workflow>>, meant: &GroupMeanings) -> JobGraph {
     let plain = |jobs: &JobKeys| {
         let (hidden, mut listed): (Vec<_>, Vec<_>) =
             jobs.depends_on.iter().cloned().partition(|group| group.functions.is_some());

@@ -14,7 +14,7 @@ use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter, StoreError};
 
 use crate::faulty::FaultyStore;
-use crate::fleet::{Around, Deed, Fleet, Followed};
+use crate::fleet::{Consequences, Deed, Fleet, FleetView};
 use crate::judge::events::Watch as EventWatch;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
@@ -233,13 +233,13 @@ impl Drive {
         let faulty = self.faults > 0;
         let before = self.world.runs.len();
         let starts = matches!(deed, Deed::Order(..));
-        let mut around = Around { world: &mut self.world, now: self.now, rng: &mut self.rng, faulty };
+        let mut around = FleetView { world: &mut self.world, now: self.now, rng: &mut self.rng, faulty };
         let followed = self.fleet.happens(deed, &mut around)?;
         if starts {
             self.figures.runs += (self.world.runs.len() - before) as u64;
             judge::after_start(&self.workload, &self.world, self.now)?;
         }
-        let Followed { inputs, later, stale } = followed;
+        let Consequences { inputs, later, stale } = followed;
         self.later(later);
         for (wait, input) in stale {
             self.after(wait, Action::Input(input));

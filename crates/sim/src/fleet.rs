@@ -45,7 +45,7 @@ impl Deed {
 
 /// What follows from a deed.
 #[derive(Debug, Default)]
-pub struct Followed {
+pub struct Consequences {
     /// What the scheduler hears.
     pub inputs: Vec<Input>,
     /// What happens so many milliseconds later.
@@ -55,7 +55,7 @@ pub struct Followed {
 }
 
 /// What surrounds workers when something happens.
-pub struct Around<'a> {
+pub struct FleetView<'a> {
     /// What became of runs.
     pub world: &'a mut World,
     /// When it happens.
@@ -175,8 +175,8 @@ impl Fleet {
     ///
     /// # Errors
     /// When two workers have the same run.
-    pub fn happens(&mut self, deed: Deed, around: &mut Around<'_>) -> Result<Followed, String> {
-        let mut followed = Followed::default();
+    pub fn happens(&mut self, deed: Deed, around: &mut FleetView<'_>) -> Result<Consequences, String> {
+        let mut followed = Consequences::default();
         match deed {
             Deed::Born(name) => self.born(&name, &mut followed),
             Deed::Dies(name) => self.dies(&name, around.rng, &mut followed),
@@ -190,7 +190,7 @@ impl Fleet {
     }
 
     /// Nobody has come for a run: those who are alive and have not said yet what they have are waited for, though not for ever.
-    fn unclaimed(&mut self, run: RunId, around: &mut Around<'_>, followed: &mut Followed) {
+    fn unclaimed(&mut self, run: RunId, around: &mut FleetView<'_>, followed: &mut Consequences) {
         let Some(Place::Unclaimed(since)) = self.runs.get(&run) else { return };
         let may_come = |(name, worker): (&Arc<str>, &Worker)| {
             let is_told_late = self.flying.iter().any(|(other, _)| other == name);
@@ -209,7 +209,7 @@ impl Fleet {
         });
     }
 
-    fn leaves(&mut self, name: &Arc<str>, around: &mut Around<'_>, followed: &mut Followed) {
+    fn leaves(&mut self, name: &Arc<str>, around: &mut FleetView<'_>, followed: &mut Consequences) {
         let Some(worker) = self.workers.get(name) else { return };
         let given = |place: &Place| matches!(place, Place::Given(other) if other == name);
         let is_told_late = self.flying.iter().any(|(other, _)| other == name);
@@ -225,13 +225,13 @@ impl Fleet {
         }
     }
 
-    fn born(&mut self, name: &Arc<str>, followed: &mut Followed) {
+    fn born(&mut self, name: &Arc<str>, followed: &mut Consequences) {
         let Some(plan) = self.plans.get(name).cloned() else { return };
         self.workers.insert(name.clone(), Worker { plan, session: None, has: BTreeMap::new() });
         followed.later.push((0, Deed::Word(name.clone(), true)));
     }
 
-    fn dies(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Followed) {
+    fn dies(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Consequences) {
         self.workers.remove(name);
         if let Some(session) = self.sessions.get(name).filter(|_| rng.percent(50)) {
             // On the same machine the end of a process can be seen.
@@ -239,7 +239,7 @@ impl Fleet {
         }
     }
 
-    fn word(&mut self, name: &Arc<str>, beat: bool, around: &mut Around<'_>, followed: &mut Followed) {
+    fn word(&mut self, name: &Arc<str>, beat: bool, around: &mut FleetView<'_>, followed: &mut Consequences) {
         let Some(worker) = self.workers.get(name) else { return };
         if beat {
             followed.later.push((around.rng.between(50_000, 110_000), Deed::Word(name.clone(), true)));
@@ -255,7 +255,7 @@ impl Fleet {
     }
 
     /// Sees to it that a worker has a session. One that was given up ends what it had.
-    fn meet(&mut self, name: &Arc<str>, around: &mut Around<'_>, followed: &mut Followed) {
+    fn meet(&mut self, name: &Arc<str>, around: &mut FleetView<'_>, followed: &mut Consequences) {
         let known = self.sessions.get_mut(name);
         let Some(worker) = self.workers.get_mut(name) else { return };
         if let Some(session) = known
@@ -275,7 +275,7 @@ impl Fleet {
     }
 
     /// What a worker has is its own, unless the desk has given it to somebody else or settled it.
-    fn claim(&mut self, name: &Arc<str>, around: &mut Around<'_>) {
+    fn claim(&mut self, name: &Arc<str>, around: &mut FleetView<'_>) {
         let Some(worker) = self.workers.get_mut(name) else { return };
         let runs = &mut self.runs;
         worker.has.retain(|run, _| {
@@ -293,7 +293,7 @@ impl Fleet {
         });
     }
 
-    fn tell(&mut self, name: &Arc<str>, around: &Around<'_>, inputs: &mut Vec<Input>) {
+    fn tell(&mut self, name: &Arc<str>, around: &FleetView<'_>, inputs: &mut Vec<Input>) {
         let Some(worker) = self.workers.get_mut(name) else { return };
         for (run, told) in &mut worker.has {
             let Some(execution) = around.world.runs.get(run) else { continue };
@@ -311,7 +311,7 @@ impl Fleet {
     }
 
     /// Gives a worker again what did not reach it, and what waits for somebody.
-    fn hand_out(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Followed) {
+    fn hand_out(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Consequences) {
         let Some(worker) = self.workers.get(name) else { return };
         let mine = |(run, place): &(&RunId, &Place)| match place {
             Place::Given(other) => other == name && !worker.has.contains_key(*run),
@@ -347,7 +347,7 @@ impl Fleet {
         self.sessions.contains_key(name) && self.plans.get(name).is_some_and(fits) && self.room(name) > 0
     }
 
-    fn offer(&mut self, name: &Arc<str>, around: &mut Around<'_>, inputs: &mut Vec<Input>) {
+    fn offer(&mut self, name: &Arc<str>, around: &mut FleetView<'_>, inputs: &mut Vec<Input>) {
         let free = self.room(name);
         let (Some(plan), Some(session)) = (self.plans.get(name), self.sessions.get_mut(name)) else { return };
         let offer = Offer { workflows: plan.workflows.clone(), job: plan.job.clone(), free, attempts: plan.attempts };
@@ -364,8 +364,8 @@ impl Fleet {
         &mut self,
         name: &Arc<str>,
         run: &RunId,
-        around: &mut Around<'_>,
-        followed: &mut Followed,
+        around: &mut FleetView<'_>,
+        followed: &mut Consequences,
     ) -> Result<(), String> {
         let now = around.now;
         self.flying.remove(&(name.clone(), run.clone()));
@@ -391,7 +391,14 @@ impl Fleet {
         Ok(())
     }
 
-    fn look_out(&mut self, name: &Arc<str>, number: u64, gone: bool, around: &mut Around<'_>, followed: &mut Followed) {
+    fn look_out(
+        &mut self,
+        name: &Arc<str>,
+        number: u64,
+        gone: bool,
+        around: &mut FleetView<'_>,
+        followed: &mut Consequences,
+    ) {
         let Some(session) = self.sessions.get(name).filter(|session| session.number == number) else { return };
         let left = (session.heard + LEASE).as_millisecond() - around.now.as_millisecond();
         if !gone && left > 0 {
@@ -517,8 +524,8 @@ impl Fleet {
 }
 
 /// What becomes of a run whose worker is gone: it is ended, and what is left of it may say how it ended before.
-fn settled(run: &RunId, around: &mut Around<'_>) -> Input {
-    let Around { world, now, rng, .. } = around;
+fn settled(run: &RunId, around: &mut FleetView<'_>) -> Input {
+    let FleetView { world, now, rng, .. } = around;
     let known = world.runs.get(run).filter(|execution| execution.ends_at <= *now && rng.percent(50));
     let outcome = known.map(|execution| execution.outcome.clone());
     world.cancel(run, *now);

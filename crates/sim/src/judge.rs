@@ -19,7 +19,7 @@ use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore,
 
 use crate::apps::Apps;
 use crate::workload::Workload;
-use crate::world::{Known, World};
+use crate::world::{World, WorldView};
 
 /// What a poll, a report or a retry may be late by.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);
@@ -305,7 +305,7 @@ fn is_accounted_for(
             }
             let met = |at| {
                 let collected = slot.collected.as_deref();
-                let facts = Known { now: at, past: None, world, state: &state, collected };
+                let facts = WorldView { now: at, past: None, world, state: &state, collected };
                 let values = KeyValues::of(&row.definition.keys, &id.key);
                 evaluate(&row.definition.trigger, &id.workflow, &values, &facts)
             };

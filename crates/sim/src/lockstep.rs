@@ -125,18 +125,18 @@ impl Pair {
     /// What happens between two steps: it is recorded, and nothing follows from it yet.
     fn between(&mut self, workload: &Workload, after: Timestamp, until: Timestamp) -> Result<(), String> {
         let Some(from) = self.falls_silent(after, until) else {
-            return self.happen(workload, after, until, Hearing::AtOnce);
+            return self.happen(workload, after, until, NewsTiming::AtOnce);
         };
-        let hearing = if asks_functions(workload) { Hearing::Late } else { Hearing::Together };
-        if hearing == Hearing::Together && !redefines_jobs(workload) && self.rng.percent(60) {
+        let hearing = if asks_functions(workload) { NewsTiming::Late } else { NewsTiming::Together };
+        if hearing == NewsTiming::Together && !redefines_jobs(workload) && self.rng.percent(60) {
             // A process ticks with all that it takes in, so that what it leaves behind is never half done.
-            self.happen(workload, after, from, Hearing::AtOnce)?;
+            self.happen(workload, after, from, NewsTiming::AtOnce)?;
             self.step(from)?;
             self.now = until;
             self.restart(workload)?;
             return self.happen(workload, from, until, hearing);
         }
-        self.happen(workload, after, from, Hearing::AtOnce)?;
+        self.happen(workload, after, from, NewsTiming::AtOnce)?;
         self.happen(workload, from, until, hearing)
     }
 
@@ -146,35 +146,35 @@ impl Pair {
         workload: &Workload,
         after: Timestamp,
         until: Timestamp,
-        hearing: Hearing,
+        hearing: NewsTiming,
     ) -> Result<(), String> {
         let first = after == workload.start;
         let within = |at: Timestamp| (after < at || (first && at == after)) && at <= until;
-        let mut happenings: Vec<(Timestamp, u8, Happening)> = Vec::new();
+        let mut happenings: Vec<(Timestamp, u8, SpanEvent)> = Vec::new();
         happenings.extend(
             workload
                 .definitions
                 .iter()
                 .filter(|(at, _)| within(*at))
-                .map(|(at, all)| (*at, 0, Happening::Defined(all.clone()))),
+                .map(|(at, all)| (*at, 0, SpanEvent::Defined(all.clone()))),
         );
         happenings.extend(
-            workload.asks.iter().filter(|(at, _)| within(*at)).map(|(at, ask)| (*at, 1, Happening::Asked(ask.clone()))),
+            workload.asks.iter().filter(|(at, _)| within(*at)).map(|(at, ask)| (*at, 1, SpanEvent::Asked(ask.clone()))),
         );
         happenings.extend(
             self.going
                 .iter()
                 .filter(|(_, (at, _))| within(*at))
-                .map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))),
+                .map(|(run, (at, _))| (*at, 2, SpanEvent::Ended(run.clone()))),
         );
         let turnouts = self.fleet.turnouts().filter(|(at, _)| within(*at));
-        happenings.extend(turnouts.map(|(at, turnout)| (at, 3, Happening::TurnedOut(turnout))));
+        happenings.extend(turnouts.map(|(at, turnout)| (at, 3, SpanEvent::TurnedOut(turnout))));
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
-        let together = hearing == Hearing::Together;
+        let together = hearing == NewsTiming::Together;
         for (at, _, happening) in happenings {
-            self.now = if hearing == Hearing::AtOnce { at } else { until };
+            self.now = if hearing == NewsTiming::AtOnce { at } else { until };
             match happening {
-                Happening::Defined(all) => {
+                SpanEvent::Defined(all) => {
                     let deployed = workload.deployed(at, |project| self.digests.get(project).cloned());
                     let digests =
                         deployed.iter().filter_map(|(project, how)| Some((project.clone(), how.digest.clone()?)));
@@ -183,9 +183,9 @@ impl Pair {
                     self.spec.define(&all, &deployed, self.now);
                     self.tell(Input::Definitions { provenance: Provenance::File, all, deployed }, false)?;
                 }
-                Happening::Asked(ask) => self.ask(ask, together)?,
-                Happening::Ended(run) => self.end(&run, together)?,
-                Happening::TurnedOut(turnout) => {
+                SpanEvent::Asked(ask) => self.ask(ask, together)?,
+                SpanEvent::Ended(run) => self.end(&run, together)?,
+                SpanEvent::TurnedOut(turnout) => {
                     let worker = self.fleet.turn_out(&turnout);
                     self.offer(&worker, together)?;
                 }
@@ -426,7 +426,7 @@ fn has_collected(found: Option<&Collected>, wanted: Option<&Collected>) -> bool 
 
 /// When the two hear of something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hearing {
+enum NewsTiming {
     /// As it happens.
     AtOnce,
     /// At the end of the span, one after the other.
@@ -435,7 +435,7 @@ enum Hearing {
     Together,
 }
 
-enum Happening {
+enum SpanEvent {
     Defined(Vec<Arc<Workflow>>),
     Asked(Ask),
     Ended(RunId),

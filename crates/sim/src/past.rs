@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use kelos_door_celos::celos_db::{Found, Kept, Record, Status};
+use kelos_door_celos::celos_db::{Record, SlotRecord, Status, WorkflowRecords};
 use kelos_door_celos::import::{Arrival, Definitions, ImportOptions, import_known, takeover};
 use kelos_model::{RunId, SlotRef, SlotState, WorkflowId};
 use kelos_store::Journal;
@@ -16,7 +16,7 @@ const REACH: SignedDuration = SignedDuration::from_hours(30);
 
 /// What was left behind, by workflow.
 pub struct Past {
-    kept: BTreeMap<WorkflowId, Kept>,
+    kept: BTreeMap<WorkflowId, WorkflowRecords>,
 }
 
 impl Past {
@@ -33,13 +33,13 @@ impl Past {
                 continue;
             }
             let may_run = all.iter().any(|one| one.id == id && one.concurrency != Some(0));
-            let mut mine = Kept { paused: rng.percent(10), ..Kept::default() };
+            let mut mine = WorkflowRecords { paused: rng.percent(10), ..WorkflowRecords::default() };
             for time in schedule.times(workload.start - REACH, workload.start) {
                 let status = *rng.pick(&Status::ALL);
                 let too_many = status == Status::Running && (running || !may_run);
                 if rng.percent(40) && !too_many {
                     running |= status == Status::Running;
-                    mine.slots.insert(time, Found::Record(record(&mut rng, status)));
+                    mine.slots.insert(time, SlotRecord::Record(record(&mut rng, status)));
                 }
             }
             kept.insert(id, mine);

@@ -22,8 +22,8 @@ use kelos_model::{
 };
 
 use crate::apps::Apps;
-use crate::workload::{Meant, schedules};
-use crate::world::{Known, World};
+use crate::workload::{GroupMeanings, schedules};
+use crate::world::{World, WorldView};
 
 mod backfills;
 mod constraints;
@@ -97,7 +97,7 @@ pub struct Spec {
     pub slots: BTreeMap<SlotRef, SpecSlot>,
     /// Definitions as they last were, of removed workflows too: their runs still end.
     known: BTreeMap<WorkflowId, Arc<Workflow>>,
-    meant: Meant,
+    meant: GroupMeanings,
     /// Which jobs wait for which.
     pub apps: Apps,
     /// Jobs that are not open, and of whose parents one succeeded.
@@ -123,7 +123,7 @@ fn schedules_of_feeds(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedul
 impl Spec {
     /// Nothing defined, nothing planned.
     #[must_use]
-    pub fn new(config: &Config, meant: Meant) -> Spec {
+    pub fn new(config: &Config, meant: GroupMeanings) -> Spec {
         Spec {
             meant,
             window: config.planning_window,
@@ -279,7 +279,7 @@ impl Spec {
             Some(if later(slot) { SlotState::Waiting } else { slot.state })
         };
         let collected = self.slots[slot].collected.as_ref();
-        let seen = Known { now: self.now, past, world, state: &state, collected };
+        let seen = WorldView { now: self.now, past, world, state: &state, collected };
         evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen)
     }
 
@@ -454,7 +454,7 @@ impl Spec {
         }
         let workflow = &self.workflows[&slot.workflow];
         let values = KeyValues::of(&workflow.keys, &slot.key);
-        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &Nothing);
+        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &NoFacts);
         let slots = evaluation.wakers.into_iter().filter_map(|waker| match waker {
             Waker::Slot(slot) if slot.key.job().is_none() => Some(slot),
             _ => None,
@@ -519,9 +519,9 @@ fn millis(millis: u64) -> SignedDuration {
 }
 
 /// What is known to somebody who asks a trigger only for what it looks at.
-struct Nothing;
+struct NoFacts;
 
-impl Facts for Nothing {
+impl Facts for NoFacts {
     fn now(&self) -> Timestamp {
         Timestamp::UNIX_EPOCH
     }

@@ -22,7 +22,7 @@ use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Wo
 use crate::rng::Rng;
 
 pub use events::{nth, resolved};
-pub use jobs::Meant;
+pub use jobs::GroupMeanings;
 pub use workers::WorkerPlan;
 
 /// The resolved schedules of a set of definitions.
@@ -48,7 +48,7 @@ pub struct Workload {
     /// The keyed workflows that there ever are.
     pub apps: BTreeSet<WorkflowId>,
     /// What functions know of which jobs belong together.
-    pub meant: Meant,
+    pub meant: GroupMeanings,
     /// Who does jobs, where workers do.
     pub workers: Vec<WorkerPlan>,
     /// When a leader ends in good order, and another process leads on.

@@ -32,7 +32,7 @@ pub struct Execution {
 }
 
 /// All that there is to know at a moment.
-pub struct Known<'a> {
+pub struct WorldView<'a> {
     /// The moment.
     pub now: Timestamp,
     /// A moment of the past, where it is asked what the clock said then.
@@ -45,7 +45,7 @@ pub struct Known<'a> {
     pub collected: Option<&'a Collected>,
 }
 
-impl Facts for Known<'_> {
+impl Facts for WorldView<'_> {
     fn now(&self) -> Timestamp {
         self.past.unwrap_or(self.now)
     }

@@ -31,12 +31,12 @@ pub(crate) enum Admission {
     /// Make it, and let it decide about all others; its end must be told by `trial_ended`.
     Trial,
     /// Don't.
-    Refused(Trouble),
+    Refused(Outage),
 }
 
 /// A broken endpoint, as people are told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct Outage {
     pub(crate) since: Timestamp,
     pub(crate) cause: String,
     pub(crate) next_try: Duration,
@@ -74,16 +74,16 @@ impl Breaker {
     }
 
     /// Why a call would be refused now.
-    pub(crate) fn trouble(&self, now: Moment) -> Option<Trouble> {
+    pub(crate) fn trouble(&self, now: Moment) -> Option<Outage> {
         let pause = self.pause.as_ref()?;
         if now.instant >= pause.ends && !pause.trial_under_way { None } else { self.state(now) }
     }
 
     /// What people are told while it is broken, a trial being due or not.
-    pub(crate) fn state(&self, now: Moment) -> Option<Trouble> {
+    pub(crate) fn state(&self, now: Moment) -> Option<Outage> {
         let (pause, (since, cause)) = (self.pause.as_ref()?, self.failing.as_ref()?);
         let next_try = pause.ends.saturating_duration_since(now.instant);
-        Some(Trouble { since: *since, cause: cause.clone(), next_try })
+        Some(Outage { since: *since, cause: cause.clone(), next_try })
     }
 
     /// A call got an answer, whatever it was: all is well.
@@ -173,7 +173,7 @@ mod tests {
     fn tells_since_when_and_what_and_when_it_goes_on() {
         let mut scene = Scene::new();
         (5..8).for_each(|at| scene.fail(at, false));
-        let told = Trouble {
+        let told = Outage {
             since: scene.at(5).time,
             cause: "connection refused".to_owned(),
             next_try: Duration::from_secs(1),

@@ -14,7 +14,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::breaker::{Admission, Breaker, Moment, Trouble};
+use crate::breaker::{Admission, Breaker, Moment, Outage};
 use crate::transfer::{STALLED, Watched};
 use crate::{Entry, FileSystem, StorageError};
 
@@ -64,7 +64,7 @@ pub(crate) struct Guarded {
 
 /// A call that was let through. Dropped before its end is told, it counts as given up by whoever wanted it: as silence of
 /// the server if that took long.
-struct Admitted<'a> {
+struct GuardedCall<'a> {
     guarded: &'a Guarded,
     is_trial: bool,
     is_told: bool,
@@ -95,7 +95,7 @@ impl Guarded {
         places: &'a Semaphore,
         patience: Duration,
         deadline: Instant,
-    ) -> Result<Admitted<'a>, StorageError> {
+    ) -> Result<GuardedCall<'a>, StorageError> {
         self.refuse_if_broken()?;
         // Having waited in vain is no sign of a broken server: many calls that are answered do the same.
         let place = match timeout_at(deadline, places.acquire()).await {
@@ -108,7 +108,7 @@ impl Guarded {
                 let is_trial = admission == Admission::Trial;
                 let is_transfer = std::ptr::eq(places, &self.transfers);
                 let began = Instant::now();
-                Ok(Admitted { guarded: self, is_trial, is_told: false, is_transfer, began, _place: place })
+                Ok(GuardedCall { guarded: self, is_trial, is_told: false, is_transfer, began, _place: place })
             }
         }
     }
@@ -156,8 +156,8 @@ impl Guarded {
         trouble.map_or(Ok(()), |trouble| Err(self.refusal(trouble)))
     }
 
-    fn refusal(&self, trouble: Trouble) -> StorageError {
-        let Trouble { since, cause, next_try } = trouble;
+    fn refusal(&self, trouble: Outage) -> StorageError {
+        let Outage { since, cause, next_try } = trouble;
         StorageError::Broken { endpoint: self.endpoint.clone(), since, cause, next_try }
     }
 
@@ -178,7 +178,7 @@ impl Guarded {
     }
 }
 
-impl Admitted<'_> {
+impl GuardedCall<'_> {
     /// What the call's end says of the endpoint.
     fn tell<T>(mut self, result: &Result<T, StorageError>) {
         self.is_told = true;
@@ -190,7 +190,7 @@ impl Admitted<'_> {
     }
 }
 
-impl Drop for Admitted<'_> {
+impl Drop for GuardedCall<'_> {
     fn drop(&mut self) {
         if self.is_told {
             return;

@@ -7,7 +7,7 @@ use kelos_model::WorkflowId;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use rusqlite::Row;
 
-use super::rows::{DEFINED_FROM, Rowed, read_defined, read_workflow};
+use super::rows::{DEFINED_FROM, RowResult, read_defined, read_workflow};
 
 /// The latest definition of each workflow, as far as somebody read it, with its version.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Definitions(Mutex<HashMap<WorkflowId, (u32, Arc<Workflow>)>>);
 
 impl Definitions {
     /// A workflow; its definition is parsed where that of its version was not read before.
-    pub(super) fn read_workflow(&self, row: &Row<'_>) -> Rowed<WorkflowRow> {
+    pub(super) fn read_workflow(&self, row: &Row<'_>) -> RowResult<WorkflowRow> {
         read_workflow(row, |id, version, row| {
             if let Some(known) = self.known(id, version) {
                 return Ok(known);

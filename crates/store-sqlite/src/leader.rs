@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::check;
 use super::fault::Fault;
-use super::note::{self, Found, Note};
+use super::note::{self, Note, NoteState};
 use super::rows::column;
 use super::wal::{Log, LogEnd};
 use super::writer::Writer;
@@ -51,7 +51,7 @@ pub(super) fn is_led(path: &Path, now: Timestamp) -> bool {
 
 /// Whether the lease of the holder has run out. One that says nothing of it has none that could.
 fn has_run_out(path: &Path, now: i64) -> bool {
-    matches!(note::read(path), Ok(Found::Note(note)) if note.until <= now)
+    matches!(note::read(path), Ok(NoteState::Note(note)) if note.until <= now)
 }
 
 impl Leadership {
@@ -201,7 +201,7 @@ impl Leadership {
     fn in_the_way(&self, error: rusqlite::Error) -> Fault {
         let busy = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
         match note::read(&self.path) {
-            Ok(Found::Note(note)) if busy && self.lock.is_none() => StoreError::Medium {
+            Ok(NoteState::Note(note)) if busy && self.lock.is_none() => StoreError::Medium {
                 doing: "take the lead over from a process that stands still".to_owned(),
                 cause: format!("{} stopped in the middle of a write; end it by `kill -9`", note.node),
             }
@@ -212,11 +212,11 @@ impl Leadership {
 }
 
 /// The note that was found; an empty one where there is none.
-fn note_of(found: &Found) -> Result<Note, Fault> {
+fn note_of(found: &NoteState) -> Result<Note, Fault> {
     match found {
-        Found::Note(note) => Ok(note.clone()),
-        Found::Nothing => Ok(Note::default()),
-        Found::Nonsense => Err(Fault::Damaged(
+        NoteState::Note(note) => Ok(note.clone()),
+        NoteState::Nothing => Ok(Note::default()),
+        NoteState::Nonsense => Err(Fault::Damaged(
             "the note in its lock file makes no sense, so nobody can tell whether anything that was committed is missing"
                 .to_owned(),
         )),

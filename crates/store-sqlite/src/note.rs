@@ -37,7 +37,7 @@ pub(super) struct Note {
 
 /// What was found in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum NoteState {
     /// Nothing: a program wrote it that keeps no note, or the machine went down before the line reached the disk.
     Nothing,
     /// A note.
@@ -83,17 +83,17 @@ impl Note {
 }
 
 /// Reads the note beside a database.
-pub(super) fn read(path: &Path) -> std::io::Result<Found> {
+pub(super) fn read(path: &Path) -> std::io::Result<NoteState> {
     let mut line = Vec::new();
     match File::open(path) {
         Ok(file) => file.take(2 * LENGTH as u64).read_to_end(&mut line)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(NoteState::Nothing),
         Err(error) => return Err(error),
     };
     if line.iter().all(|byte| *byte == 0) {
-        return Ok(Found::Nothing);
+        return Ok(NoteState::Nothing);
     }
-    Ok(Note::parse(&line).map_or(Found::Nonsense, Found::Note))
+    Ok(Note::parse(&line).map_or(NoteState::Nonsense, NoteState::Note))
 }
 
 /// Locks the file, making it where it is missing; none while another process has it locked.
@@ -147,14 +147,14 @@ mod tests {
     fn a_note_reads_back_and_no_other_bit_does() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kelos.db.lock");
-        assert_eq!(read(&path).unwrap(), Found::Nothing);
+        assert_eq!(read(&path).unwrap(), NoteState::Nothing);
         let file = lock(&path).unwrap().unwrap();
-        assert_eq!(read(&path).unwrap(), Found::Nothing);
+        assert_eq!(read(&path).unwrap(), NoteState::Nothing);
         let mut unnamed = note();
         unnamed.name("");
         for note in [note(), Note::default(), unnamed] {
             note.write(&file).unwrap();
-            assert_eq!(read(&path).unwrap(), Found::Note(note.clone()));
+            assert_eq!(read(&path).unwrap(), NoteState::Note(note.clone()));
             let line = std::fs::read(&path).unwrap();
             for bit in 0..line.len() * 8 {
                 let mut flipped = line.clone();
@@ -163,7 +163,7 @@ mod tests {
             }
         }
         std::fs::write(&path, [0; LENGTH]).unwrap();
-        assert_eq!(read(&path).unwrap(), Found::Nothing);
+        assert_eq!(read(&path).unwrap(), NoteState::Nothing);
     }
 
     #[test]
@@ -191,6 +191,6 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
         drop(second);
         assert!(lock(&path).unwrap().is_some());
-        assert_eq!(read(&path).unwrap(), Found::Note(note()));
+        assert_eq!(read(&path).unwrap(), NoteState::Note(note()));
     }
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::check;
 use super::fault::Fault;
 
-pub(super) type Rowed<T> = Result<T, Fault>;
+pub(super) type RowResult<T> = Result<T, Fault>;
 
 /// Numbers of workflows are given one after the other: none comes near this one.
 const MOST_NAMES: usize = 1 << 24;
@@ -82,13 +82,13 @@ pub(super) fn run_state(state: RunState) -> i64 {
     }
 }
 
-pub(super) fn read_slot_state(row: &Row<'_>, column: usize) -> Rowed<SlotState> {
+pub(super) fn read_slot_state(row: &Row<'_>, column: usize) -> RowResult<SlotState> {
     let number = row.get::<_, i64>(column)?;
     let state = usize::try_from(number).ok().and_then(|index| SlotState::ALL.get(index));
     state.copied().ok_or_else(|| Fault::Damaged(format!("{number} is not the state of a slot")))
 }
 
-pub(super) fn read_run_state(row: &Row<'_>, column: usize) -> Rowed<RunState> {
+pub(super) fn read_run_state(row: &Row<'_>, column: usize) -> RowResult<RunState> {
     let number = row.get::<_, i64>(column)?;
     let state = usize::try_from(number).ok().and_then(|index| RunState::ALL.get(index));
     state.copied().ok_or_else(|| Fault::Damaged(format!("{number} is not the state of a run")))
@@ -103,49 +103,49 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
     at.map(|at| at.as_millisecond())
 }
 
-pub(super) fn moment(millis: i64) -> Rowed<Timestamp> {
+pub(super) fn moment(millis: i64) -> RowResult<Timestamp> {
     Timestamp::from_millisecond(millis).map_err(|_| Fault::Damaged(format!("{millis} ms is out of time")))
 }
 
-fn read_moment(row: &Row<'_>, column: usize) -> Rowed<Timestamp> {
+fn read_moment(row: &Row<'_>, column: usize) -> RowResult<Timestamp> {
     moment(row.get(column)?)
 }
 
-fn read_moment_if_any(row: &Row<'_>, column: usize) -> Rowed<Option<Timestamp>> {
+fn read_moment_if_any(row: &Row<'_>, column: usize) -> RowResult<Option<Timestamp>> {
     row.get::<_, Option<i64>>(column)?.map(moment).transpose()
 }
 
-fn read_key(row: &Row<'_>, kind: usize, at: usize, beyond: usize) -> Rowed<SlotKey> {
+fn read_key(row: &Row<'_>, kind: usize, at: usize, beyond: usize) -> RowResult<SlotKey> {
     let (kind, beyond) = (row.get(kind)?, row.get_ref(beyond)?.as_str()?);
     whole_key(kind, read_moment_if_any(row, at)?, beyond)
         .ok_or_else(|| Fault::Damaged(format!("\"{beyond}\" is not the rest of a key of kind {kind}")))
 }
 
-fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
+fn read_text(row: &Row<'_>, column: usize) -> RowResult<Option<String>> {
     Ok(row.get_ref(column)?.as_str_or_null()?.map(str::to_owned))
 }
 
-fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
+fn read_workflow_name(row: &Row<'_>, column: usize) -> RowResult<WorkflowId> {
     WorkflowId::new(row.get_ref(column)?.as_str()?).map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
+fn read_backfill_name(row: &Row<'_>, column: usize) -> RowResult<Option<BackfillId>> {
     let name = row.get_ref(column)?.as_str_or_null()?;
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn read_json<T: Stored>(row: &Row<'_>, column: usize) -> Rowed<Option<T>> {
+fn read_json<T: Stored>(row: &Row<'_>, column: usize) -> RowResult<Option<T>> {
     Ok(row.get_ref(column)?.as_str_or_null()?.map(stored::read).transpose()?)
 }
 
-fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
+fn read_pause(row: &Row<'_>, at: usize, by: usize) -> RowResult<Option<Pause>> {
     let Some(at) = read_moment_if_any(row, at)? else { return Ok(None) };
     let by = row.get_ref(by)?.as_str_or_null()?.unwrap_or_default();
     Ok(Some(Pause { at, by: read_actor(by) }))
 }
 
 /// An actor as a column has it: the name where nothing else is known, as it always was, or else JSON.
-pub(super) fn actor_text(actor: &Actor) -> Rowed<Cow<'_, str>> {
+pub(super) fn actor_text(actor: &Actor) -> RowResult<Cow<'_, str>> {
     actor.bare_name().map_or_else(|| Ok(Cow::Owned(stored::text(actor)?)), |name| Ok(Cow::Borrowed(name)))
 }
 
@@ -164,7 +164,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads what came since `known`: names never change and never go.
-    pub(super) fn read(known: &Arc<Names>, conn: &Connection) -> Rowed<Arc<Names>> {
+    pub(super) fn read(known: &Arc<Names>, conn: &Connection) -> RowResult<Arc<Names>> {
         let last =
             conn.prepare_cached("SELECT max(id) FROM workflows")?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
         let unread = known.by_number.len();
@@ -194,35 +194,35 @@ impl Names {
         self.by_name.get(name).copied()
     }
 
-    pub(super) fn name(&self, number: i64) -> Rowed<&WorkflowId> {
+    pub(super) fn name(&self, number: i64) -> RowResult<&WorkflowId> {
         let name = usize::try_from(number).ok().and_then(|index| self.by_number.get(index));
         name.and_then(Option::as_ref).ok_or_else(|| Fault::Damaged(format!("workflow number {number} has no name")))
     }
 
     /// Reads where a slot with the columns [`SLOT`] stands in the listing.
-    pub(super) fn read_place(&self, row: &Row<'_>) -> Rowed<SlotPlace> {
+    pub(super) fn read_place(&self, row: &Row<'_>) -> RowResult<SlotPlace> {
         Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: self.name(row.get(1)?)?.clone(), key: row.get(2)? })
     }
 
     /// Reads a workflow's number, and the kind, the time and the rest of a slot's key.
-    fn read_ref(&self, row: &Row<'_>, workflow: usize, [kind, at, beyond]: [usize; 3]) -> Rowed<SlotRef> {
+    fn read_ref(&self, row: &Row<'_>, workflow: usize, [kind, at, beyond]: [usize; 3]) -> RowResult<SlotRef> {
         let name = self.name(row.get(workflow)?)?.clone();
         Ok(SlotRef::new(name, read_key(row, kind, at, beyond)?))
     }
 
     /// Reads the columns [`SLOT`].
-    pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
+    pub(super) fn read_slot_row(&self, row: &Row<'_>) -> RowResult<SlotRow> {
         test_slot(row)?;
         Ok(SlotRow { id: self.read_ref(row, 1, [19, 0, 2])?, slot: slot_of(row)? })
     }
 
     /// Reads the columns [`STATE`].
-    pub(super) fn read_slot_name_and_state(&self, row: &Row<'_>) -> Rowed<(SlotRef, SlotState)> {
+    pub(super) fn read_slot_name_and_state(&self, row: &Row<'_>) -> RowResult<(SlotRef, SlotState)> {
         Ok((self.read_ref(row, 1, [4, 0, 2])?, read_slot_state(row, 3)?))
     }
 
     /// Reads the columns [`RUN`].
-    pub(super) fn read_run(&self, row: &Row<'_>) -> Rowed<Run> {
+    pub(super) fn read_run(&self, row: &Row<'_>) -> RowResult<Run> {
         test_run(row)?;
         Ok(Run {
             id: RunId { slot: self.read_ref(row, 1, [16, 2, 3])?, number: row.get(4)? },
@@ -241,7 +241,7 @@ impl Names {
     }
 
     /// Reads the columns [`EVENT`].
-    pub(super) fn read_event(&self, row: &Row<'_>) -> Rowed<EventRecord> {
+    pub(super) fn read_event(&self, row: &Row<'_>) -> RowResult<EventRecord> {
         check::test(row, 0..8, 8, "an event")?;
         let body = row.get_ref(6)?.as_str()?;
         let subject = match (row.get_ref(3)?, row.get_ref(7)?) {
@@ -254,7 +254,7 @@ impl Names {
     }
 
     /// Reads the columns [`BACKFILL`].
-    pub(super) fn read_backfill(&self, row: &Row<'_>) -> Rowed<Backfill> {
+    pub(super) fn read_backfill(&self, row: &Row<'_>) -> RowResult<Backfill> {
         check::test(row, 0..14, 14, "a backfill")?;
         let mode = row.get_ref(4)?.as_str()?;
         let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Damaged("a backfill has no name".to_owned()))?;
@@ -275,23 +275,23 @@ impl Names {
     }
 }
 
-fn test_slot(row: &Row<'_>) -> Rowed<()> {
+fn test_slot(row: &Row<'_>) -> RowResult<()> {
     check::test(row, 0..20, 20, "a slot")
 }
 
 /// Tests the columns [`RUN`].
-pub(super) fn test_run(row: &Row<'_>) -> Rowed<()> {
+pub(super) fn test_run(row: &Row<'_>) -> RowResult<()> {
     check::test(row, RUN_ORIGIN, 15, "a run")?;
     check::test(row, RUN_COURSE, 14, "a run")
 }
 
 /// Reads the columns [`SLOT`], but for the name.
-pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
+pub(super) fn read_slot(row: &Row<'_>) -> RowResult<Slot> {
     test_slot(row)?;
     slot_of(row)
 }
 
-fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
+fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
     Ok(Slot {
         state: read_slot_state(row, 3)?,
         since: read_moment(row, 4)?,
@@ -314,8 +314,8 @@ fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
 /// Reads the columns of [`WORKFLOW`]; `definition` gives what those of the definition say.
 pub(super) fn read_workflow(
     row: &Row<'_>,
-    definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> Rowed<Arc<Workflow>>,
-) -> Rowed<WorkflowRow> {
+    definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> RowResult<Arc<Workflow>>,
+) -> RowResult<WorkflowRow> {
     check::test(row, 0..8, 8, "a workflow")?;
     let (id, version) = (read_workflow_name(row, 1)?, row.get(2)?);
     Ok(WorkflowRow {
@@ -331,25 +331,25 @@ pub(super) fn read_workflow(
 }
 
 /// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`].
-pub(super) fn read_planned(row: &Row<'_>) -> Rowed<(WorkflowId, Planned)> {
+pub(super) fn read_planned(row: &Row<'_>) -> RowResult<(WorkflowId, Planned)> {
     check::test(row, 0..8, 8, "a workflow")?;
     Ok((read_workflow_name(row, 1)?, stored::read(row.get_ref(5)?.as_str()?)?))
 }
 
 /// Reads the value of the columns [`REGISTER`].
-pub(super) fn read_register(row: &Row<'_>) -> Rowed<Value> {
+pub(super) fn read_register(row: &Row<'_>) -> RowResult<Value> {
     check::test(row, 0..3, 3, "a register")?;
     Ok(stored::read(row.get_ref(2)?.as_str()?)?)
 }
 
 /// Reads what the columns [`DEFINITION`] say that begin at one.
-pub(super) fn read_defined<T: Stored>(row: &Row<'_>, from: usize) -> Rowed<T> {
+pub(super) fn read_defined<T: Stored>(row: &Row<'_>, from: usize) -> RowResult<T> {
     check::test(row, from..from + 5, from + 5, "a definition")?;
     Ok(stored::read(row.get_ref(from + 3)?.as_str()?)?)
 }
 
 /// Reads the columns [`DEFINITION`], and the digest and text of the source.
-pub(super) fn read_definition(row: &Row<'_>) -> Rowed<PastDefinition> {
+pub(super) fn read_definition(row: &Row<'_>) -> RowResult<PastDefinition> {
     let source = read_text(row, 7)?;
     if let Some(text) = &source
         && row.get::<_, i64>(6)? != fnv(text)
@@ -372,7 +372,7 @@ pub(super) fn fnv(text: &str) -> i64 {
 
 /// What is counted of a workflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct WorkflowCounts {
     /// How many slots it has.
     pub(super) slots: u64,
     /// Its latest run; 0 before the first.
@@ -380,13 +380,13 @@ pub(super) struct Counted {
 }
 
 /// Reads the columns [`COUNTED`].
-pub(super) fn read_counted(row: &Row<'_>) -> Rowed<Counted> {
+pub(super) fn read_counted(row: &Row<'_>) -> RowResult<WorkflowCounts> {
     check::test(row, 0..3, 3, "what is counted of a workflow")?;
-    Ok(Counted { slots: row.get(1)?, last_run: row.get(2)? })
+    Ok(WorkflowCounts { slots: row.get(1)?, last_run: row.get(2)? })
 }
 
 /// What is counted of one workflow; none when there is no such one.
-pub(super) fn counted_of(conn: &Connection, number: i64) -> Rowed<Option<Counted>> {
+pub(super) fn counted_of(conn: &Connection, number: i64) -> RowResult<Option<WorkflowCounts>> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COUNTED} FROM workflows WHERE id = ?1"))?;
     let mut rows = statement.query([number])?;
     rows.next()?.map(read_counted).transpose()

@@ -10,7 +10,7 @@ use super::rows::{
 use super::turns::{self, DELETED, TURN};
 
 /// Rows that have a check value, and what it is made of.
-struct Checked {
+struct ChecksummedTable {
     table: &'static str,
     /// What one of them is called.
     what: &'static str,
@@ -30,12 +30,12 @@ const fn rows(
     columns: &'static str,
     made_of: &'static [usize],
     key: &'static [usize],
-) -> Checked {
-    Checked { table, what, columns, made_of, check: made_of.len(), key }
+) -> ChecksummedTable {
+    ChecksummedTable { table, what, columns, made_of, check: made_of.len(), key }
 }
 
 /// All check values that there are.
-fn all() -> [Checked; 13] {
+fn all() -> [ChecksummedTable; 13] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
@@ -43,8 +43,8 @@ fn all() -> [Checked; 13] {
         rows("workflows", "what is counted of a workflow", COUNTED, first(3), first(1)),
         rows("definitions", "a definition", DEFINITION, first(5), first(2)),
         rows("slots", "a slot", SLOT, first(20), first(3)),
-        Checked { check: 14, ..rows("runs", "a run", RUN, &RUN_COURSE, first(1)) },
-        Checked { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
+        ChecksummedTable { check: 14, ..rows("runs", "a run", RUN, &RUN_COURSE, first(1)) },
+        ChecksummedTable { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
         rows("events", "an event", EVENT, first(8), first(1)),
         rows("turns", "a turn", TURN, first(7), first(1)),
         rows("deletions", "what a turn deletes", DELETED, first(2), first(1)),
@@ -54,7 +54,7 @@ fn all() -> [Checked; 13] {
     ]
 }
 
-impl Checked {
+impl ChecksummedTable {
     fn name(&self, column: usize) -> &'static str {
         self.columns.split(',').nth(column).map_or("", str::trim)
     }

@@ -17,7 +17,9 @@ use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::leader::{epoch_of, last_seq};
 use super::open::{BUSY, FilePlace};
-use super::rows::{Counted, NAMED, actor_text, column, counted_of, fnv, millis, mode_name, run_state, slot_state};
+use super::rows::{
+    NAMED, WorkflowCounts, actor_text, column, counted_of, fnv, millis, mode_name, run_state, slot_state,
+};
 use super::turns;
 use super::wal::{Log, LogEnd};
 
@@ -28,7 +30,7 @@ pub(super) struct Writer {
     place: FilePlace,
     log_place: FilePlace,
     log: Log,
-    known: Known,
+    known: DatabaseState,
     /// What was written lately.
     activity: Activity,
 }
@@ -46,15 +48,15 @@ enum Activity {
 
 /// What is known of the database as it was after the last commit.
 #[derive(Debug, Default)]
-struct Known {
+struct DatabaseState {
     /// The numbers of the workflows' names.
     numbers: HashMap<WorkflowId, i64>,
     /// The version of the workflows' latest definitions, by number.
     versions: HashMap<i64, u32>,
     /// What is counted of the workflows, by number.
-    counted: HashMap<i64, Counted>,
+    counted: HashMap<i64, WorkflowCounts>,
     /// The same, where the transaction that is under way changed it.
-    recounted: BTreeMap<i64, Counted>,
+    recounted: BTreeMap<i64, WorkflowCounts>,
     /// Names met in the transaction that is under way.
     fresh: Vec<WorkflowId>,
     /// Definitions met in the transaction that is under way.
@@ -70,7 +72,7 @@ impl Writer {
     pub(super) fn new(conn: Connection, path: &Path) -> Self {
         let log = Log::of(path);
         let (place, log_place) = (FilePlace::of(path, "the file"), FilePlace::of(log.path(), "its write-ahead log"));
-        Self { conn, place, log_place, log, known: Known::default(), activity: Activity::Quiet }
+        Self { conn, place, log_place, log, known: DatabaseState::default(), activity: Activity::Quiet }
     }
 
     /// What a change of leaders works with.
@@ -90,7 +92,7 @@ impl Writer {
 
     /// Forgets what another leader may have changed.
     pub(super) fn forget(&mut self) {
-        self.known = Known::default();
+        self.known = DatabaseState::default();
     }
 
     /// Fails when a file was deleted, replaced or cut: what is written now would be lost with the process.
@@ -142,7 +144,7 @@ impl Writer {
     }
 }
 
-fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &Commit) -> Result<(), Fault> {
+fn commit_turn(conn: &mut Connection, known: &mut DatabaseState, lease: Lease, commit: &Commit) -> Result<(), Fault> {
     // Dropped on the way out of an error, the transaction is rolled back.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (before, last_event) = check(&tx, lease, &commit.events)?;
@@ -179,7 +181,7 @@ fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(
     Ok((before, last))
 }
 
-impl Known {
+impl DatabaseState {
     fn settle(&mut self, committed: bool) {
         if committed {
             self.versions.extend(self.defined.drain(..));
@@ -198,7 +200,7 @@ impl Known {
 /// A transaction under way.
 struct Turn<'a> {
     tx: &'a Transaction<'a>,
-    known: &'a mut Known,
+    known: &'a mut DatabaseState,
 }
 
 impl Turn<'_> {
@@ -239,16 +241,16 @@ impl Turn<'_> {
     }
 
     /// What is counted of a workflow by now, to be changed.
-    fn counts(&mut self, number: i64) -> &mut Counted {
-        let Known { counted, recounted, .. } = &mut *self.known;
+    fn counts(&mut self, number: i64) -> &mut WorkflowCounts {
+        let DatabaseState { counted, recounted, .. } = &mut *self.known;
         recounted.entry(number).or_insert_with(|| counted.get(&number).copied().unwrap_or_default())
     }
 
     fn write_counts(&mut self) -> Result<(), Fault> {
-        let Known { recounted, sum, .. } = &mut *self.known;
+        let DatabaseState { recounted, sum, .. } = &mut *self.known;
         let sql = "UPDATE workflows SET slots = ?2, last_run = ?3, counts_check = ?4 WHERE id = ?1";
         let mut update = self.tx.prepare_cached(sql)?;
-        for (number, Counted { slots, last_run }) in recounted {
+        for (number, WorkflowCounts { slots, last_run }) in recounted {
             let mut row = Binding::new(&mut update, sum);
             row.number(*number)?.number(column(*slots))?.number(column(*last_run))?.check_value()?.execute()?;
         }
@@ -378,7 +380,7 @@ impl Turn<'_> {
     }
 
     fn last_run(&self, number: i64) -> u64 {
-        let Known { counted, recounted, .. } = &*self.known;
+        let DatabaseState { counted, recounted, .. } = &*self.known;
         recounted.get(&number).or(counted.get(&number)).map_or(0, |counted| counted.last_run)
     }
 
@@ -423,7 +425,7 @@ impl Turn<'_> {
                 Event::Workflow { workflow, .. } => (Some(self.number(workflow)?), None),
                 _ => (None, None),
             };
-            let Known { text, sum, .. } = &mut *self.known;
+            let DatabaseState { text, sum, .. } = &mut *self.known;
             stored::write_body(text, &record.event)?;
             let body = utf8(text)?;
             digesting.event(record, body);
@@ -493,7 +495,7 @@ impl Turn<'_> {
                 "INSERT INTO registers (bucket, key, value, check_value) VALUES (?1, ?2, ?3, ?4) \
                  ON CONFLICT (bucket, key) DO UPDATE SET value = ?3, check_value = ?4",
             )?;
-            let Known { text, sum, .. } = &mut *self.known;
+            let DatabaseState { text, sum, .. } = &mut *self.known;
             stored::write(text, value)?;
             let mut row = Binding::new(&mut upsert, sum);
             row.text(&**bucket)?.text(&**key)?.text(utf8(text)?)?.check_value()?.execute()?;

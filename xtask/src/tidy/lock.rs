@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Packages by name; of several versions of one name, all that any of them says.
 #[derive(Default)]
 pub(super) struct Lock {
-    pub(super) packages: BTreeMap<String, Locked>,
+    pub(super) packages: BTreeMap<String, LockEntry>,
 }
 
 #[derive(Default)]
-pub(super) struct Locked {
+pub(super) struct LockEntry {
     pub(super) sources: BTreeSet<String>,
     pub(super) needs: BTreeSet<String>,
 }

@@ -53,7 +53,7 @@ impl Scope {
 
 /// The slots of a backfill, by what it does with them.
 #[derive(Default)]
-pub(super) struct Sorted {
+pub(super) struct ScopePlan {
     /// Where there are no slots at all.
     pub(super) missing: RangeSet,
     pub(super) reopened: Vec<SlotRef>,
@@ -64,7 +64,7 @@ pub(super) struct Sorted {
     untouched: u64,
 }
 
-impl Sorted {
+impl ScopePlan {
     /// Sorts the slots of a backfill.
     pub(super) fn of(
         request: &BackfillRequest,
@@ -72,9 +72,9 @@ impl Sorted {
         workflow: &WorkflowState,
         slots: &SlotTable,
         schedule: &CronSchedule,
-    ) -> Sorted {
+    ) -> ScopePlan {
         let id = workflow.id();
-        let mut sorted = Sorted { missing: free_of_slots(slots, id, scope.range), ..Sorted::default() };
+        let mut sorted = ScopePlan { missing: free_of_slots(slots, id, scope.range), ..ScopePlan::default() };
         for (time, live) in slots.within(id, scope.range).filter(|(time, _)| schedule.contains(*time)) {
             let slot = SlotRef::at(id.clone(), time);
             let before_start = workflow.before_start(&slot.key, Some(&live.slot)).is_some();
@@ -214,12 +214,12 @@ mod tests {
         (workflows, slots)
     }
 
-    fn sorted(request: &BackfillRequest) -> (u64, Sorted) {
+    fn sorted(request: &BackfillRequest) -> (u64, ScopePlan) {
         let (workflows, slots) = world();
         let workflow = workflows.get(&id()).expect("it is defined");
         let schedule = CronSchedule::hourly();
         let scope = Scope::of(workflow, &slots, request.range, &schedule);
-        (scope.existing(), Sorted::of(request, scope, workflow, &slots, &schedule))
+        (scope.existing(), ScopePlan::of(request, scope, workflow, &slots, &schedule))
     }
 
     #[test]

@@ -8,7 +8,7 @@ use kelos_model::{SlotRef, SlotState};
 
 /// Where a parent stands, as far as its children care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ParentStatus {
     /// The past is yet to be read.
     Unknown,
     /// It was never opened.
@@ -21,26 +21,26 @@ pub(super) enum Standing {
     Dead(SlotState),
 }
 
-impl Standing {
-    pub(super) fn of(known: Option<Option<SlotState>>) -> Standing {
+impl ParentStatus {
+    pub(super) fn of(known: Option<Option<SlotState>>) -> ParentStatus {
         match known {
-            None => Standing::Unknown,
-            Some(None) => Standing::Absent,
-            Some(Some(SlotState::Succeeded)) => Standing::Done,
-            Some(Some(state)) if state.is_final() => Standing::Dead(state),
-            Some(Some(state)) => Standing::Live(state),
+            None => ParentStatus::Unknown,
+            Some(None) => ParentStatus::Absent,
+            Some(Some(SlotState::Succeeded)) => ParentStatus::Done,
+            Some(Some(state)) if state.is_final() => ParentStatus::Dead(state),
+            Some(Some(state)) => ParentStatus::Live(state),
         }
     }
 
     fn is_dead(self) -> bool {
-        matches!(self, Standing::Dead(_))
+        matches!(self, ParentStatus::Dead(_))
     }
 
     pub(super) fn state(self) -> Option<SlotState> {
         match self {
-            Standing::Unknown | Standing::Absent => None,
-            Standing::Done => Some(SlotState::Succeeded),
-            Standing::Live(state) | Standing::Dead(state) => Some(state),
+            ParentStatus::Unknown | ParentStatus::Absent => None,
+            ParentStatus::Done => Some(SlotState::Succeeded),
+            ParentStatus::Live(state) | ParentStatus::Dead(state) => Some(state),
         }
     }
 }
@@ -63,13 +63,13 @@ pub(super) struct AwaitedGroup {
 
 #[derive(Debug)]
 struct AwaitedParent {
-    standing: Standing,
+    standing: ParentStatus,
     groups: Vec<usize>,
 }
 
 /// What a job waits for: all parents of any one group.
 #[derive(Debug)]
-pub(super) struct Awaited {
+pub(super) struct Dependencies {
     groups: Vec<AwaitedGroup>,
     parents: BTreeMap<SlotRef, AwaitedParent>,
     unknown: usize,
@@ -77,8 +77,8 @@ pub(super) struct Awaited {
     pub(super) opened_by: Option<SlotRef>,
 }
 
-impl Awaited {
-    pub(super) fn new(groups: Vec<Parents>) -> Awaited {
+impl Dependencies {
+    pub(super) fn new(groups: Vec<Parents>) -> Dependencies {
         let mut parents: BTreeMap<SlotRef, AwaitedParent> = BTreeMap::new();
         let mut counted = Vec::with_capacity(groups.len());
         for (at, group) in groups.into_iter().enumerate() {
@@ -88,13 +88,14 @@ impl Awaited {
             let (name, dead) = (group.group, nameless);
             counted.push(AwaitedGroup { name, total, missing: total, dead, unwritable, nameless });
             for job in group.jobs {
-                let parent = parents
-                    .entry(SlotRef::job(job.workflow, job.id))
-                    .or_insert_with(|| AwaitedParent { standing: Standing::Unknown, groups: Vec::with_capacity(1) });
+                let parent = parents.entry(SlotRef::job(job.workflow, job.id)).or_insert_with(|| AwaitedParent {
+                    standing: ParentStatus::Unknown,
+                    groups: Vec::with_capacity(1),
+                });
                 parent.groups.push(at);
             }
         }
-        Awaited { groups: counted, unknown: parents.len(), parents, opened_by: None }
+        Dependencies { groups: counted, unknown: parents.len(), parents, opened_by: None }
     }
 
     pub(super) fn groups(&self) -> &[AwaitedGroup] {
@@ -110,31 +111,31 @@ impl Awaited {
     }
 
     /// The parents of a group, and where they stand.
-    pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = (&SlotRef, Standing)> {
+    pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = (&SlotRef, ParentStatus)> {
         let of = move |(_, parent): &(&SlotRef, &AwaitedParent)| parent.groups.contains(&group);
         self.parents.iter().filter(of).map(|(slot, parent)| (slot, parent.standing))
     }
 
     /// Notes where a parent stands. Says whether the job is to be looked at because of that; none where the parent is not one
     /// of its own, or the counts are wrong.
-    pub(super) fn learn(&mut self, parent: &SlotRef, now: Standing) -> Option<bool> {
+    pub(super) fn learn(&mut self, parent: &SlotRef, now: ParentStatus) -> Option<bool> {
         let known = self.parents.get_mut(parent)?;
         let before = std::mem::replace(&mut known.standing, now);
         let mut news = false;
-        if before == Standing::Unknown && now != Standing::Unknown {
+        if before == ParentStatus::Unknown && now != ParentStatus::Unknown {
             self.unknown = self.unknown.checked_sub(1)?;
             news |= self.unknown == 0;
         }
         for group in &known.groups {
             let group = self.groups.get_mut(*group)?;
             let (missing, dead) = (group.missing, group.dead);
-            group.missing = changed(missing, before != Standing::Done, now != Standing::Done)?;
+            group.missing = changed(missing, before != ParentStatus::Done, now != ParentStatus::Done)?;
             group.dead = changed(dead, before.is_dead(), now.is_dead())?;
             let rest = group.nameless;
             news |= (missing == rest) != (group.missing == rest) || (dead == 0) != (group.dead == 0);
         }
         // One that vanished has to be opened again.
-        Some(news || now == Standing::Absent && before != Standing::Unknown)
+        Some(news || now == ParentStatus::Absent && before != ParentStatus::Unknown)
     }
 
     /// Whether it waits for nothing any more.

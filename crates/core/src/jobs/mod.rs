@@ -18,7 +18,7 @@ use kelos_model::jobs::{Job, JobGraph, NamedJobs, Parents, Relation};
 use kelos_model::{Answer, Breach, Finding, Invariant, Reason, ReasonKind, RunId, SlotRef, SlotState};
 
 use crate::breaches::Breaches;
-use awaited::{Awaited, Standing};
+use awaited::{Dependencies, ParentStatus};
 use parents::explained;
 use relations::{ASK_AGAIN, Knowledge, Relations};
 pub(crate) use valid::Validity;
@@ -73,7 +73,7 @@ pub(crate) struct Jobs {
     graph: JobGraph,
     relations: Relations,
     /// What jobs wait for: those that are open, and prospects.
-    awaited: BTreeMap<SlotRef, Awaited>,
+    awaited: BTreeMap<SlotRef, Dependencies>,
     /// Jobs that are not open, and may have become possible, each with the parent whose success made somebody look.
     prospects: BTreeMap<SlotRef, SlotRef>,
     /// How many of `awaited` are not open.
@@ -121,7 +121,7 @@ impl Jobs {
     ) -> Vec<SlotRef> {
         let mut open = Vec::new();
         for child in children {
-            if !self.hears(&child, parent, Standing::of(Some(state))) {
+            if !self.hears(&child, parent, ParentStatus::of(Some(state))) {
                 continue;
             }
             if slots.has(&child) {
@@ -135,14 +135,14 @@ impl Jobs {
     }
 
     /// Notes where a parent stands. Says whether its child is to be looked at because of that.
-    fn hears(&mut self, child: &SlotRef, parent: &SlotRef, standing: Standing) -> bool {
+    fn hears(&mut self, child: &SlotRef, parent: &SlotRef, standing: ParentStatus) -> bool {
         let awaited = self.awaited.get_mut(child).filter(|awaited| awaited.has(parent));
         let Some(awaited) = awaited else {
             self.breaches.report_slot(Invariant::ParentsAreCounted, child);
             return false;
         };
         // What only the past tells of it happened before.
-        if standing == Standing::Done && awaited.is_known() {
+        if standing == ParentStatus::Done && awaited.is_known() {
             awaited.opened_by = Some(parent.clone());
         }
         learn(awaited, child, parent, standing, &mut self.breaches)
@@ -281,9 +281,9 @@ impl Jobs {
             return;
         }
         groups.extend(self.take_parents(job));
-        let mut awaited = Awaited::new(groups);
+        let mut awaited = Dependencies::new(groups);
         for parent in awaited.parents().cloned().collect::<Vec<_>>() {
-            let standing = Standing::of(slots.listen(job, &parent));
+            let standing = ParentStatus::of(slots.listen(job, &parent));
             learn(&mut awaited, job, &parent, standing, &mut self.breaches);
         }
         self.awaited.insert(job.clone(), awaited);
@@ -437,10 +437,10 @@ fn slot_of(job: Job) -> SlotRef {
 
 /// Notes where a parent stands. Says whether the job is to be looked at because of that.
 fn learn(
-    awaited: &mut Awaited,
+    awaited: &mut Dependencies,
     child: &SlotRef,
     parent: &SlotRef,
-    standing: Standing,
+    standing: ParentStatus,
     breaches: &mut Breaches,
 ) -> bool {
     let news = awaited.learn(parent, standing);
@@ -450,7 +450,7 @@ fn learn(
 
 /// The parents that do not exist on the way by which a job goes on. Where no way is possible it waits for the definitions to
 /// change.
-fn missing(awaited: &Awaited) -> Vec<SlotRef> {
+fn missing(awaited: &Dependencies) -> Vec<SlotRef> {
     let of_way = awaited.way().into_iter().flat_map(|way| awaited.of_group(way));
-    of_way.filter(|(_, standing)| *standing == Standing::Absent).map(|(parent, _)| parent.clone()).collect()
+    of_way.filter(|(_, standing)| *standing == ParentStatus::Absent).map(|(parent, _)| parent.clone()).collect()
 }

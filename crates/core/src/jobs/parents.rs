@@ -3,14 +3,14 @@
 use kelos_model::reason::Blockage;
 use kelos_model::{Answer, Finding, Reason, ReasonKind, SlotRef};
 
-use super::awaited::{Awaited, AwaitedGroup, Standing};
+use super::awaited::{AwaitedGroup, Dependencies, ParentStatus};
 
 /// Parents of a group that a reason names; of the others there is a number.
 const NAMED: usize = 5;
 
 /// What a job waits for. How many parents of a group have succeeded is left out: it would make each step of a parent a new line
 /// of the log.
-pub(super) fn explained(awaited: &Awaited) -> Reason {
+pub(super) fn explained(awaited: &Dependencies) -> Reason {
     let groups = awaited.groups();
     let is_met = awaited.is_met();
     let finding = match (is_met, awaited.way()) {
@@ -43,7 +43,7 @@ fn blockage(groups: &[AwaitedGroup]) -> Blockage {
     }
 }
 
-fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Reason {
+fn explained_group(awaited: &Dependencies, at: usize, group: &AwaitedGroup) -> Reason {
     let has_others = awaited.groups().len() > 1;
     let finding = Finding::ParentGroup {
         group: has_others.then(|| group.name.clone()),
@@ -51,13 +51,13 @@ fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Reason
         blocked: has_others && group.dead > 0,
     };
     // Who blocks it comes first.
-    let rank = |standing: Standing| match standing {
-        Standing::Dead(_) => 0,
-        Standing::Absent | Standing::Unknown => 1,
-        Standing::Live(_) => 2,
-        Standing::Done => 3,
+    let rank = |standing: ParentStatus| match standing {
+        ParentStatus::Dead(_) => 0,
+        ParentStatus::Absent | ParentStatus::Unknown => 1,
+        ParentStatus::Live(_) => 2,
+        ParentStatus::Done => 3,
     };
-    let mut named: Vec<_> = awaited.of_group(at).filter(|(_, standing)| *standing != Standing::Done).collect();
+    let mut named: Vec<_> = awaited.of_group(at).filter(|(_, standing)| *standing != ParentStatus::Done).collect();
     named.sort_by_key(|(_, standing)| rank(*standing));
     let leaf = |finding| Reason::leaf(ReasonKind::Job, Answer::NotYet, finding);
     let nested = named.into_iter().take(NAMED).map(|(slot, standing)| leaf(parent(slot, standing)));
@@ -74,11 +74,11 @@ fn answer_of(is_met: bool) -> Answer {
     if is_met { Answer::Met } else { Answer::NotYet }
 }
 
-fn parent(slot: &SlotRef, standing: Standing) -> Finding {
+fn parent(slot: &SlotRef, standing: ParentStatus) -> Finding {
     let slot = slot.clone();
     match (standing, standing.state()) {
         (_, Some(state)) => Finding::ParentIs { slot, state, paused: false },
-        (Standing::Absent, None) => Finding::ParentMissing { slot },
+        (ParentStatus::Absent, None) => Finding::ParentMissing { slot },
         (_, None) => Finding::ParentAsked { slot },
     }
 }

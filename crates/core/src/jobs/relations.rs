@@ -14,13 +14,13 @@ pub(super) const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 #[derive(Default)]
 pub(super) struct Relations {
     asked: BTreeSet<Relation>,
-    answers: BTreeMap<Relation, Result<Vec<SlotRef>, Trouble>>,
+    answers: BTreeMap<Relation, Result<Vec<SlotRef>, FunctionFailure>>,
     /// Questions that are to be sent.
     to_send: Vec<Relation>,
 }
 
 /// Why a function gave no answer, and since when.
-struct Trouble {
+struct FunctionFailure {
     why: String,
     since: Timestamp,
 }
@@ -88,7 +88,7 @@ impl Relations {
 
     /// Keeps what a function said at a moment.
     pub(super) fn keep(&mut self, question: Relation, answer: Result<Vec<SlotRef>, String>, at: Timestamp) {
-        self.answers.insert(question, answer.map_err(|why| Trouble { why, since: at }));
+        self.answers.insert(question, answer.map_err(|why| FunctionFailure { why, since: at }));
     }
 
     /// The jobs that a function named.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
 
-use super::pools::{POOL_PATIENCE, Standing, Sweep};
+use super::pools::{Eligibility, POOL_PATIENCE, Sweep};
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::{Grant, IsReady, Permits};
@@ -180,13 +180,13 @@ impl<'a> Pass<'a> {
             return;
         }
         match sweep.standing(&uses) {
-            Standing::Fits => {
+            Eligibility::Fits => {
                 sweep.keep(&uses);
                 if may_start {
                     self.start_or_starve(&position.workflow);
                 }
             }
-            Standing::Short(pools) => self.wait_in_line(position, &uses, pools, sweep),
+            Eligibility::Short(pools) => self.wait_in_line(position, &uses, pools, sweep),
         }
     }
 

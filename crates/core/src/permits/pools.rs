@@ -206,7 +206,7 @@ pub(crate) struct Sweep {
 
 /// What somebody in line can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Eligibility {
     /// All its permits are there.
     Fits,
     /// So many of its pools are short.
@@ -237,10 +237,10 @@ impl Sweep {
         next
     }
 
-    pub(crate) fn standing(&self, uses: &[PoolUse]) -> Standing {
+    pub(crate) fn standing(&self, uses: &[PoolUse]) -> Eligibility {
         match uses.iter().filter(|one| self.is_short(one)).count() {
-            0 => Standing::Fits,
-            short => Standing::Short(short),
+            0 => Eligibility::Fits,
+            short => Eligibility::Short(short),
         }
     }
 

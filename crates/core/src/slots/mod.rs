@@ -31,8 +31,8 @@ use crate::breaches::Breaches;
 use crate::keyed::KeyMap;
 use crate::past::PastOf;
 use planned::PlannedTimes;
-use recalled::Recalled;
-use resting::{Names, Stored};
+use recalled::RecalledSlots;
+use resting::{Names, TableEntry};
 
 /// A slot in memory.
 #[derive(Clone)]
@@ -91,12 +91,12 @@ pub(crate) struct Change {
 #[derive(Default)]
 pub(crate) struct SlotTable {
     /// The slots of each workflow that ever was, also of one that has none here.
-    workflows: BTreeMap<WorkflowId, KeyMap<Stored>>,
+    workflows: BTreeMap<WorkflowId, KeyMap<TableEntry>>,
     /// The names of the backfills that they belong to.
     names: Names,
     /// What is planned and has no slots yet.
     planned: PlannedTimes,
-    recalled: Recalled,
+    recalled: RecalledSlots,
     /// Slots of the past that somebody waits to hear of.
     wanted: BTreeSet<SlotRef>,
     /// Slots that this turn changed.
@@ -145,7 +145,7 @@ impl SlotTable {
 
     /// Where a slot stands, if it is in memory.
     pub(crate) fn state(&self, id: &SlotRef) -> Option<SlotState> {
-        self.stored(id).map(Stored::state).or_else(|| self.planned.of(id).map(Stretch::state))
+        self.stored(id).map(TableEntry::state).or_else(|| self.planned.of(id).map(Stretch::state))
     }
 
     /// Whether a slot is in memory.
@@ -167,29 +167,29 @@ impl SlotTable {
         }
     }
 
-    fn stored(&self, id: &SlotRef) -> Option<&Stored> {
+    fn stored(&self, id: &SlotRef) -> Option<&TableEntry> {
         self.workflows.get(&id.workflow)?.get(&id.key)
     }
 
     /// A slot that is not at rest.
     fn whole(&self, id: &SlotRef) -> Option<&Live> {
         match self.stored(id)? {
-            Stored::Whole(live) => Some(live),
-            Stored::Resting(_) => None,
+            TableEntry::Whole(live) => Some(live),
+            TableEntry::Resting(_) => None,
         }
     }
 
     /// The same, to be changed.
     fn whole_mut(&mut self, id: &SlotRef) -> Option<&mut Live> {
         match self.workflows.get_mut(&id.workflow)?.get_mut(&id.key)? {
-            Stored::Whole(live) => Some(live),
-            Stored::Resting(_) => None,
+            TableEntry::Whole(live) => Some(live),
+            TableEntry::Resting(_) => None,
         }
     }
 
     fn put(&mut self, id: &SlotRef, live: Live) {
         let backfill = live.slot.backfill.clone();
-        let stored = Stored::new(live, &mut self.names);
+        let stored = TableEntry::new(live, &mut self.names);
         let is_whole = stored.backfill(&self.names) == backfill.as_ref();
         self.breaches.check_slot(is_whole, Invariant::SlotsAreStoredWhole, id);
         match self.workflows.get_mut(&id.workflow) {
@@ -200,8 +200,8 @@ impl SlotTable {
 
     fn take(&mut self, id: &SlotRef) -> Option<Live> {
         match self.workflows.get_mut(&id.workflow)?.remove(&id.key)? {
-            Stored::Whole(live) => Some(*live),
-            resting @ Stored::Resting(_) => Some(resting.live(&self.names).into_owned()),
+            TableEntry::Whole(live) => Some(*live),
+            resting @ TableEntry::Resting(_) => Some(resting.live(&self.names).into_owned()),
         }
     }
 
@@ -215,8 +215,8 @@ impl SlotTable {
     pub(crate) fn moving<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, &'a Live)> + Clone {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
         slots.filter_map(|(key, stored)| match stored {
-            Stored::Whole(live) => Some((SlotRef::new(id.clone(), key), &**live)),
-            Stored::Resting(_) => None,
+            TableEntry::Whole(live) => Some((SlotRef::new(id.clone(), key), &**live)),
+            TableEntry::Resting(_) => None,
         })
     }
 

@@ -10,7 +10,7 @@ use crate::past::PastOf;
 
 /// The slots that were read, and those of them that do not exist.
 #[derive(Default)]
-pub(super) struct Recalled {
+pub(super) struct RecalledSlots {
     /// Slots that were brought into memory for this turn only.
     slots: BTreeSet<SlotRef>,
     /// Slots that do not exist.
@@ -20,7 +20,7 @@ pub(super) struct Recalled {
     breaches: Breaches,
 }
 
-impl Recalled {
+impl RecalledSlots {
     /// Takes out what broke.
     pub(super) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()

@@ -10,14 +10,14 @@ use super::Live;
 use crate::keyed::{millis, moment};
 
 /// A slot as the table stores it.
-pub(super) enum Stored {
-    Resting(Resting),
+pub(super) enum TableEntry {
+    Resting(CompactSlot),
     Whole(Box<Live>),
 }
 
 /// A slot that waits and has never run.
 #[derive(Debug, Clone)]
-pub(super) struct Resting {
+pub(super) struct CompactSlot {
     since: i64,
     last_event: u64,
     said: u32,
@@ -54,61 +54,61 @@ impl Names {
     }
 }
 
-impl Stored {
+impl TableEntry {
     /// Stores a slot in the least room.
-    pub(super) fn new(live: Live, names: &mut Names) -> Stored {
-        Resting::of(&live, names).map_or_else(|| Stored::Whole(Box::new(live)), Stored::Resting)
+    pub(super) fn new(live: Live, names: &mut Names) -> TableEntry {
+        CompactSlot::of(&live, names).map_or_else(|| TableEntry::Whole(Box::new(live)), TableEntry::Resting)
     }
 
     /// The slot as everybody else sees it.
     pub(super) fn live(&self, names: &Names) -> Cow<'_, Live> {
         match self {
-            Stored::Whole(live) => Cow::Borrowed(live),
-            Stored::Resting(resting) => Cow::Owned(resting.live(names)),
+            TableEntry::Whole(live) => Cow::Borrowed(live),
+            TableEntry::Resting(resting) => Cow::Owned(resting.live(names)),
         }
     }
 
     /// The slot alone, without what only memory knows of its run.
     pub(super) fn slot(&self, names: &Names) -> Slot {
         match self {
-            Stored::Whole(live) => live.slot.clone(),
-            Stored::Resting(resting) => resting.live(names).slot,
+            TableEntry::Whole(live) => live.slot.clone(),
+            TableEntry::Resting(resting) => resting.live(names).slot,
         }
     }
 
     /// The backfill that it belongs to.
     pub(super) fn backfill<'a>(&'a self, names: &'a Names) -> Option<&'a BackfillId> {
         match self {
-            Stored::Whole(live) => live.slot.backfill.as_ref(),
-            Stored::Resting(resting) => names.name(resting.backfill),
+            TableEntry::Whole(live) => live.slot.backfill.as_ref(),
+            TableEntry::Resting(resting) => names.name(resting.backfill),
         }
     }
 
     pub(super) fn state(&self) -> SlotState {
         match self {
-            Stored::Whole(live) => live.slot.state,
-            Stored::Resting(_) => SlotState::Waiting,
+            TableEntry::Whole(live) => live.slot.state,
+            TableEntry::Resting(_) => SlotState::Waiting,
         }
     }
 
     pub(super) fn is_live(&self) -> bool {
         match self {
-            Stored::Whole(live) => live.slot.is_live(),
-            Stored::Resting(_) => true,
+            TableEntry::Whole(live) => live.slot.is_live(),
+            TableEntry::Resting(_) => true,
         }
     }
 
     pub(super) fn set_valid(&mut self, valid: bool) {
         match self {
-            Stored::Whole(live) => live.valid = valid,
-            Stored::Resting(resting) => resting.valid = valid,
+            TableEntry::Whole(live) => live.valid = valid,
+            TableEntry::Resting(resting) => resting.valid = valid,
         }
     }
 }
 
-impl Resting {
+impl CompactSlot {
     /// The slot in little room, if that leaves nothing of it out.
-    fn of(live: &Live, names: &mut Names) -> Option<Resting> {
+    fn of(live: &Live, names: &mut Names) -> Option<CompactSlot> {
         // All fields are named, so that none is forgotten that comes later.
         let Slot {
             state: SlotState::Waiting,
@@ -133,7 +133,7 @@ impl Resting {
         if live.run.is_some() || asked_at.is_some_and(|at| at != *since) {
             return None;
         }
-        Some(Resting {
+        Some(CompactSlot {
             since: millis(*since)?,
             last_event: *last_event,
             said: *said,

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use jiff::Timestamp;
 use kelos_model::FactKey;
 
-use super::recalled::Recalled;
+use super::recalled::RecalledSlots;
 use super::*;
 use crate::past::Past;
 
@@ -89,7 +89,7 @@ fn names(rows: &[(SlotRef, Slot)]) -> Vec<SlotRef> {
 
 #[test]
 fn many_slots_are_one_read_and_what_is_not_there_is_known() {
-    let (mut past, mut cache) = (past(&[slot(1)]), Recalled::default());
+    let (mut past, mut cache) = (past(&[slot(1)]), RecalledSlots::default());
     let Ok(rows) = cache.read(BTreeSet::from([slot(2), slot(1), job("a")]), &mut past);
     assert_eq!(names(&rows), [slot(1)]);
     assert_eq!(past.reads, [format!("{} {} {}", slot(1), slot(2), job("a"))]);
@@ -104,7 +104,7 @@ fn many_slots_are_one_read_and_what_is_not_there_is_known() {
 
 #[test]
 fn nothing_to_read_is_no_read() {
-    let (mut past, mut cache) = (past(&[]), Recalled::default());
+    let (mut past, mut cache) = (past(&[]), RecalledSlots::default());
     let Ok(_) = cache.read(BTreeSet::new(), &mut past);
     let Ok(_) = cache.read_range(&workflow(), Range::new(second(5), second(5)), &mut past);
     assert!(past.reads.is_empty(), "{:?}", past.reads);
@@ -112,7 +112,7 @@ fn nothing_to_read_is_no_read() {
 
 #[test]
 fn of_a_range_only_what_was_not_read_is_read() {
-    let (mut past, mut cache) = (past(&[slot(1), slot(4), slot(9)]), Recalled::default());
+    let (mut past, mut cache) = (past(&[slot(1), slot(4), slot(9)]), RecalledSlots::default());
     let Ok(rows) = cache.read_range(&workflow(), Range::new(second(2), second(5)), &mut past);
     assert_eq!(names(&rows), [slot(4)]);
     let Ok(rows) = cache.read_range(&workflow(), Range::new(second(0), second(10)), &mut past);
@@ -126,7 +126,7 @@ fn of_a_range_only_what_was_not_read_is_read() {
 
 #[test]
 fn a_past_that_cannot_be_read_is_no_absence() {
-    let mut cache = Recalled::default();
+    let mut cache = RecalledSlots::default();
     assert_eq!(cache.read(BTreeSet::from([slot(1)]), &mut Broken), Err("the disk is gone"));
     let range = Range::new(second(0), second(5));
     assert_eq!(cache.read_range(&workflow(), range, &mut Broken), Err("the disk is gone"));
@@ -226,12 +226,12 @@ fn a_slot_at_rest_is_the_same_slot_in_less_room() {
         let seq = seq as u64 + 2;
         let Change { after, .. } = table.change(&slot(1), &what, second(9), seq).expect("it can happen");
         table.enter(&slot(1), &after, &what, &commands(), (second(9), seq));
-        assert!(matches!(table.stored(&slot(1)), Some(Stored::Resting(_))), "it waits and has never run");
+        assert!(matches!(table.stored(&slot(1)), Some(TableEntry::Resting(_))), "it waits and has never run");
         assert_eq!(table.get(&slot(1)).map(|live| live.into_owned().slot), Some(after));
     }
     table.set_valid(&slot(1));
     assert!(table.get(&slot(1)).is_some_and(|live| live.valid));
     table.doubt(&workflow());
     assert!(table.get(&slot(1)).is_some_and(|live| !live.valid));
-    assert!(std::mem::size_of::<Stored>() <= 48, "{}", std::mem::size_of::<Stored>());
+    assert!(std::mem::size_of::<TableEntry>() <= 48, "{}", std::mem::size_of::<TableEntry>());
 }

@@ -54,7 +54,7 @@ impl Waits {
 /// All questions that slots wait on.
 pub(crate) struct Probes {
     waits: Waits,
-    asked: BTreeMap<Arc<Probe>, Asking>,
+    asked: BTreeMap<Arc<Probe>, ProbeState>,
     /// When each is asked again, or its answer is overdue, kept for a workflow of a slot that waits for it.
     timers: Timers<Arc<Probe>>,
     /// Questions that are to be sent.
@@ -63,7 +63,7 @@ pub(crate) struct Probes {
 }
 
 #[derive(Default)]
-struct Asking {
+struct ProbeState {
     answer: Option<ProbeAnswer>,
     /// When the question was last sent.
     sent_at: Timestamp,
@@ -74,7 +74,7 @@ struct Asking {
     waiting: Few<SlotRef>,
 }
 
-impl Asking {
+impl ProbeState {
     /// The workflow that its timer is kept for.
     fn workflow(&self) -> Option<&WorkflowId> {
         self.waiting.first().map(|slot| &slot.workflow)
@@ -187,11 +187,11 @@ impl Probes {
     /// Asks again whatever slots of these workflows wait on. What was known is forgotten, so that no
     /// slot goes by an answer from before.
     pub(crate) fn ask_all(&mut self, only: &Only, now: Timestamp) {
-        let concerned = |asking: &Asking| {
+        let concerned = |asking: &ProbeState| {
             only.as_ref().is_none_or(|only| asking.waiting.iter().any(|slot| only.contains(&slot.workflow)))
         };
         let asked = self.asked.iter_mut().filter(|(_, asking)| concerned(asking));
-        let forget = |(probe, asking): (&Arc<Probe>, &mut Asking)| {
+        let forget = |(probe, asking): (&Arc<Probe>, &mut ProbeState)| {
             asking.answer = None;
             probe.clone()
         };

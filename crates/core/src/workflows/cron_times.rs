@@ -20,7 +20,7 @@ type CronTime = (Timestamp, Arc<str>);
 
 /// Times that passed while nobody scheduled, and are left out.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Missed {
+pub(crate) struct Misfires {
     /// From the first to the last of them.
     pub(crate) range: Range,
     /// How many they are.
@@ -31,7 +31,7 @@ pub(crate) struct Missed {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CronTimes {
     /// Those that don't count. What comes after them has its turn when it counts.
-    Missed(Missed),
+    Missed(Misfires),
     /// The first that counts, with the expressions that have it, and the moment at which it does.
     Next(Timestamp, Vec<CronTime>),
 }
@@ -65,7 +65,7 @@ impl Workflows {
 
 impl WorkflowState {
     /// Leaves out what passed while nobody scheduled, as the policy has it.
-    fn pass_over_missed(&mut self, now: Timestamp) -> Option<Missed> {
+    fn pass_over_missed(&mut self, now: Timestamp) -> Option<Misfires> {
         let policy = self.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
         if policy == CatchUp::All {
             return None;
@@ -79,7 +79,7 @@ impl WorkflowState {
         let done = if all { last } else { last - TICK };
         let range = Range::new(*left_out.first()?, *left_out.last()? + TICK);
         self.row.moments.fired_until = Some(done);
-        Some(Missed { range, times: u32::try_from(left_out.len()).unwrap_or(u32::MAX) })
+        Some(Misfires { range, times: u32::try_from(left_out.len()).unwrap_or(u32::MAX) })
     }
 
     /// Takes the next times of its trigger, where they count by now: from when on they do, and which they are.

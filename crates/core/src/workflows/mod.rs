@@ -22,7 +22,7 @@ use kelos_model::time::CronSchedule;
 use kelos_model::workflow::{Backfill, LastRun, Moments, Planned, Provenance, WorkflowRow};
 use kelos_model::{Breach, Freeze, Gate, Invariant, RunId, SlotRef, Workflow, WorkflowId};
 
-pub(crate) use cron_times::{CronTimes, Missed};
+pub(crate) use cron_times::{CronTimes, Misfires};
 pub(crate) use definitions::DefinitionSet;
 pub use definitions::TakenName;
 pub(crate) use deployment::Deployments;

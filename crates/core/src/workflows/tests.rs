@@ -171,7 +171,7 @@ fn a_frozen_workflow_sets_reports_aside_until_it_is_thawed() {
 fn cron_times_that_were_missed_are_left_out_as_the_policy_has_it() {
     let missed = |times: u32| {
         let range = Range::new(at(HOUR), at(i64::from(times) * HOUR) + TICK);
-        Some(CronTimes::Missed(Missed { range, times }))
+        Some(CronTimes::Missed(Misfires { range, times }))
     };
     let next = |hour| Some(CronTimes::Next(at(hour * HOUR), vec![(at(hour * HOUR), "0 * * * *".into())]));
     let passed = |policy| {

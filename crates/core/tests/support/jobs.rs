@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use kelos_core::Offer;
 use kelos_model::function::FunctionRef;
-use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, Wanted};
+use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 pub(crate) fn template(word: &str) -> Result<JobKeys, String> {
@@ -69,7 +69,8 @@ fn member(word: &str) -> Result<Member, String> {
     let mut values = BTreeMap::new();
     for list in lists.trim_end_matches(')').split(';').filter(|list| !list.is_empty()) {
         let (name, list) = list.split_once('=').ok_or("expected name=value|value")?;
-        let wanted = if list == "all" { Wanted::All } else { Wanted::Of(list.split('|').map(Arc::from).collect()) };
+        let wanted =
+            if list == "all" { ValueFilter::All } else { ValueFilter::Of(list.split('|').map(Arc::from).collect()) };
         values.insert(Arc::from(name), wanted);
     }
     Ok(Member { workflows: workflows.collect::<Result<_, _>>()?, values, job_ids: None })

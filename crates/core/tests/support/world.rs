@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{
-    Ask, Command, Config, Core, Deployment, Input, Only, Past, Restored, Step, StepError, Surroundings, TakenName,
+    Ask, Checkpoint, Command, Config, Core, Deployment, Input, Only, Past, Step, StepError, Surroundings, TakenName,
     live_through,
 };
 use kelos_model::event::Event;
@@ -246,7 +246,7 @@ impl World {
 
     /// Has a scheduler go on from what is stored. Gives what it wants done at once.
     fn recall_stored(&mut self) -> Vec<Command> {
-        let restored = Restored {
+        let restored = Checkpoint {
             seq: self.disk.seq,
             workflows: self.disk.workflows.values().cloned().collect(),
             slots: self.disk.live(),

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use read::Database;
 pub use status::Status;
-pub use write::{Standing, Tree, TreeFile, is_safe_name};
+pub use write::{FileStatus, Tree, TreeFile, is_safe_name};
 
 /// How far back from now Celos looks at slots that nobody marked for rerun.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(168);
@@ -85,7 +85,7 @@ pub struct Record {
 
 /// What there is of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum SlotRecord {
     /// Its record.
     Record(Record),
     /// A file that says nothing that can be understood: nobody knows where the slot stands.
@@ -94,9 +94,9 @@ pub enum Found {
 
 /// All that is kept of a workflow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct WorkflowRecords {
     /// Its slots.
-    pub slots: BTreeMap<Timestamp, Found>,
+    pub slots: BTreeMap<Timestamp, SlotRecord>,
     /// Slots that somebody marked for rerun, and when that was.
     pub marks: BTreeMap<Timestamp, Timestamp>,
     /// Whether it is paused.

@@ -11,7 +11,8 @@ use kelos_model::time::{format_full, parse_instant};
 use serde_json::Value;
 
 use super::{
-    CelosDbError, Found, Index, Kept, PAUSED, Places, REGISTER, RERUN, Record, Registers, STATE, Status, Trouble,
+    CelosDbError, Index, PAUSED, Places, REGISTER, RERUN, Record, Registers, STATE, SlotRecord, Status, Trouble,
+    WorkflowRecords,
 };
 
 /// Longest file of a slot or mark, in bytes: Celos writes a tenth of a kilobyte.
@@ -75,9 +76,9 @@ impl Database {
     }
 
     /// Reads all that is kept of a workflow.
-    pub fn workflow(&mut self, id: &WorkflowId) -> Kept {
+    pub fn workflow(&mut self, id: &WorkflowId) -> WorkflowRecords {
         let places = self.index.get(id).cloned().unwrap_or_default();
-        let mut kept = Kept { paused: places.paused, ..Kept::default() };
+        let mut kept = WorkflowRecords { paused: places.paused, ..WorkflowRecords::default() };
         for folder in &places.states {
             for (time, path) in self.times(folder) {
                 if kept.slots.contains_key(&time) {
@@ -130,16 +131,16 @@ impl Database {
         }
     }
 
-    fn slot(&mut self, path: &Path) -> Found {
+    fn slot(&mut self, path: &Path) -> SlotRecord {
         match read_slot(path) {
-            Ok((record, None)) => Found::Record(record),
+            Ok((record, None)) => SlotRecord::Record(record),
             Ok((record, Some(missing))) => {
                 self.trouble(path, &missing);
-                Found::Record(record)
+                SlotRecord::Record(record)
             }
             Err(why) => {
                 self.trouble(path, &format!("{why}: nobody can tell where this slot stands"));
-                Found::Unreadable
+                SlotRecord::Unreadable
             }
         }
     }

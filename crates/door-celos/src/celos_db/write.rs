@@ -75,7 +75,7 @@ fn place(part: &str, id: &WorkflowId, time: Timestamp) -> PathBuf {
 
 /// What is at the place of a file already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum FileStatus {
     /// Nothing.
     Missing,
     /// The same.
@@ -114,12 +114,12 @@ impl Tree {
     ///
     /// # Errors
     /// When it can't be read.
-    pub fn standing(&self, file: &TreeFile) -> Result<Standing, CelosDbError> {
+    pub fn standing(&self, file: &TreeFile) -> Result<FileStatus, CelosDbError> {
         let path = self.root.join(&file.path);
         match fs::read(&path) {
-            Ok(bytes) if bytes == file.bytes => Ok(Standing::Same),
-            Ok(_) => Ok(Standing::Differs),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Standing::Missing),
+            Ok(bytes) if bytes == file.bytes => Ok(FileStatus::Same),
+            Ok(_) => Ok(FileStatus::Differs),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(FileStatus::Missing),
             Err(error) => Err(CelosDbError::io("read", &path, error)),
         }
     }

@@ -38,31 +38,31 @@ pub struct SlotEffect {
 
 /// When slots of a workflow are.
 #[derive(Debug, Clone, PartialEq)]
-struct When {
+struct SlotTimes {
     schedule: CronSchedule,
     start: Option<Timestamp>,
 }
 
-impl When {
+impl SlotTimes {
     fn times(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
         self.schedule.times(self.start.map_or(from, |start| start.max(from)), to).collect()
     }
 }
 
-fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, When> {
+fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
     let schedules = workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
     let starts: BTreeMap<_, _> = workflows.iter().map(|one| (&one.id, one.start_time)).collect();
     let when = |(id, schedule): (WorkflowId, Result<CronSchedule, _>)| {
         let start = starts.get(&id).copied().flatten();
-        Some((id, When { schedule: schedule.ok()?, start }))
+        Some((id, SlotTimes { schedule: schedule.ok()?, start }))
     };
     resolve(&schedules).into_iter().filter_map(when).collect()
 }
 
 /// The workflows whose times are others afterwards, with what they were and will be.
-type Moved = BTreeMap<WorkflowId, (Option<When>, Option<When>)>;
+type ScheduleChanges = BTreeMap<WorkflowId, (Option<SlotTimes>, Option<SlotTimes>)>;
 
-fn moved(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> Moved {
+fn moved(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> ScheduleChanges {
     let (mut old, mut new) = (whens(before), whens(after));
     let ids: BTreeSet<WorkflowId> = old.keys().chain(new.keys()).cloned().collect();
     let pairs = ids.into_iter().map(|id| {
@@ -81,7 +81,7 @@ fn window(now: Timestamp) -> Timestamp {
 pub fn by_schedule(before: &[Arc<Workflow>], after: &[Arc<Workflow>], now: Timestamp) -> SlotEffect {
     let mut effect = SlotEffect::default();
     for (id, (old, new)) in moved(before, after) {
-        let times = |when: Option<When>| when.map(|when| when.times(window(now), now)).unwrap_or_default();
+        let times = |when: Option<SlotTimes>| when.map(|when| when.times(window(now), now)).unwrap_or_default();
         let (old, new) = (times(old), times(new));
         put(&mut effect.created, &id, new.difference(&old).copied());
         put(&mut effect.dropped, &id, old.difference(&new).copied());

@@ -21,9 +21,9 @@ use kelos_store::{Journal, Lease, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::celos_db::{CelosDbError, Database, Kept, Registers, Trouble};
+use crate::celos_db::{CelosDbError, Database, Registers, Trouble, WorkflowRecords};
 use entry::Entry;
-use weigh::Weighed;
+use weigh::SlotDecision;
 
 pub use takeover::{Arrival, EXECUTOR, FROM, takeover};
 
@@ -72,7 +72,7 @@ pub struct Definitions {
 /// What an import did.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Imported {
+pub struct ImportReport {
     /// Workflow by workflow.
     pub workflows: Vec<ImportedWorkflow>,
     /// Registers that came over.
@@ -87,7 +87,7 @@ pub struct Imported {
     pub events: u64,
 }
 
-impl Imported {
+impl ImportReport {
     /// Whether nothing came over.
     #[must_use]
     pub fn is_nothing_new(&self) -> bool {
@@ -160,7 +160,7 @@ pub fn import(
     mut celos: Database,
     definitions: &Definitions,
     options: &ImportOptions,
-) -> Result<Imported, ImportError> {
+) -> Result<ImportReport, ImportError> {
     let lease = match options.dry_run {
         true => None,
         false => Some(lead(store, options.now)?),
@@ -178,11 +178,11 @@ pub fn import(
 /// When our database can't be read or written, or a server works on it.
 pub fn import_known(
     store: &mut dyn Journal,
-    known: &BTreeMap<WorkflowId, Kept>,
+    known: &BTreeMap<WorkflowId, WorkflowRecords>,
     registers: &Registers,
     definitions: &Definitions,
     options: &ImportOptions,
-) -> Result<Imported, ImportError> {
+) -> Result<ImportReport, ImportError> {
     let lease = lead(store, options.now)?;
     let mut import = Import::new(store, Some(lease), definitions, options)?;
     for (id, kept) in known {
@@ -210,7 +210,7 @@ struct Import<'a> {
     /// What our log says of what people did, where it matters.
     doings: weigh::Doings,
     entry: Entry,
-    done: Imported,
+    done: ImportReport,
 }
 
 impl<'a> Import<'a> {
@@ -223,10 +223,10 @@ impl<'a> Import<'a> {
         let reader = store.reader();
         let doings = weigh::Doings::read(&*reader)?;
         let entry = Entry::new(lease, reader.last_seq()?, options.now);
-        Ok(Import { store, definitions, options, doings, entry, done: Imported::default() })
+        Ok(Import { store, definitions, options, doings, entry, done: ImportReport::default() })
     }
 
-    fn run(mut self, celos: &mut Database) -> Result<Imported, ImportError> {
+    fn run(mut self, celos: &mut Database) -> Result<ImportReport, ImportError> {
         let ids: Vec<WorkflowId> = celos.workflows().cloned().collect();
         for id in ids {
             let kept = celos.workflow(&id);
@@ -238,14 +238,14 @@ impl<'a> Import<'a> {
         Ok(self.finish()?)
     }
 
-    fn finish(mut self) -> Result<Imported, StoreError> {
+    fn finish(mut self) -> Result<ImportReport, StoreError> {
         self.entry.flush(self.store)?;
         self.done.events = self.entry.written();
         Ok(self.done)
     }
 
     /// Takes over what is kept of a workflow.
-    fn workflow(&mut self, id: &WorkflowId, kept: &Kept) -> Result<(), StoreError> {
+    fn workflow(&mut self, id: &WorkflowId, kept: &WorkflowRecords) -> Result<(), StoreError> {
         let arrivals = takeover(kept, self.options.as_of, self.options.revive);
         let definition = self.definitions.workflows.get(id);
         let mut told = ImportedWorkflow {
@@ -290,13 +290,13 @@ impl<'a> Import<'a> {
         for arrival in arrivals {
             let slot = SlotRef::at(id.clone(), arrival.time);
             match weigh::weigh(&*self.store.reader(), &slot, existing.get(&arrival.time), arrival)? {
-                Weighed::Comes => {
+                SlotDecision::Comes => {
                     *told.imported.entry(arrival.state.as_str()).or_default() += 1;
                     told.forgotten += u32::from(arrival.forgotten);
                     coming.push(arrival.clone());
                 }
-                Weighed::Same => told.same += 1,
-                Weighed::Stays(here) => {
+                SlotDecision::Same => told.same += 1,
+                SlotDecision::Stays(here) => {
                     let time = kelos_model::time::format_full(arrival.time);
                     told.kept.push(KeptSlot { time, here, there: arrival.there.clone() });
                 }

@@ -7,7 +7,7 @@ use kelos_model::time::{CronSchedule, Schedule, format_full};
 use kelos_model::workflow::{About, Job, Moments, Planned, WorkflowRow};
 use kelos_model::{SlotEvent, SlotState, Workflow, WorkflowId};
 
-use crate::celos_db::{Found, Kept, MARK_LIFE, Record, Status, Trouble, WINDOW};
+use crate::celos_db::{MARK_LIFE, Record, SlotRecord, Status, Trouble, WINDOW, WorkflowRecords};
 
 /// The scheduler that is imported from, as events name it.
 pub const FROM: &str = "celos";
@@ -51,16 +51,16 @@ impl Arrival {
 
 /// What comes over of a workflow, ascending by time: its slots, and those that are only marked for rerun.
 #[must_use]
-pub fn takeover(kept: &Kept, as_of: Timestamp, revive: bool) -> Vec<Arrival> {
+pub fn takeover(kept: &WorkflowRecords, as_of: Timestamp, revive: bool) -> Vec<Arrival> {
     let mut arrivals: Vec<Arrival> = kept
         .slots
         .iter()
         .map(|(time, found)| match found {
-            Found::Record(record) => {
+            SlotRecord::Record(record) => {
                 let left_behind = !revive && kept.is_forgotten(*time, record, as_of);
                 if left_behind { forgotten(*time, record) } else { known(*time, record) }
             }
-            Found::Unreadable => unreadable(*time),
+            SlotRecord::Unreadable => unreadable(*time),
         })
         .collect();
     let marked = kept.marks.keys().filter(|time| kept.is_marked(**time, as_of) && !kept.slots.contains_key(time));
@@ -72,7 +72,7 @@ pub fn takeover(kept: &Kept, as_of: Timestamp, revive: bool) -> Vec<Arrival> {
     arrivals
 }
 
-impl Kept {
+impl WorkflowRecords {
     /// Whether a slot is marked for rerun, and Celos still minds.
     fn is_marked(&self, time: Timestamp, as_of: Timestamp) -> bool {
         self.marks.get(&time).is_some_and(|at| !is_expired(*at, as_of))

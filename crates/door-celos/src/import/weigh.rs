@@ -12,7 +12,7 @@ use super::{Arrival, Names};
 const PAGE: usize = 10_000;
 
 /// What becomes of a slot that is to come over.
-pub(super) enum Weighed {
+pub(super) enum SlotDecision {
     /// It does.
     Comes,
     /// It is here already, as it is there.
@@ -26,18 +26,18 @@ pub(super) fn weigh(
     id: &SlotRef,
     here: Option<&Slot>,
     arrival: &Arrival,
-) -> Result<Weighed, StoreError> {
-    let Some(here) = here else { return Ok(Weighed::Comes) };
+) -> Result<SlotDecision, StoreError> {
+    let Some(here) = here else { return Ok(SlotDecision::Comes) };
     let same =
         here.state == arrival.state && here.retries == arrival.retries && here.external_id == arrival.external_id;
     if same {
-        return Ok(Weighed::Same);
+        return Ok(SlotDecision::Same);
     }
     let idle = here.state == SlotState::Waiting && here.last_run == 0;
     if idle && is_untouched(reader, id)? {
-        return Ok(Weighed::Comes);
+        return Ok(SlotDecision::Comes);
     }
-    Ok(Weighed::Stays(here.state))
+    Ok(SlotDecision::Stays(here.state))
 }
 
 /// Whether nobody but the schedule, or an import, has had to do with a slot.

@@ -12,7 +12,7 @@ use crate::celos_db::{Record, Status};
 /// What differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
-pub enum What {
+pub enum Discrepancy {
     /// The states.
     State {
         /// Celos's word.
@@ -48,24 +48,24 @@ pub enum What {
     },
 }
 
-impl std::fmt::Display for What {
+impl std::fmt::Display for Discrepancy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            What::State { celos, kelos } => write!(f, "{celos} in Celos, {kelos} in Kelos"),
-            What::Retries { celos, kelos } => write!(f, "retry {celos} in Celos, retry {kelos} in Kelos"),
-            What::OnlyCelos { celos } => write!(f, "{celos} in Celos, no such slot in Kelos"),
-            What::OnlyKelos { kelos } => write!(f, "no such slot in Celos, {kelos} in Kelos"),
-            What::NotDefined => f.write_str("Celos has it, no script defines it for Kelos"),
-            What::NotInCelos => f.write_str("a script defines it, Celos does not have it"),
-            What::NoAnswer { why } => write!(f, "Celos does not answer: {why}"),
+            Discrepancy::State { celos, kelos } => write!(f, "{celos} in Celos, {kelos} in Kelos"),
+            Discrepancy::Retries { celos, kelos } => write!(f, "retry {celos} in Celos, retry {kelos} in Kelos"),
+            Discrepancy::OnlyCelos { celos } => write!(f, "{celos} in Celos, no such slot in Kelos"),
+            Discrepancy::OnlyKelos { kelos } => write!(f, "no such slot in Celos, {kelos} in Kelos"),
+            Discrepancy::NotDefined => f.write_str("Celos has it, no script defines it for Kelos"),
+            Discrepancy::NotInCelos => f.write_str("a script defines it, Celos does not have it"),
+            Discrepancy::NoAnswer { why } => write!(f, "Celos does not answer: {why}"),
         }
     }
 }
 
 /// What a comparison found.
 #[derive(Debug, Default)]
-pub(super) struct Compared {
-    pub(super) differences: Vec<(Timestamp, What)>,
+pub(super) struct Comparison {
+    pub(super) differences: Vec<(Timestamp, Discrepancy)>,
     pub(super) agreed: usize,
 }
 
@@ -75,9 +75,9 @@ pub(super) fn compare(
     theirs: &BTreeMap<Timestamp, Record>,
     range: Range,
     paused: bool,
-) -> Compared {
+) -> Comparison {
     let times: BTreeSet<&Timestamp> = ours.keys().chain(theirs.keys()).filter(|time| range.contains(**time)).collect();
-    let mut compared = Compared::default();
+    let mut compared = Comparison::default();
     for time in times {
         match difference(ours.get(time), theirs.get(time), paused) {
             Some(what) => compared.differences.push((*time, what)),
@@ -87,18 +87,18 @@ pub(super) fn compare(
     compared
 }
 
-fn difference(ours: Option<&Slot>, theirs: Option<&Record>, paused: bool) -> Option<What> {
+fn difference(ours: Option<&Slot>, theirs: Option<&Record>, paused: bool) -> Option<Discrepancy> {
     match (ours, theirs) {
         (None, None) => None,
         // What is paused is not planned here; there it is listed as waiting.
         (None, Some(theirs)) if paused && theirs.status == Status::Waiting => None,
-        (None, Some(theirs)) => Some(What::OnlyCelos { celos: theirs.status.as_str() }),
-        (Some(ours), None) => Some(What::OnlyKelos { kelos: ours.state }),
+        (None, Some(theirs)) => Some(Discrepancy::OnlyCelos { celos: theirs.status.as_str() }),
+        (Some(ours), None) => Some(Discrepancy::OnlyKelos { kelos: ours.state }),
         (Some(ours), Some(theirs)) if Status::of(ours.state) != theirs.status => {
-            Some(What::State { celos: theirs.status.as_str(), kelos: ours.state })
+            Some(Discrepancy::State { celos: theirs.status.as_str(), kelos: ours.state })
         }
         (Some(ours), Some(theirs)) if ours.retries != theirs.retry_count => {
-            Some(What::Retries { celos: theirs.retry_count, kelos: ours.retries })
+            Some(Discrepancy::Retries { celos: theirs.retry_count, kelos: ours.retries })
         }
         (Some(_), Some(_)) => None,
     }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 use serde::Serialize;
 
-use super::What;
+use super::Discrepancy;
 
 /// What differs: a slot, or a workflow as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -51,7 +51,7 @@ pub struct Difference {
     pub subject: Subject,
     /// What differs.
     #[serde(flatten)]
-    pub difference: What,
+    pub difference: Discrepancy,
     /// Since when.
     pub since: Timestamp,
     /// Whether it counts since this look.
@@ -61,7 +61,7 @@ pub struct Difference {
 }
 
 struct Entry {
-    what: What,
+    what: Discrepancy,
     since: Timestamp,
     counted: bool,
 }
@@ -74,7 +74,7 @@ pub(super) struct Ledger {
 
 /// What a look makes of the differences.
 #[derive(Default)]
-pub(super) struct Noted {
+pub(super) struct LedgerUpdate {
     pub(super) counted: Vec<Difference>,
     pub(super) pending: usize,
     pub(super) over: Vec<Difference>,
@@ -86,9 +86,9 @@ impl Ledger {
     }
 
     /// Notes what differs at a moment.
-    pub(super) fn note(&mut self, found: Vec<(Subject, What)>, now: Timestamp) -> Noted {
+    pub(super) fn note(&mut self, found: Vec<(Subject, Discrepancy)>, now: Timestamp) -> LedgerUpdate {
         let mut before = std::mem::take(&mut self.entries);
-        let mut noted = Noted::default();
+        let mut noted = LedgerUpdate::default();
         for (subject, what) in found {
             // One that moved on is another one; so is one that was over in between.
             let known = before.remove(&subject).filter(|entry| entry.what == what);
@@ -126,8 +126,8 @@ mod tests {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let subject = || Subject::workflow(&WorkflowId::new("w").unwrap());
         let mut ledger = Ledger::new(SignedDuration::from_secs(60));
-        let retries = |celos| vec![(subject(), What::Retries { celos, kelos: 0 })];
-        let counts = |noted: &Noted| (noted.counted.len(), noted.pending, noted.over.len());
+        let retries = |celos| vec![(subject(), Discrepancy::Retries { celos, kelos: 0 })];
+        let counts = |noted: &LedgerUpdate| (noted.counted.len(), noted.pending, noted.over.len());
         assert_eq!(counts(&ledger.note(retries(1), at(0))), (0, 1, 0));
         assert_eq!(counts(&ledger.note(retries(2), at(60))), (0, 1, 0), "another one");
         assert_eq!(counts(&ledger.note(retries(2), at(119))), (0, 1, 0));

@@ -32,13 +32,13 @@ use kelos_store::{Journal, MemoryStore, Paging, Queries, SlotFilter, StoreError}
 use serde::Serialize;
 use tokio::runtime::Handle as Runtime;
 
-use crate::celos_db::{Found, Kept, Record, Registers, Status};
+use crate::celos_db::{Record, Registers, SlotRecord, Status, WorkflowRecords};
 use crate::import::{Definitions, ImportError, ImportOptions, import_known};
 use executor::ShadowExecutor;
 
-pub use compare::What;
+pub use compare::Discrepancy;
 pub use ledger::{Difference, Subject};
-pub use wire::{Seen, read_list, read_slots};
+pub use wire::{CelosWorkflow, read_list, read_slots};
 
 use compare::compare;
 use ledger::Ledger;
@@ -53,7 +53,7 @@ const BY: &str = "celos";
 const PAGE: usize = 5_000;
 
 /// What Celos answers about each of its workflows, or why it doesn't.
-pub type Theirs = BTreeMap<WorkflowId, Result<Seen, String>>;
+pub type Theirs = BTreeMap<WorkflowId, Result<CelosWorkflow, String>>;
 
 /// Why no shadow could be cast. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +93,7 @@ pub struct ShadowParts {
 /// What a look found.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Looked {
+pub struct ComparisonReport {
     /// When.
     pub at: Timestamp,
     /// Workflows that both have.
@@ -152,7 +152,7 @@ impl Shadow {
     ///
     /// # Errors
     /// When the engine does not answer.
-    pub async fn look(&mut self, theirs: &Theirs, now: Timestamp) -> Result<Looked, ShadowError> {
+    pub async fn look(&mut self, theirs: &Theirs, now: Timestamp) -> Result<ComparisonReport, ShadowError> {
         self.reload().await?;
         let records = records(theirs);
         self.executor.learn(&records);
@@ -163,8 +163,14 @@ impl Shadow {
         let (workflows, found) =
             (theirs.values().filter(|seen| seen.is_ok()).count(), self.ledger.note(differences, now));
         self.before = records;
-        let mut looked =
-            Looked { at: now, workflows, agreed, differences: found.counted, pending: found.pending, over: found.over };
+        let mut looked = ComparisonReport {
+            at: now,
+            workflows,
+            agreed,
+            differences: found.counted,
+            pending: found.pending,
+            over: found.over,
+        };
         for difference in &mut looked.differences {
             self.explain(difference, now).await?;
         }
@@ -237,18 +243,18 @@ impl Shadow {
     }
 
     /// All that differs now, and how many slots agree.
-    fn differences(&self, theirs: &Theirs, now: Timestamp) -> Result<(Vec<(Subject, What)>, usize), StoreError> {
+    fn differences(&self, theirs: &Theirs, now: Timestamp) -> Result<(Vec<(Subject, Discrepancy)>, usize), StoreError> {
         let reader = self.handle.reader();
         let range = Range::new(now.checked_sub(COMPARED).unwrap_or(Timestamp::MIN), now);
         let (mut found, mut agreed) = (Vec::new(), 0);
         for row in reader.workflows(None)?.into_iter().filter(|row| row.present && !theirs.contains_key(&row.id)) {
-            found.push((Subject::workflow(&row.id), What::NotInCelos));
+            found.push((Subject::workflow(&row.id), Discrepancy::NotInCelos));
         }
         for (id, seen) in theirs {
             let row = reader.workflow(id)?.filter(|row| row.present);
             match (seen, row) {
-                (Err(why), _) => found.push((Subject::workflow(id), What::NoAnswer { why: why.clone() })),
-                (Ok(_), None) => found.push((Subject::workflow(id), What::NotDefined)),
+                (Err(why), _) => found.push((Subject::workflow(id), Discrepancy::NoAnswer { why: why.clone() })),
+                (Ok(_), None) => found.push((Subject::workflow(id), Discrepancy::NotDefined)),
                 (Ok(seen), Some(row)) => {
                     let mut ours = slots(&**reader, id, range)?;
                     // Of what lies before a workflow's start Celos says nothing unless asked.
@@ -310,11 +316,11 @@ fn take_over(
     Ok(())
 }
 
-fn kept(seen: &Seen) -> Kept {
+fn kept(seen: &CelosWorkflow) -> WorkflowRecords {
     let recorded = |record: &&Record| record.status != Status::Waiting || record.retry_count > 0;
     let slots = seen.slots.iter().filter(|(_, record)| recorded(record));
-    let slots = slots.map(|(time, record)| (*time, Found::Record(record.clone()))).collect();
-    Kept { slots, paused: seen.paused, ..Kept::default() }
+    let slots = slots.map(|(time, record)| (*time, SlotRecord::Record(record.clone()))).collect();
+    WorkflowRecords { slots, paused: seen.paused, ..WorkflowRecords::default() }
 }
 
 fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {

@@ -12,7 +12,7 @@ use crate::celos_db::{Record, Status};
 
 /// What Celos says of a workflow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct CelosWorkflow {
     /// Whether it is paused.
     pub paused: bool,
     /// Its slots of the last days; those without a record as waiting.
@@ -55,12 +55,12 @@ pub fn read_list(answer: &str) -> Result<Vec<WorkflowId>, String> {
 ///
 /// # Errors
 /// In words, when it is none.
-pub fn read_slots(answer: &str) -> Result<Seen, String> {
+pub fn read_slots(answer: &str) -> Result<CelosWorkflow, String> {
     let answer: Slots = serde_json::from_str(answer).map_err(|error| not_celos(&error))?;
     // Some clients have met it as a text.
     let paused = answer.paused.as_bool().unwrap_or(answer.paused == "true");
     let slots = answer.slots.into_iter().map(read_slot).collect::<Result<_, _>>()?;
-    Ok(Seen { paused, slots })
+    Ok(CelosWorkflow { paused, slots })
 }
 
 fn read_slot(slot: SlotAnswer) -> Result<(Timestamp, Record), String> {

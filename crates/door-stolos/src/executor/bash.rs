@@ -28,12 +28,12 @@ pub(super) fn command(start: &Start) -> Result<Map<String, Value>, String> {
 
 /// A text for the shell, and the variables that it reads values from.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Quoted {
+struct QuotedText {
     text: String,
     variables: BTreeMap<String, String>,
 }
 
-fn quoted(placeholders: &Placeholders, values: &JobValues) -> Result<Quoted, String> {
+fn quoted(placeholders: &Placeholders, values: &JobValues) -> Result<QuotedText, String> {
     let text = ShellText::read(placeholders, |name| values.get(name));
     let trust = |name: &str| values.get(name).map_or(Trust::Free, trust_of);
     // The variables are judged when the command is started.
@@ -41,7 +41,7 @@ fn quoted(placeholders: &Placeholders, values: &JobValues) -> Result<Quoted, Str
         let value = values.get(&fault.name).unwrap_or_default();
         return Err(format!("its command can't be given \"{}\": {fault}", shown(value)));
     }
-    let mut quoted = Quoted::default();
+    let mut quoted = QuotedText::default();
     for (at, piece) in placeholders.pieces.iter().enumerate() {
         let (name, raw) = match piece {
             Piece::Text(text) => {

@@ -14,22 +14,22 @@ type Translate = Arc<dyn Fn(&Start) -> Result<Map<String, Value>, String> + Send
 
 /// Hands jobs on to another executor, with settings that it understands.
 #[derive(Clone)]
-pub(super) struct Translated<E> {
+pub(super) struct TranslatingExecutor<E> {
     inner: E,
     translate: Translate,
 }
 
-impl<E> Translated<E> {
+impl<E> TranslatingExecutor<E> {
     /// `translate` gives the settings for `inner`, or says why a job can't be run.
     pub(super) fn new(
         inner: E,
         translate: impl Fn(&Start) -> Result<Map<String, Value>, String> + Send + Sync + 'static,
-    ) -> Translated<E> {
-        Translated { inner, translate: Arc::new(translate) }
+    ) -> TranslatingExecutor<E> {
+        TranslatingExecutor { inner, translate: Arc::new(translate) }
     }
 }
 
-impl<E: Executor> Executor for Translated<E> {
+impl<E: Executor> Executor for TranslatingExecutor<E> {
     fn start(&self, mut start: Start, reports: Reports) {
         match (self.translate)(&start) {
             Ok(settings) => {

@@ -45,7 +45,7 @@ pub struct Prober {
 }
 
 /// A question about a path.
-struct Asked {
+struct PathQuestion {
     probe: Probe,
     place: Place,
     conditions: Conditions,
@@ -61,7 +61,7 @@ impl Prober {
 
     /// Asks these questions; each gets an answer, if only that it could not be asked.
     pub fn ask(&self, probes: Vec<Probe>, reports: &Reports) {
-        let mut endpoints: BTreeMap<String, Vec<Asked>> = BTreeMap::new();
+        let mut endpoints: BTreeMap<String, Vec<PathQuestion>> = BTreeMap::new();
         for probe in probes {
             let Probe::Path { uri, conditions } = &probe else {
                 self.call(probe, reports);
@@ -69,7 +69,7 @@ impl Prober {
             };
             match self.storage.place(uri) {
                 Ok(place) => {
-                    let asked = Asked { conditions: conditions.clone(), probe, place };
+                    let asked = PathQuestion { conditions: conditions.clone(), probe, place };
                     endpoints.entry(asked.place.endpoint.clone()).or_default().push(asked);
                 }
                 Err(error) => reports.deliver(self.answer(probe, failed(&error))),
@@ -81,7 +81,7 @@ impl Prober {
     }
 
     /// Looks at the paths of one endpoint.
-    fn look(&self, endpoint: &str, asked: Vec<Asked>, reports: &Reports) {
+    fn look(&self, endpoint: &str, asked: Vec<PathQuestion>, reports: &Reports) {
         let (prober, reports, fill) = (self.clone(), reports.clone(), self.fill(endpoint));
         self.runtime.spawn(async move {
             let Some(files) = asked.first().map(|one| one.place.files.clone()) else { return };
@@ -97,7 +97,7 @@ impl Prober {
 
     async fn judge(
         &self,
-        asked: &Asked,
+        asked: &PathQuestion,
         found: &Result<Option<Entry>, StorageError>,
         files: &dyn FileSystem,
     ) -> Judgement {
@@ -174,7 +174,7 @@ fn failed(error: &StorageError) -> Judgement {
 }
 
 /// The paths that are asked about, each once, and who asks about it.
-fn distinct_paths(asked: &[Asked]) -> (Vec<String>, Vec<Vec<usize>>) {
+fn distinct_paths(asked: &[PathQuestion]) -> (Vec<String>, Vec<Vec<usize>>) {
     let paths: BTreeSet<&str> = asked.iter().map(|one| one.place.path.as_str()).collect();
     let paths: Vec<String> = paths.into_iter().map(str::to_owned).collect();
     let mut of_path = vec![Vec::new(); paths.len()];

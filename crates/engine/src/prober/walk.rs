@@ -24,7 +24,7 @@ const REMEMBERED: usize = 10_000;
 const SIDE_BY_SIDE: usize = 8;
 
 /// What was found at the path with this index; none where nothing is.
-pub(super) type Found = (usize, Result<Option<Entry>, StorageError>);
+pub(super) type PathAnswer = (usize, Result<Option<Entry>, StorageError>);
 
 /// Remembers over walks how full folders were. Shared by all walks of one endpoint.
 #[derive(Default)]
@@ -50,8 +50,8 @@ impl Fill {
 }
 
 /// Looks at all of these paths. Each is answered exactly once.
-pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) -> Vec<Found> {
-    let asked = paths.iter().enumerate().map(|(index, path)| Asked { index, path, rest: rest(path) });
+pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) -> Vec<PathAnswer> {
+    let asked = paths.iter().enumerate().map(|(index, path)| WalkItem { index, path, rest: rest(path) });
     // A way up is found by the file system alone: it may lead through links.
     let (odd, plain) = asked.partition(|one| one.path.split('/').any(|part| part == "." || part == ".."));
     let walk = Walk { files, fill };
@@ -61,7 +61,7 @@ pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) 
 }
 
 /// A question, on its way down the tree.
-struct Asked<'a> {
+struct WalkItem<'a> {
     index: usize,
     path: &'a str,
     /// What of the path lies below the folder that the walk has come to.
@@ -73,7 +73,7 @@ fn rest(path: &str) -> &str {
     path.trim_start_matches('/')
 }
 
-type Children<'a> = BTreeMap<&'a str, Vec<Asked<'a>>>;
+type Children<'a> = BTreeMap<&'a str, Vec<WalkItem<'a>>>;
 
 struct Walk<'f> {
     files: &'f dyn FileSystem,
@@ -82,7 +82,7 @@ struct Walk<'f> {
 
 impl Walk<'_> {
     /// Answers questions about paths below a folder, which is given without a slash at its end.
-    fn below<'a>(&'a self, folder: String, asked: Vec<Asked<'a>>) -> BoxFuture<'a, Vec<Found>> {
+    fn below<'a>(&'a self, folder: String, asked: Vec<WalkItem<'a>>) -> BoxFuture<'a, Vec<PathAnswer>> {
         async move {
             if asked.len() < WORTH_LISTING {
                 return self.each(asked).await;
@@ -99,14 +99,15 @@ impl Walk<'_> {
     }
 
     /// Looks each path up.
-    async fn each(&self, asked: Vec<Asked<'_>>) -> Vec<Found> {
-        let looks =
-            asked.into_iter().map(|Asked { index, path, .. }| self.files.stat(path).map(move |found| (index, found)));
+    async fn each(&self, asked: Vec<WalkItem<'_>>) -> Vec<PathAnswer> {
+        let looks = asked
+            .into_iter()
+            .map(|WalkItem { index, path, .. }| self.files.stat(path).map(move |found| (index, found)));
         stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(SIDE_BY_SIDE).collect().await
     }
 
     /// Goes on below each child of a folder, without a look at the folder.
-    async fn one_by_one(&self, folder: &str, children: Children<'_>) -> Vec<Found> {
+    async fn one_by_one(&self, folder: &str, children: Children<'_>) -> Vec<PathAnswer> {
         let mut found = Vec::new();
         for (name, asked) in children {
             found.extend(self.below(format!("{folder}/{name}"), asked).await);
@@ -114,7 +115,7 @@ impl Walk<'_> {
         found
     }
 
-    async fn by_listing(&self, folder: &str, children: Children<'_>) -> Vec<Found> {
+    async fn by_listing(&self, folder: &str, children: Children<'_>) -> Vec<PathAnswer> {
         let entries = match self.files.list(folder_path(folder)).await {
             Ok(entries) => entries.unwrap_or_default(),
             Err(error) if error.is_of_endpoint() => return all(children, &Err(error)),
@@ -134,9 +135,9 @@ impl Walk<'_> {
     }
 
     /// Answers questions about something that a listing has shown, and about what may lie below it.
-    async fn at(&self, entry: &Entry, path: String, asked: Vec<Asked<'_>>) -> Vec<Found> {
+    async fn at(&self, entry: &Entry, path: String, asked: Vec<WalkItem<'_>>) -> Vec<PathAnswer> {
         let (it, below): (Vec<_>, Vec<_>) = asked.into_iter().partition(|one| one.rest.is_empty());
-        let mut found: Vec<Found> = it.iter().map(|one| (one.index, Ok(Some(entry.clone())))).collect();
+        let mut found: Vec<PathAnswer> = it.iter().map(|one| (one.index, Ok(Some(entry.clone())))).collect();
         found.extend(match entry.kind {
             Kind::File => below.iter().map(|one| (one.index, Ok(None))).collect(),
             Kind::Folder => self.below(path, below).await,
@@ -149,12 +150,12 @@ fn folder_path(folder: &str) -> &str {
     if folder.is_empty() { "/" } else { folder }
 }
 
-fn all(children: Children<'_>, answer: &Result<Option<Entry>, StorageError>) -> Vec<Found> {
+fn all(children: Children<'_>, answer: &Result<Option<Entry>, StorageError>) -> Vec<PathAnswer> {
     children.into_values().flatten().map(|one| (one.index, answer.clone())).collect()
 }
 
 /// Questions about the folder itself, and those about what lies in it, by the name of its child.
-fn by_child(asked: Vec<Asked<'_>>) -> (Vec<Asked<'_>>, Children<'_>) {
+fn by_child(asked: Vec<WalkItem<'_>>) -> (Vec<WalkItem<'_>>, Children<'_>) {
     let mut here = Vec::new();
     let mut children = Children::new();
     for one in asked {
@@ -163,7 +164,7 @@ fn by_child(asked: Vec<Asked<'_>>) -> (Vec<Asked<'_>>, Children<'_>) {
             continue;
         }
         let (child, below) = one.rest.split_once('/').unwrap_or((one.rest, ""));
-        children.entry(child).or_default().push(Asked { rest: rest(below), ..one });
+        children.entry(child).or_default().push(WalkItem { rest: rest(below), ..one });
     }
     (here, children)
 }

@@ -139,7 +139,7 @@ pub struct WatchedPrefix {
 }
 
 /// A file that was found: its path below the prefix, and what the listing says of it.
-type Found = (String, Entry);
+type WatchedFile = (String, Entry);
 
 impl WatchedPrefix {
     /// Watches through a storage.
@@ -171,7 +171,7 @@ impl WatchedPrefix {
     }
 
     /// All files below the prefix that count.
-    async fn walk(&self, place: &Place) -> Result<Vec<Found>, String> {
+    async fn walk(&self, place: &Place) -> Result<Vec<WatchedFile>, String> {
         let mut folders = vec![String::new()];
         let (mut files, mut met) = (Vec::new(), 0);
         while let Some(folder) = folders.pop() {

@@ -87,7 +87,7 @@ impl Voices {
     pub(crate) fn keep(&self, dir: PathBuf, voice: Voice) {
         let (tell, told) = watch::channel(None);
         self.lock().insert(dir.clone(), told.clone());
-        let kept = Kept { voices: self.clone(), dir, told };
+        let kept = VoiceGuard { voices: self.clone(), dir, told };
         tokio::spawn(async move {
             let exit = voice.exit().await;
             let _ = tell.send(exit);
@@ -108,13 +108,13 @@ impl Voices {
 }
 
 /// Forgets a voice when it is no longer listened to, for whatever reason.
-struct Kept {
+struct VoiceGuard {
     voices: Voices,
     dir: PathBuf,
     told: watch::Receiver<Option<Exit>>,
 }
 
-impl Drop for Kept {
+impl Drop for VoiceGuard {
     fn drop(&mut self) {
         let mut all = self.voices.lock();
         // A run of the same name may have been started since.

@@ -61,7 +61,7 @@ impl Default for Limits {
 
 /// A run that is in the hands of a shim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
+pub struct ShimRun {
     /// The process id of the command, for people; that of the shim when there is no command (yet).
     pub external_id: String,
     /// The run had been started before (it may even be over), and nothing was started now.
@@ -76,7 +76,7 @@ pub enum Check {
     NotStarted,
     /// Its shim is alive.
     Running {
-        /// See [`Started::external_id`].
+        /// See [`ShimRun::external_id`].
         external_id: String,
     },
     /// It is over; the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown).
@@ -86,11 +86,11 @@ pub enum Check {
 /// Starts, finds again, and ends local commands. Cheap to clone; everything it knows is on disk.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    inner: Arc<Inner>,
+    inner: Arc<LauncherState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LauncherState {
     dirs: RunDirs,
     spawner: Spawner,
     voices: Voices,
@@ -104,7 +104,7 @@ impl Launcher {
         let root = root.as_ref();
         let absolute = std::path::absolute(root).at("find", root)?;
         let spawner = Spawner::new(shim_command, limits.start_patience);
-        let inner = Inner { dirs: RunDirs::new(absolute), spawner, voices: Voices::default(), limits };
+        let inner = LauncherState { dirs: RunDirs::new(absolute), spawner, voices: Voices::default(), limits };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -118,7 +118,7 @@ impl Launcher {
     /// May be repeated: a run that was claimed before is adopted, whatever has become of it. A
     /// command that can't be started is no error here but an
     /// [`Outcome::FailedToStart`](super::Outcome::FailedToStart).
-    pub async fn start(&self, spec: &RunSpec) -> Result<Started, StartError> {
+    pub async fn start(&self, spec: &RunSpec) -> Result<ShimRun, StartError> {
         if spec.argv.is_empty() {
             return Err(StartError::EmptyCommand(spec.run_id.clone()));
         }
@@ -158,14 +158,14 @@ impl Launcher {
         voice.first().await
     }
 
-    async fn claimed(&self, spec: &RunSpec, dir: PathBuf, mut voice: Voice) -> Result<Started, StartError> {
+    async fn claimed(&self, spec: &RunSpec, dir: PathBuf, mut voice: Voice) -> Result<ShimRun, StartError> {
         let external_id = match voice.started().await {
             Some(pid) => pid,
             // There is no command; what there is to see is the shim.
             None => self.adopt(spec, dir.clone()).await?.external_id,
         };
         self.inner.voices.keep(dir, voice);
-        Ok(Started { external_id, adopted: false })
+        Ok(ShimRun { external_id, adopted: false })
     }
 
     /// What is known of a run. Where a shim has died without an outcome, this ends what it left
@@ -261,7 +261,7 @@ impl Launcher {
         .await
     }
 
-    async fn adopt(&self, spec: &RunSpec, dir: PathBuf) -> Result<Started, StartError> {
+    async fn adopt(&self, spec: &RunSpec, dir: PathBuf) -> Result<ShimRun, StartError> {
         let run_id = spec.run_id.clone();
         blocking(move || {
             let (claim, command) = records::read_claim(&dir)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir)?;
@@ -269,7 +269,7 @@ impl Launcher {
             if claim.run_id != run_id && claim.shim.is_some() {
                 return Err(StartError::Conflict { run_id, owner: claim.run_id, dir });
             }
-            Ok(Started { external_id: external_id(command, claim.shim), adopted: true })
+            Ok(ShimRun { external_id: external_id(command, claim.shim), adopted: true })
         })
         .await
     }
@@ -295,7 +295,7 @@ impl Launcher {
     }
 }
 
-impl Inner {
+impl LauncherState {
     /// Makes the folder and says in it what to run. `true`: the run was claimed before.
     fn prepare(&self, mut spec: RunSpec, dir: &Path) -> Result<bool, StartError> {
         if dir.join(CLAIM).exists() {

@@ -49,7 +49,7 @@ pub use error::{LocalError, StartError};
 pub use file_limit::survive_file_limit;
 pub use fork_server::shim_main;
 pub(crate) use launcher::gone;
-pub use launcher::{Check, Launcher, Limits, Started, own_shim};
+pub use launcher::{Check, Launcher, Limits, ShimRun, own_shim};
 pub use log::{LogChunk, log_len, read_log};
 pub use paths::fnv1a_128;
 pub use paths::{RunDirs, RunRef};

@@ -9,7 +9,7 @@ const LONGEST_REASON: usize = 600;
 
 /// Where a job stands, of what Oozie says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum JobStatus {
     /// It is submitted, and waits to be started.
     Prepared,
     Running,
@@ -22,15 +22,15 @@ pub(super) enum Standing {
     Unheard,
 }
 
-impl Standing {
-    pub(super) fn of(status: &str) -> Standing {
+impl JobStatus {
+    pub(super) fn of(status: &str) -> JobStatus {
         match status {
-            "PREP" => Standing::Prepared,
-            "RUNNING" => Standing::Running,
-            "SUSPENDED" => Standing::Suspended,
-            "SUCCEEDED" => Standing::Succeeded,
-            "FAILED" | "KILLED" => Standing::Ended,
-            _ => Standing::Unheard,
+            "PREP" => JobStatus::Prepared,
+            "RUNNING" => JobStatus::Running,
+            "SUSPENDED" => JobStatus::Suspended,
+            "SUCCEEDED" => JobStatus::Succeeded,
+            "FAILED" | "KILLED" => JobStatus::Ended,
+            _ => JobStatus::Unheard,
         }
     }
 }
@@ -124,11 +124,11 @@ mod tests {
 
     #[test]
     fn answers_of_a_real_oozie_are_understood() {
-        let standing = |file: &str| Standing::of(recorded(file).status.as_deref().unwrap());
-        assert_eq!(standing("info-prep.http"), Standing::Prepared);
-        assert_eq!(standing("info-running.http"), Standing::Running);
-        assert_eq!(standing("info-suspended.http"), Standing::Suspended);
-        assert_eq!(standing("info-succeeded.http"), Standing::Succeeded);
+        let standing = |file: &str| JobStatus::of(recorded(file).status.as_deref().unwrap());
+        assert_eq!(standing("info-prep.http"), JobStatus::Prepared);
+        assert_eq!(standing("info-running.http"), JobStatus::Running);
+        assert_eq!(standing("info-suspended.http"), JobStatus::Suspended);
+        assert_eq!(standing("info-succeeded.http"), JobStatus::Succeeded);
         let reason = |file: &str| match outcome("7-W", &recorded(file), false) {
             Outcome::Failed { reason, .. } => reason.split(" (http").next().unwrap().to_owned(),
             other => panic!("{other:?}"),
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn unheard_statuses_are_no_end() {
-        assert_eq!(Standing::of("IGNORED"), Standing::Unheard);
-        assert_eq!(Standing::of(""), Standing::Unheard);
+        assert_eq!(JobStatus::of("IGNORED"), JobStatus::Unheard);
+        assert_eq!(JobStatus::of(""), JobStatus::Unheard);
     }
 }

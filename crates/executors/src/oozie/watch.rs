@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::OozieWaits;
 use super::rest::{Action, Oozie, Trouble};
-use super::verdict::{self, Standing};
+use super::verdict::{self, JobStatus};
 
 /// Jobs in one question. Their ids must fit into a URL.
 const BATCH: usize = 100;
@@ -41,10 +41,10 @@ pub(super) struct Subject {
 /// All jobs that are watched, by Oozie. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Watch {
-    inner: Arc<Inner>,
+    inner: Arc<WatchState>,
 }
 
-struct Inner {
+struct WatchState {
     waits: OozieWaits,
     runtime: Runtime,
     /// By URL.
@@ -53,7 +53,7 @@ struct Inner {
 
 impl Watch {
     pub(super) fn new(waits: OozieWaits, runtime: Runtime) -> Self {
-        Self { inner: Arc::new(Inner { waits, runtime, desks: Mutex::default() }) }
+        Self { inner: Arc::new(WatchState { waits, runtime, desks: Mutex::default() }) }
     }
 
     /// Watches a job until its end is reported.
@@ -97,7 +97,7 @@ impl Watch {
     }
 }
 
-impl Drop for Inner {
+impl Drop for WatchState {
     fn drop(&mut self) {
         for (_, task) in locked(&self.desks).values() {
             task.abort();
@@ -106,7 +106,7 @@ impl Drop for Inner {
 }
 
 /// A job and how its watching stands.
-struct Watched {
+struct JobWatch {
     subject: Subject,
     since: Instant,
     /// When it is asked about next.
@@ -133,7 +133,7 @@ type Round = Result<(), Trouble>;
 struct Desk {
     shown: String,
     waits: OozieWaits,
-    watched: Mutex<BTreeMap<RunId, Watched>>,
+    watched: Mutex<BTreeMap<RunId, JobWatch>>,
     /// Why nothing is known of any job at present, in words.
     outage: Mutex<Option<String>>,
     wake: Notify,
@@ -146,7 +146,7 @@ impl Desk {
 
     fn add(&self, subject: Subject) {
         let now = Instant::now();
-        let watched = Watched { since: now, due: now, start_refusals: 0, note: None, subject };
+        let watched = JobWatch { since: now, due: now, start_refusals: 0, note: None, subject };
         let mut list = locked(&self.watched);
         // A kill that was asked for meanwhile is not forgotten.
         let kill = list.get(&watched.subject.run).is_some_and(|known| known.subject.kill);
@@ -211,7 +211,7 @@ impl Desk {
         let now = Instant::now();
         let list = locked(&self.watched);
         let due = list.iter().filter(|(_, watched)| watched.due <= now);
-        due.map(|(run, Watched { subject, .. })| Item {
+        due.map(|(run, JobWatch { subject, .. })| Item {
             run: run.clone(),
             job: subject.job.clone(),
             oozie: subject.oozie.clone(),
@@ -261,20 +261,20 @@ impl Desk {
     }
 
     async fn judge(&self, item: &Item, status: &str) -> Round {
-        match Standing::of(status) {
-            Standing::Prepared => self.start(item).await?,
-            Standing::Running => self.later(item, None),
-            Standing::Suspended => {
+        match JobStatus::of(status) {
+            JobStatus::Prepared => self.start(item).await?,
+            JobStatus::Running => self.later(item, None),
+            JobStatus::Suspended => {
                 let why =
                     format!("Oozie job {} is suspended in Oozie: resume or kill it there, or kill the slot", item.job);
                 self.later(item, Some(why));
             }
-            Standing::Unheard => {
+            JobStatus::Unheard => {
                 let why = format!("Oozie says that job {} is {status}, which is taken for running", item.job);
                 self.later(item, Some(why));
             }
-            Standing::Succeeded => self.ended(item, Outcome::Succeeded),
-            Standing::Ended => self.failed(item).await?,
+            JobStatus::Succeeded => self.ended(item, Outcome::Succeeded),
+            JobStatus::Ended => self.failed(item).await?,
         }
         Ok(())
     }
@@ -360,7 +360,7 @@ impl Desk {
         }
     }
 
-    fn update<T>(&self, item: &Item, change: impl FnOnce(&mut Watched) -> T) -> Option<T> {
+    fn update<T>(&self, item: &Item, change: impl FnOnce(&mut JobWatch) -> T) -> Option<T> {
         locked(&self.watched).get_mut(&item.run).map(change)
     }
 }

@@ -19,7 +19,7 @@ use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId};
 use tokio::runtime::Handle;
 
-use self::service::Taken;
+use self::service::StartAnswer;
 use self::settings::Settings;
 use self::ticket::Ticket;
 use self::watch::{Line, Watch};
@@ -33,11 +33,11 @@ pub struct HttpExecutor {
     records: Arc<dyn Records>,
     clock: Clock,
     runtime: Handle,
-    known: Arc<Mutex<BTreeMap<RunId, Known>>>,
+    known: Arc<Mutex<BTreeMap<RunId, RunProgress>>>,
 }
 
 /// What this process knows of a run that it has to do with.
-enum Known {
+enum RunProgress {
     /// Its start is being asked for; whether it may have been taken at an earlier try, and whether it is to be ended.
     Asked { doubtful: bool, unwanted: bool },
     /// The service did not take it; whether that is sure, and when it may be asked again.
@@ -53,7 +53,7 @@ impl HttpExecutor {
         Self { http, records, clock, runtime, known: Arc::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<RunId, Known>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<RunId, RunProgress>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,19 +65,19 @@ impl HttpExecutor {
     fn take_up(&self, run: &RunId, reports: &Reports) -> bool {
         let mut known = self.known();
         let doubtful = match known.get(run) {
-            Some(Known::Asked { .. }) => return false,
-            Some(Known::Watched { external_id, .. }) => {
+            Some(RunProgress::Asked { .. }) => return false,
+            Some(RunProgress::Watched { external_id, .. }) => {
                 reports.run(run, Report::Started { external_id: external_id.clone() });
                 return false;
             }
-            Some(Known::PutOff { reason, until: Some(until), .. }) if Instant::now() < *until => {
+            Some(RunProgress::PutOff { reason, until: Some(until), .. }) if Instant::now() < *until => {
                 reports.run(run, Report::Deferred { reason: reason.clone() });
                 return false;
             }
-            Some(Known::PutOff { doubtful, .. }) => *doubtful,
+            Some(RunProgress::PutOff { doubtful, .. }) => *doubtful,
             None => false,
         };
-        known.insert(run.clone(), Known::Asked { doubtful, unwanted: false });
+        known.insert(run.clone(), RunProgress::Asked { doubtful, unwanted: false });
         true
     }
 
@@ -88,28 +88,28 @@ impl HttpExecutor {
             reports.run(&run, Report::Ended { outcome });
         };
         match taken {
-            Taken::Done => ended(Outcome::Succeeded),
-            Taken::Refused(reason) => ended(Outcome::refused(reason)),
-            Taken::Lost(reason) => ended(Outcome::Lost { reason }),
-            Taken::Later { reason, after, doubtful } => {
+            StartAnswer::Done => ended(Outcome::Succeeded),
+            StartAnswer::Refused(reason) => ended(Outcome::refused(reason)),
+            StartAnswer::Lost(reason) => ended(Outcome::Lost { reason }),
+            StartAnswer::Later { reason, after, doubtful } => {
                 let until = after.and_then(|after| Instant::now().checked_add(after));
                 reports.run(&run, self.put_off(&run, reason, until, doubtful));
             }
-            Taken::Going(ticket) => {
+            StartAnswer::Going(ticket) => {
                 self.known().remove(&run);
                 self.go_on(run, *ticket, false, reports).await;
             }
         }
     }
 
-    async fn have_taken(&self, run: &RunId, settings: &Settings) -> Taken {
+    async fn have_taken(&self, run: &RunId, settings: &Settings) -> StartAnswer {
         // Another installation may have a run of the same name.
         match self.records.installation().await {
             Ok(name) => {
                 let key = format!("{name}/{run}");
                 service::start(&self.http, &key, settings, (self.clock)().as_millisecond()).await
             }
-            Err(why) => Taken::Later { reason: format!("failed to {why}"), after: None, doubtful: false },
+            Err(why) => StartAnswer::Later { reason: format!("failed to {why}"), after: None, doubtful: false },
         }
     }
 
@@ -117,7 +117,7 @@ impl HttpExecutor {
     fn put_off(&self, run: &RunId, reason: String, until: Option<Instant>, doubtful: bool) -> Report {
         let mut known = self.known();
         let (before, unwanted) = match known.get(run) {
-            Some(Known::Asked { doubtful, unwanted }) => (*doubtful, *unwanted),
+            Some(RunProgress::Asked { doubtful, unwanted }) => (*doubtful, *unwanted),
             _ => (false, false),
         };
         let doubtful = doubtful || before;
@@ -125,7 +125,7 @@ impl HttpExecutor {
             known.remove(run);
             return Report::Ended { outcome: never_taken(doubtful) };
         }
-        known.insert(run.clone(), Known::PutOff { doubtful, reason: reason.clone(), until });
+        known.insert(run.clone(), RunProgress::PutOff { doubtful, reason: reason.clone(), until });
         Report::Deferred { reason }
     }
 
@@ -145,11 +145,11 @@ impl HttpExecutor {
 
     fn begin_to_watch(&self, run: &RunId, external_id: String) -> Option<Line> {
         let mut known = self.known();
-        if matches!(known.get(run), Some(Known::Watched { .. })) {
+        if matches!(known.get(run), Some(RunProgress::Watched { .. })) {
             return None;
         }
         let line = Line::default();
-        known.insert(run.clone(), Known::Watched { external_id, line: line.clone() });
+        known.insert(run.clone(), RunProgress::Watched { external_id, line: line.clone() });
         Some(line)
     }
 
@@ -157,15 +157,15 @@ impl HttpExecutor {
     fn end_unconfirmed(&self, run: &RunId) -> Option<Outcome> {
         let mut known = self.known();
         match known.get_mut(run) {
-            Some(Known::Asked { unwanted, .. }) => {
+            Some(RunProgress::Asked { unwanted, .. }) => {
                 *unwanted = true;
                 None
             }
-            Some(Known::Watched { line, .. }) => {
+            Some(RunProgress::Watched { line, .. }) => {
                 line.end();
                 None
             }
-            Some(Known::PutOff { doubtful, .. }) => {
+            Some(RunProgress::PutOff { doubtful, .. }) => {
                 let doubtful = *doubtful;
                 known.remove(run);
                 Some(never_taken(doubtful))
@@ -177,7 +177,7 @@ impl HttpExecutor {
     /// Tells a watch that the run is to end, and whether there is one.
     fn wish_its_end(&self, run: &RunId) -> bool {
         match self.known().get(run) {
-            Some(Known::Watched { line, .. }) => {
+            Some(RunProgress::Watched { line, .. }) => {
                 line.end();
                 true
             }
@@ -202,7 +202,7 @@ impl Executor for HttpExecutor {
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
         let Some(external_id) = external_id else {
             // Asking again is safe: the service knows the run's id.
-            if !matches!(self.known().get(run), Some(Known::Asked { .. })) {
+            if !matches!(self.known().get(run), Some(RunProgress::Asked { .. })) {
                 reports.run(run, Report::NeverStarted);
             }
             return;
@@ -233,7 +233,7 @@ impl Executor for HttpExecutor {
 
     fn note(&self, run: &RunId) -> Option<String> {
         match self.known().get(run)? {
-            Known::Watched { line, .. } => line.trouble(),
+            RunProgress::Watched { line, .. } => line.trouble(),
             _ => None,
         }
     }

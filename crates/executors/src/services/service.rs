@@ -15,7 +15,7 @@ const KEY: &str = "idempotency-key";
 
 /// What a service says to a start.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum StartAnswer {
     /// The job has been done: there is nothing to ask for later.
     Done,
     /// It has taken the job.
@@ -51,19 +51,19 @@ pub(super) enum Look {
 }
 
 /// Asks a service to start a job.
-pub(super) async fn start(http: &Http, key: &str, settings: &Settings, now: i64) -> Taken {
+pub(super) async fn start(http: &Http, key: &str, settings: &Settings, now: i64) -> StartAnswer {
     let asked = match request(http, key, settings) {
         Ok(asked) => asked,
-        Err(Unmade::Now(reason)) => return Taken::Later { reason, after: None, doubtful: false },
-        Err(Unmade::Ever(reason)) => return Taken::Refused(reason),
+        Err(Unmade::Now(reason)) => return StartAnswer::Later { reason, after: None, doubtful: false },
+        Err(Unmade::Ever(reason)) => return StartAnswer::Refused(reason),
     };
     match http.send_and_hear(asked.1).await {
         Ok(answer) => judge(&asked.0, settings, &answer, now),
         Err(HttpError::NotSent(why)) => {
-            Taken::Later { reason: format!("failed to {why}"), after: None, doubtful: false }
+            StartAnswer::Later { reason: format!("failed to {why}"), after: None, doubtful: false }
         }
         Err(HttpError::NoAnswer(why)) => {
-            Taken::Later { reason: format!("failed to {why}"), after: None, doubtful: true }
+            StartAnswer::Later { reason: format!("failed to {why}"), after: None, doubtful: true }
         }
     }
 }
@@ -130,28 +130,28 @@ fn secret(name: &str, prefix: &str) -> Result<Option<HeaderValue>, Unmade> {
 }
 
 /// What an answer to a start means.
-fn judge(url: &Url, settings: &Settings, answer: &Answer, now: i64) -> Taken {
+fn judge(url: &Url, settings: &Settings, answer: &Answer, now: i64) -> StartAnswer {
     let status = answer.status;
     if settings.expects(status) {
-        let Some(poll) = &settings.poll else { return Taken::Done };
+        let Some(poll) = &settings.poll else { return StartAnswer::Done };
         return match Ticket::of(url, settings, poll, answer, now) {
-            Ok(ticket) => Taken::Going(Box::new(ticket)),
-            Err(why) => Taken::Lost(format!("the service took it, and can't be asked about it: {why}")),
+            Ok(ticket) => StartAnswer::Going(Box::new(ticket)),
+            Err(why) => StartAnswer::Lost(format!("the service took it, and can't be asked about it: {why}")),
         };
     }
     let said = format!("{} answered {}", shown(url), answer.summary());
     if status.is_success() {
         // It has taken something, whatever was expected: asking again might do the job twice.
-        return Taken::Lost(format!("{said}, which is none of the statuses of `expect`"));
+        return StartAnswer::Lost(format!("{said}, which is none of the statuses of `expect`"));
     }
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY];
     if status.is_server_error() || busy.contains(&status) {
-        return Taken::Later { reason: said, after: answer.retry_after(), doubtful: status.is_server_error() };
+        return StartAnswer::Later { reason: said, after: answer.retry_after(), doubtful: status.is_server_error() };
     }
     if status.is_redirection() && answer.headers.contains_key(LOCATION) {
-        return Taken::Refused(format!("{said}; redirections are not followed, give the final address as `url`"));
+        return StartAnswer::Refused(format!("{said}; redirections are not followed, give the final address as `url`"));
     }
-    Taken::Refused(said)
+    StartAnswer::Refused(said)
 }
 
 /// Looks at the status of a job.

@@ -16,10 +16,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// What the watch of a job and the rest of the executor tell each other. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Line(Arc<Told>);
+pub(super) struct Line(Arc<LastNote>);
 
 #[derive(Default)]
-struct Told {
+struct LastNote {
     unwanted: Notify,
     trouble: Mutex<Option<String>>,
 }

@@ -12,7 +12,7 @@ use kelos_model::{Outcome, RunId, WorkflowId};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
 
-use super::state::{Cancelled, Entry, Place, State};
+use super::state::{CancelResult, Entry, Place, State};
 use super::{Answer, Roll, Seen, Word, verdict};
 use crate::local::{Launcher, LocalError, gone, unique};
 use crate::run_ref;
@@ -49,10 +49,10 @@ pub enum NotTaken {
 /// Hands runs to workers, and hears of them. Cheap to clone.
 #[derive(Clone)]
 pub struct Desk {
-    inner: Arc<Inner>,
+    inner: Arc<HubState>,
 }
 
-struct Inner {
+struct HubState {
     state: Mutex<State>,
     launcher: Launcher,
     roll: Roll,
@@ -81,7 +81,7 @@ impl Desk {
         takes: bool,
     ) -> Result<Desk, LocalError> {
         let own = unique().map_err(|source| LocalError::Process { doing: "name", run: "a desk".to_owned(), source })?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(HubState {
             state: Mutex::new(State::new(own)),
             launcher,
             roll,
@@ -179,7 +179,7 @@ impl Desk {
     }
 }
 
-impl Inner {
+impl HubState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -404,7 +404,7 @@ impl Inner {
 }
 
 /// Tells a core of all offers that begins to lead, at first or after trouble with its store: it remembers none.
-async fn offer_anew(desk: Weak<Inner>, mut status: watch::Receiver<Status>) {
+async fn offer_anew(desk: Weak<HubState>, mut status: watch::Receiver<Status>) {
     while status.changed().await.is_ok() {
         let Some(desk) = desk.upgrade() else { return };
         if matches!(*status.borrow_and_update(), Status::Leading { .. }) {
@@ -417,7 +417,7 @@ async fn offer_anew(desk: Weak<Inner>, mut status: watch::Receiver<Status>) {
 
 /// Looks again and again while there is anybody to look for: a desk without workers and runs costs nothing. One that was itself held
 /// up has heard nobody meanwhile, and gives everybody another lease.
-async fn look_around(desk: Weak<Inner>, stirred: Arc<Notify>, every: Duration) {
+async fn look_around(desk: Weak<HubState>, stirred: Arc<Notify>, every: Duration) {
     let every = every.max(Duration::from_millis(20));
     let mut looked = Instant::now();
     loop {
@@ -437,7 +437,7 @@ async fn look_around(desk: Weak<Inner>, stirred: Arc<Notify>, every: Duration) {
     }
 }
 
-impl Drop for Inner {
+impl Drop for HubState {
     fn drop(&mut self) {
         // Nobody looks around any more.
         self.stirred.notify_one();
@@ -475,9 +475,9 @@ impl Executor for Desk {
     fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
         let cancelled = self.inner.state().cancel(run, reports.clone());
         match cancelled {
-            Cancelled::Noted => {}
-            Cancelled::NeverBegan => reports.run(run, Report::Ended { outcome: Outcome::Killed }),
-            Cancelled::Unknown => {
+            CancelResult::Noted => {}
+            CancelResult::NeverBegan => reports.run(run, Report::Ended { outcome: Outcome::Killed }),
+            CancelResult::Unknown => {
                 let (launcher, run) = (self.inner.launcher.clone(), run.clone());
                 self.inner.runtime.spawn(async move {
                     let ended = verdict::end(&launcher, &run, "killed").await;

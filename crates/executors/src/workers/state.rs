@@ -357,14 +357,14 @@ impl State {
     }
 
     /// Takes note that a run is to end. What nobody has can be forgotten; what nobody knows is somebody else's to end.
-    pub(super) fn cancel(&mut self, run: &RunId, reports: Reports) -> Cancelled {
-        let Some(entry) = self.runs.get_mut(run) else { return Cancelled::Unknown };
+    pub(super) fn cancel(&mut self, run: &RunId, reports: Reports) -> CancelResult {
+        let Some(entry) = self.runs.get_mut(run) else { return CancelResult::Unknown };
         entry.reports = reports;
         entry.cancelled = true;
         match entry.place.clone() {
             Place::Waiting => {
                 self.runs.remove(run);
-                return Cancelled::NeverBegan;
+                return CancelResult::NeverBegan;
             }
             Place::Given(worker) => {
                 if let Some(session) = self.sessions.get(&worker) {
@@ -373,7 +373,7 @@ impl State {
             }
             Place::Unclaimed(_) | Place::Ending => {}
         }
-        Cancelled::Noted
+        CancelResult::Noted
     }
 
     /// Takes back what was given to a worker and not heard back from it.
@@ -460,7 +460,7 @@ impl State {
 }
 
 /// What became of the word to end a run.
-pub(super) enum Cancelled {
+pub(super) enum CancelResult {
     /// Its worker will be told.
     Noted,
     /// Nobody had it.

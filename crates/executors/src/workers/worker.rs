@@ -123,14 +123,14 @@ struct Hands {
     session: Option<String>,
     count: u64,
     taken: u32,
-    runs: BTreeMap<RunId, Held>,
+    runs: BTreeMap<RunId, WorkerRun>,
     outbox: Vec<Told>,
     /// What was said last of runs that are over.
     over: VecDeque<Told>,
 }
 
 /// A run in a worker's hands.
-struct Held {
+struct WorkerRun {
     executor: String,
     external_id: Option<String>,
     ended: bool,
@@ -150,7 +150,7 @@ impl Hands {
 
     fn word(&mut self, process: Option<Process>) -> Word {
         self.count += 1;
-        let claimed = |(run, held): (&RunId, &Held)| {
+        let claimed = |(run, held): (&RunId, &WorkerRun)| {
             (!held.abandoned).then(|| Claimed { run: run.clone(), external_id: held.external_id.clone() })
         };
         // What is told of once more was given once more: it is not to be given again meanwhile.
@@ -431,7 +431,7 @@ impl<D: Door> Inner<D> {
             }
             hands.taken = hands.taken.saturating_add(1);
             let executor = workflow.job.executor.clone();
-            hands.runs.insert(run.clone(), Held { executor, external_id: None, ended: false, abandoned: false });
+            hands.runs.insert(run.clone(), WorkerRun { executor, external_id: None, ended: false, abandoned: false });
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);

@@ -46,14 +46,15 @@ pub struct Reach {
 /// # Errors
 /// When the store can't be read.
 pub fn family(jobs: &Jobs, reader: &dyn Queries, job: &SlotRef, reach: Reach) -> Result<Family, StoreError> {
-    let mut growing = Growing { jobs, reader, most: reach.most, numbers: BTreeMap::new(), family: Family::default() };
+    let mut growing =
+        FamilyBuilder { jobs, reader, most: reach.most, numbers: BTreeMap::new(), family: Family::default() };
     growing.add(job.clone(), 0)?;
     growing.grow(reach.up, 1)?;
     growing.grow(reach.down, -1)?;
     Ok(growing.family)
 }
 
-struct Growing<'a> {
+struct FamilyBuilder<'a> {
     jobs: &'a Jobs,
     reader: &'a dyn Queries,
     most: usize,
@@ -61,7 +62,7 @@ struct Growing<'a> {
     family: Family,
 }
 
-impl Growing<'_> {
+impl FamilyBuilder<'_> {
     fn add(&mut self, job: SlotRef, above: i32) -> Result<usize, StoreError> {
         let number = self.family.members.len();
         let state = self.reader.slot(&job)?.map(|slot| slot.state);

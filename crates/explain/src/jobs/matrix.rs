@@ -16,7 +16,7 @@ const PAGE: usize = 1000;
 
 /// Which jobs, and how they are laid out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MatrixWanted {
+pub struct MatrixQuery {
     /// The identifier whose values are the rows.
     pub rows: Arc<str>,
     /// The identifier whose values are the columns; none where there is only one.
@@ -66,9 +66,9 @@ pub struct Matrix {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn matrix(reader: &dyn Queries, workflow: &Workflow, wanted: &MatrixWanted) -> Result<Matrix, StoreError> {
+pub fn matrix(reader: &dyn Queries, workflow: &Workflow, wanted: &MatrixQuery) -> Result<Matrix, StoreError> {
     let filter = SlotFilter { workflow: Some(workflow.id.clone()), ..SlotFilter::default() };
-    let (mut read, mut from) = (Reading::default(), None);
+    let (mut read, mut from) = (MatrixReader::default(), None);
     let is_cut = loop {
         let page = reader.slot_states(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
         read.total += page.rows.len();
@@ -82,14 +82,14 @@ pub fn matrix(reader: &dyn Queries, workflow: &Workflow, wanted: &MatrixWanted) 
 }
 
 #[derive(Default)]
-struct Reading {
+struct MatrixReader {
     total: usize,
     cells: BTreeMap<(Arc<str>, Arc<str>), Cell>,
     values: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
 }
 
-impl Reading {
-    fn add(&mut self, workflow: &Workflow, wanted: &MatrixWanted, job: SlotRef, state: SlotState) {
+impl MatrixReader {
+    fn add(&mut self, workflow: &Workflow, wanted: &MatrixQuery, job: SlotRef, state: SlotState) {
         let values = KeyValues::of(&workflow.keys, &job.key);
         let of = |name: &str| values.identifiers().iter().find(|(known, _)| **known == *name).map(|(_, value)| value);
         for (name, value) in values.identifiers() {
@@ -105,7 +105,7 @@ impl Reading {
         cell.job = Some(job);
     }
 
-    fn close(self, keys: Option<&JobKeys>, wanted: &MatrixWanted, is_cut: bool) -> Matrix {
+    fn close(self, keys: Option<&JobKeys>, wanted: &MatrixQuery, is_cut: bool) -> Matrix {
         let order = |name: Option<&Arc<str>>, values: BTreeSet<Arc<str>>| {
             ordered(name.and_then(|name| keys?.identifiers.get(name)), values)
         };

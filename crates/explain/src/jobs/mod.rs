@@ -22,7 +22,7 @@ use kelos_store::{Queries, StoreError};
 
 pub use checked::read_key;
 pub use family::{Family, FamilyMember, Reach, family};
-pub use matrix::{Axis, Cell, MOST_READ, Matrix, MatrixWanted, matrix};
+pub use matrix::{Axis, Cell, MOST_READ, Matrix, MatrixQuery, matrix};
 pub use outlook::{Asked, Expected, Fate, MOST_JOBS, Outlook, Role, outlook};
 pub use relatives::{Relative, RelativeGroup, children, parents};
 

@@ -115,7 +115,7 @@ fn what_waits_for_jobs_without_names_is_opened_by_the_others_and_stays_blocked()
     let mut keys = JobKeys::new(JobTemplate::new("{n}_{y}").unwrap());
     keys.domains.insert("y".into(), vec!["l".repeat(512).into()]);
     let mut hopeless = group("g", &["a"]);
-    let values = BTreeMap::from([("y".into(), kelos_model::jobs::Wanted::All)]);
+    let values = BTreeMap::from([("y".into(), kelos_model::jobs::ValueFilter::All)]);
     hopeless.members.push(Member { workflows: vec![id("e")], values, ..Member::default() });
     let mut rows = diamond();
     rows.push(row_of("e", keys));
@@ -218,7 +218,7 @@ proptest! {
 
 #[test]
 fn a_family_is_cut_where_it_is_too_large_and_says_so() {
-    use kelos_model::jobs::Wanted;
+    use kelos_model::jobs::ValueFilter;
     use kelos_store::{Commit, Journal, MemoryStore};
 
     let values = |from: u32, to: u32| (from..to).map(|n| Arc::from(n.to_string())).collect::<Vec<Arc<str>>>();
@@ -228,7 +228,7 @@ fn a_family_is_cut_where_it_is_too_large_and_says_so() {
     };
     let all = Member {
         workflows: vec![id("part")],
-        values: BTreeMap::from([("part".into(), Wanted::All)]),
+        values: BTreeMap::from([("part".into(), ValueFilter::All)]),
         ..Member::default()
     };
     let whole = JobKeys {

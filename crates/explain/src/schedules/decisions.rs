@@ -167,7 +167,7 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
 }
 
 /// The last event of a slot that settled something, and what it settled.
-struct Settled<'a> {
+struct Settlement<'a> {
     record: Option<&'a EventRecord>,
     kind: Kind,
     text: String,
@@ -204,18 +204,18 @@ fn of_slot(row: SlotRow, latest: &[EventRecord]) -> Decision {
 }
 
 /// Where nothing of what is looked at settled it: it is under way, or its run is older than that.
-fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settled<'a> {
+fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settlement<'a> {
     let since = text::format_short(slot.since);
     let (kind, text) = match slot.last_run {
         0 => (Kind::Pending, format!("{} since {since}", slot.state)),
         run => (Kind::Fired, fired_words(run, slot)),
     };
-    Settled { record: newest, kind, text, explanation: None }
+    Settlement { record: newest, kind, text, explanation: None }
 }
 
-fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
+fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settlement<'a>> {
     let Event::Slot { what, .. } = &record.event else { return None };
-    let settled = |kind, text, explanation: Option<&Reason>| Settled {
+    let settled = |kind, text, explanation: Option<&Reason>| Settlement {
         record: Some(record),
         kind,
         text,

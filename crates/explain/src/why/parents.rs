@@ -53,7 +53,7 @@ pub(super) fn blockers(
         return Ok(words::blockers(part));
     }
     let groups = jobs::parents(&all, reader, job)?;
-    let told = Told { jobs: &all, reader, now };
+    let told = ParentSentence { jobs: &all, reader, now };
     let several = groups.len() > 1;
     *part = tree(&all, &groups, part);
     groups.iter().map(|group| told.group(group, several)).collect()
@@ -96,13 +96,13 @@ fn missing<'a>(jobs: &Jobs, group: &'a RelativeGroup) -> Vec<&'a Relative> {
     missing
 }
 
-struct Told<'a> {
+struct ParentSentence<'a> {
     jobs: &'a Jobs,
     reader: &'a dyn Queries,
     now: Timestamp,
 }
 
-impl Told<'_> {
+impl ParentSentence<'_> {
     /// `waits for 3 of 400 jobs: …`, with the name of the group where there are several
     fn group(&self, group: &RelativeGroup, several: bool) -> Result<String, StoreError> {
         if !group.unwritable.is_empty() {

@@ -107,20 +107,20 @@ impl Look {
     }
 }
 
-type Seen = (ReasonKind, bool, Option<Timestamp>, Finding);
+type Observation = (ReasonKind, bool, Option<Timestamp>, Finding);
 
-fn concurrency(limit: u32, world: &Circumstances<'_>) -> Seen {
+fn concurrency(limit: u32, world: &Circumstances<'_>) -> Observation {
     let active = world.active;
     let finding = Finding::RunsCounted { program: world.program.clone(), active, limit };
     (ReasonKind::Concurrency, active < limit, None, finding)
 }
 
-fn delay(millis: u64, world: &Circumstances<'_>) -> Seen {
+fn delay(millis: u64, world: &Circumstances<'_>) -> Observation {
     let (now, until) = (world.now, later(world.created, millis));
     (ReasonKind::Delay, now >= until, Some(until), Finding::NotBefore { now, until })
 }
 
-fn in_window(window: &Window, now: Timestamp) -> Seen {
+fn in_window(window: &Window, now: Timestamp) -> Observation {
     let is_open = window.is_open(now);
     let (window, opens_at) = (window.clone(), if is_open { None } else { window.opens_after(now) });
     let finding =
@@ -128,7 +128,7 @@ fn in_window(window: &Window, now: Timestamp) -> Seen {
     (ReasonKind::Window, is_open, opens_at, finding)
 }
 
-fn since_last_run(millis: u64, world: &Circumstances<'_>) -> Seen {
+fn since_last_run(millis: u64, world: &Circumstances<'_>) -> Observation {
     let (program, now) = (world.program.clone(), world.now);
     let Some(last) = world.last_start else {
         return (ReasonKind::SinceLastRun, true, None, Finding::NoLastRun { program });

@@ -15,7 +15,7 @@ const DAYS_TO_LOOK: usize = 4;
 
 /// The hours of each day from a time on, inclusive, until another, exclusive. To the minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Parts", into = "Parts")]
+#[serde(try_from = "WindowParts", into = "WindowParts")]
 pub struct Window {
     start: DayTime,
     end: DayTime,
@@ -23,7 +23,7 @@ pub struct Window {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Parts {
+struct WindowParts {
     start: String,
     end: String,
     #[serde(default)]
@@ -137,16 +137,16 @@ impl fmt::Display for Window {
     }
 }
 
-impl TryFrom<Parts> for Window {
+impl TryFrom<WindowParts> for Window {
     type Error = WindowError;
-    fn try_from(parts: Parts) -> Result<Window, WindowError> {
+    fn try_from(parts: WindowParts) -> Result<Window, WindowError> {
         Window::new(&parts.start, &parts.end, parts.zone)
     }
 }
 
-impl From<Window> for Parts {
-    fn from(window: Window) -> Parts {
-        Parts { start: window.start.text.to_string(), end: window.end.text.to_string(), zone: window.zone }
+impl From<Window> for WindowParts {
+    fn from(window: Window) -> WindowParts {
+        WindowParts { start: window.start.text.to_string(), end: window.end.text.to_string(), zone: window.zone }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::relation::{Asked, Domain, Edge, From, JobGraph, Linked, Literal, Node, Ways};
-use super::{Group, JobKeys, Kind, Member, Wanted};
+use super::relation::{Domain, Edge, From, FunctionGroup, GroupLink, JobGraph, Literal, Node, Ways};
+use super::{Group, JobKeys, Kind, Member, ValueFilter};
 use crate::WorkflowId;
 use crate::id::is_invisible;
 
@@ -107,7 +107,7 @@ impl JobGraph {
     pub fn new(workflows: Vec<(WorkflowId, JobKeys)>) -> Result<JobGraph, Vec<Fault>> {
         let by_id = workflows.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
         let mut compiler = Compiler { workflows: &workflows, by_id, asked: Vec::new(), faults: Vec::new() };
-        let linked: Vec<Vec<Linked>> = (0..workflows.len()).map(|at| compiler.workflow(at)).collect();
+        let linked: Vec<Vec<GroupLink>> = (0..workflows.len()).map(|at| compiler.workflow(at)).collect();
         let Compiler { by_id, mut faults, asked, .. } = compiler;
         let mut nodes: Vec<Node> = workflows
             .into_iter()
@@ -215,7 +215,7 @@ struct Compiler<'a> {
     workflows: &'a [(WorkflowId, JobKeys)],
     by_id: BTreeMap<WorkflowId, usize>,
     /// Groups that functions know, each with its workflow.
-    asked: Vec<(usize, Asked)>,
+    asked: Vec<(usize, FunctionGroup)>,
     faults: Vec<Fault>,
 }
 
@@ -239,7 +239,7 @@ impl<'a> Compiler<'a> {
         self.faults.push(Fault { kind, workflow, group: group.map(str::to_owned), member, what });
     }
 
-    fn workflow(&mut self, at: usize) -> Vec<Linked> {
+    fn workflow(&mut self, at: usize) -> Vec<GroupLink> {
         let keys = self.keys(at);
         if let Some(mistake) = &keys.mistake {
             self.faults.push(Fault::of(FaultKind::Mistake, &self.workflows[at].0, mistake.to_string()));
@@ -272,7 +272,7 @@ impl<'a> Compiler<'a> {
         keys.depends_on.iter().filter_map(|group| self.group(at, group)).collect()
     }
 
-    fn group(&mut self, at: usize, group: &'a Group) -> Option<Linked> {
+    fn group(&mut self, at: usize, group: &'a Group) -> Option<GroupLink> {
         let before = self.faults.len();
         if group.functions.is_some() {
             self.functions(at, group);
@@ -287,7 +287,7 @@ impl<'a> Compiler<'a> {
         }
         let allowed = self.allowed(at, group, &singles);
         let members: Vec<Ways> = singles.iter().map(|single| self.ways(at, group, single, &allowed)).collect();
-        (self.faults.len() == before).then(|| Linked::new(&group.name, allowed, members))
+        (self.faults.len() == before).then(|| GroupLink::new(&group.name, allowed, members))
     }
 
     /// A group that functions know.
@@ -300,7 +300,8 @@ impl<'a> Compiler<'a> {
         if functions.workflows.is_empty() {
             self.fault(at, Some(&group.name), None, "it names no workflow".to_owned());
         }
-        let mut asked = Asked { name: group.name.as_str().into(), functions: functions.clone(), parents: Vec::new() };
+        let mut asked =
+            FunctionGroup { name: group.name.as_str().into(), functions: functions.clone(), parents: Vec::new() };
         for id in &functions.workflows {
             match self.by_id.get(id) {
                 Some(parent) => asked.parents.push(*parent),
@@ -326,7 +327,7 @@ impl<'a> Compiler<'a> {
         for (name, wanted) in &member.values {
             let has = |at: &usize| self.keys(*at).template.position(name).is_some();
             let has_parent = found.iter().any(has);
-            if !has_parent && (*wanted == Wanted::All || !has(&at)) {
+            if !has_parent && (*wanted == ValueFilter::All || !has(&at)) {
                 fault(self, format!("no workflow here has an identifier {name}"));
             }
         }
@@ -339,11 +340,11 @@ impl<'a> Compiler<'a> {
             let theirs = self.keys(parent);
             let has = theirs.template.position(name).is_some();
             let values = match wanted {
-                Wanted::All if !has => continue,
-                Wanted::All => theirs.domains.get(name).cloned().ok_or_else(|| {
+                ValueFilter::All if !has => continue,
+                ValueFilter::All => theirs.domains.get(name).cloned().ok_or_else(|| {
                     format!("all {name} of {}: that workflow does not say which there are", self.workflows[parent].0)
                 }),
-                Wanted::Of(values) => {
+                ValueFilter::Of(values) => {
                     let kind = if has { theirs } else { self.keys(at) }.identifiers.get(name);
                     normal(name, values, kind)
                 }

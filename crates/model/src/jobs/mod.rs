@@ -101,7 +101,7 @@ pub struct Feed {
 }
 
 /// The identifiers of a job id with their values, and the start of the day that the first date among them names, in UTC.
-pub(crate) type Read = (Vec<(Arc<str>, Arc<str>)>, Option<Timestamp>);
+pub(crate) type ParsedJob = (Vec<(Arc<str>, Arc<str>)>, Option<Timestamp>);
 
 impl JobKeys {
     /// Keys of a template, with nothing else said.
@@ -162,7 +162,7 @@ impl JobKeys {
         ids
     }
 
-    pub(crate) fn read(&self, id: &str) -> Result<Read, JobIdError> {
+    pub(crate) fn read(&self, id: &str) -> Result<ParsedJob, JobIdError> {
         let values = self.template.read(&self.identifiers, id)?;
         let named: Vec<_> = self.template.identifiers().cloned().zip(values).collect();
         let day = named.iter().find_map(|(name, value)| self.identifiers.get(name)?.day(value));
@@ -234,7 +234,7 @@ pub struct Member {
     /// Which values of an identifier. It bounds the parents and, where the child has that identifier too, the children; each of the
     /// one belongs to each of the other. An identifier that is not named must be the same on both sides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub values: BTreeMap<Arc<str>, Wanted>,
+    pub values: BTreeMap<Arc<str>, ValueFilter>,
     /// These jobs and no others; none means whatever `values` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_ids: Option<Vec<Arc<str>>>,
@@ -243,7 +243,7 @@ pub struct Member {
 /// Which values of an identifier a member is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Wanted {
+pub enum ValueFilter {
     /// All that the parent's domain has; where the parent lacks the identifier nothing is said.
     All,
     /// These.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::relation::{JobGraph, Linked, Node};
+use super::relation::{GroupLink, JobGraph, Node};
 use super::shown;
 use crate::WorkflowId;
 
@@ -44,7 +44,7 @@ impl JobGraph {
     }
 
     /// What excludes a job from a group: `client 9 is none of 1, 2, 3`.
-    fn excluded(&self, node: &Node, group: &Linked, child: &[&Arc<str>]) -> String {
+    fn excluded(&self, node: &Node, group: &GroupLink, child: &[&Arc<str>]) -> String {
         let named: Vec<(&Arc<str>, &&Arc<str>)> = node.template.identifiers().zip(child).collect();
         for ((name, value), allowed) in named.iter().zip(&group.allowed) {
             if let Some(all) = allowed.as_ref().filter(|all| !all.has(value)) {
@@ -84,7 +84,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
+    use crate::jobs::{Group, JobKeys, JobTemplate, Member, ValueFilter};
 
     fn id(name: &str) -> WorkflowId {
         WorkflowId::new(name).unwrap()
@@ -96,7 +96,7 @@ mod tests {
 
     /// A group of the jobs of `a`, about these values of `client`.
     fn group(name: &str, clients: &[&str], job_ids: Option<&[&str]>) -> Group {
-        let values = BTreeMap::from([("client".into(), Wanted::Of(texts(clients)))]);
+        let values = BTreeMap::from([("client".into(), ValueFilter::Of(texts(clients)))]);
         let member = Member { workflows: vec![id("a")], values, job_ids: job_ids.map(texts) };
         Group { name: name.to_owned(), members: vec![member], functions: None }
     }

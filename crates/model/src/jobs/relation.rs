@@ -24,9 +24,9 @@ pub(super) struct Node {
     pub(super) id: WorkflowId,
     pub(super) template: JobTemplate,
     pub(super) kinds: BTreeMap<Arc<str>, Kind>,
-    pub(super) groups: Vec<Linked>,
+    pub(super) groups: Vec<GroupLink>,
     /// Groups that functions know.
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<FunctionGroup>,
     pub(super) children: Vec<Edge>,
     /// Where it may be a parent by functions: the child, and which of its `asked`.
     pub(super) asks: Vec<(usize, usize)>,
@@ -34,7 +34,7 @@ pub(super) struct Node {
 
 /// A group of a workflow that functions know.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct FunctionGroup {
     pub(super) name: Arc<str>,
     pub(super) functions: TwoWay,
     pub(super) parents: Vec<usize>,
@@ -50,7 +50,7 @@ pub(super) struct Edge {
 
 /// A group of a workflow, as the child of its members.
 #[derive(Debug, Clone)]
-pub(super) struct Linked {
+pub(super) struct GroupLink {
     pub(super) name: Arc<str>,
     /// The values of each of the child's identifiers that the group is about; none means all.
     pub(super) allowed: Vec<Option<Domain>>,
@@ -133,11 +133,11 @@ pub enum JobError {
     },
 }
 
-impl Linked {
-    pub(super) fn new(name: &str, allowed: Vec<Option<Domain>>, members: Vec<Ways>) -> Linked {
+impl GroupLink {
+    pub(super) fn new(name: &str, allowed: Vec<Option<Domain>>, members: Vec<Ways>) -> GroupLink {
         let mut seen = BTreeSet::new();
         let overlaps = !members.iter().all(|ways| seen.insert(ways.parent));
-        Linked { name: name.into(), allowed, members, overlaps }
+        GroupLink { name: name.into(), allowed, members, overlaps }
     }
 
     /// Whether the group is about this child.
@@ -253,7 +253,7 @@ impl JobGraph {
         Ok(suiting.map(|group| self.of_group(group, &values)).collect())
     }
 
-    fn of_group(&self, group: &Linked, child: &[&Arc<str>]) -> Parents {
+    fn of_group(&self, group: &GroupLink, child: &[&Arc<str>]) -> Parents {
         let mut found = Parents { group: group.name.clone(), jobs: Vec::new(), unwritable: Vec::new() };
         let mut seen = BTreeSet::new();
         for ways in &group.members {
@@ -296,7 +296,7 @@ impl JobGraph {
     pub fn asks_parents(&self, workflow: &WorkflowId, id: &str) -> Vec<Relation> {
         let Some(node) = self.node(workflow).filter(|node| !node.asked.is_empty()) else { return Vec::new() };
         let Ok((_, values)) = self.read(workflow, id) else { return Vec::new() };
-        let question = |group: &Asked| self.question(node, &values, id, node, group, Direction::Parents);
+        let question = |group: &FunctionGroup| self.question(node, &values, id, node, group, Direction::Parents);
         node.asked.iter().map(question).collect()
     }
 
@@ -318,7 +318,7 @@ impl JobGraph {
         values: &[Arc<str>],
         id: &str,
         child: &Node,
-        group: &Asked,
+        group: &FunctionGroup,
         direction: Direction,
     ) -> Relation {
         let function = match direction {
@@ -389,7 +389,7 @@ impl JobGraph {
 /// Visits the id of each child that a job has by one way, or why that can't be written.
 fn each_child(
     child: &Node,
-    group: &Linked,
+    group: &GroupLink,
     ways: &Ways,
     parent: &[Arc<str>],
     mut visit: impl FnMut(Result<Arc<str>, &Flaw>),

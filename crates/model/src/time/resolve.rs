@@ -36,12 +36,12 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-type Resolved = BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>>;
+type Resolution = BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>>;
 
 /// The cron schedule of each workflow. Chains of any length are followed; one that ends nowhere or in
 /// a circle is a problem of the workflows on it, and of no others.
-pub fn resolve(schedules: &BTreeMap<WorkflowId, &Schedule>) -> Resolved {
-    let mut resolved = Resolved::new();
+pub fn resolve(schedules: &BTreeMap<WorkflowId, &Schedule>) -> Resolution {
+    let mut resolved = Resolution::new();
     for start in schedules.keys() {
         let mut path = Vec::new();
         let mut places = BTreeMap::new();
@@ -89,7 +89,7 @@ mod tests {
         Schedule::Dependent(id(name))
     }
 
-    fn resolve_all(schedules: &[(&str, Schedule)]) -> Resolved {
+    fn resolve_all(schedules: &[(&str, Schedule)]) -> Resolution {
         let given = schedules.iter().map(|(name, schedule)| (id(name), schedule));
         resolve(&given.collect())
     }

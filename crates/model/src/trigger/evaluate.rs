@@ -50,18 +50,18 @@ pub struct Evaluation {
 /// Asks a trigger about a slot.
 #[must_use]
 pub fn evaluate(trigger: &Trigger, workflow: &WorkflowId, key: &KeyValues, facts: &dyn Facts) -> Evaluation {
-    let mut asking = Asking { workflow, facts, wakers: Vec::new() };
+    let mut asking = TriggerWalk { workflow, facts, wakers: Vec::new() };
     let explanation = asking.ask(trigger, key);
     Evaluation { explanation, wakers: asking.wakers }
 }
 
-struct Asking<'a> {
+struct TriggerWalk<'a> {
     workflow: &'a WorkflowId,
     facts: &'a dyn Facts,
     wakers: Vec<Waker>,
 }
 
-impl Asking<'_> {
+impl TriggerWalk<'_> {
     fn ask(&mut self, trigger: &Trigger, key: &KeyValues) -> Reason {
         match trigger {
             Trigger::Always => Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
 use kelos_model::facts::Asked;
 use kelos_model::function::FunctionRef;
-use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, Wanted};
+use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::reason::UnknownFinding;
 use kelos_model::retry::{Growth, OnUnknown};
@@ -345,7 +345,7 @@ fn job_keys() -> BoxedStrategy<JobKeys> {
         parents,
         children,
     });
-    let wanted = prop_oneof![Just(Wanted::All), text().prop_map(|value| Wanted::Of(vec![value.into()]))];
+    let wanted = prop_oneof![Just(ValueFilter::All), text().prop_map(|value| ValueFilter::Of(vec![value.into()]))];
     let member = (workflow(), wanted, prop::option::of(text())).prop_map(|(workflow, wanted, id)| Member {
         workflows: vec![workflow],
         values: BTreeMap::from([("client".into(), wanted)]),

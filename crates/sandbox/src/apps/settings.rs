@@ -42,15 +42,15 @@ pub enum SettingsError {
     untagged,
     expecting = "expected \"text\", \"integer\", \"date\", \"yyyy-mm-dd\", a list of choices, or an object with \"kind\""
 )]
-enum Written {
-    Named(Named),
+enum KindForm {
+    Named(KindName),
     Choice(Vec<Arc<str>>),
     Pattern { pattern: Pattern },
     Whole(Kind),
 }
 
 #[derive(Deserialize)]
-enum Named {
+enum KindName {
     #[serde(rename = "text")]
     Text,
     #[serde(rename = "integer")]
@@ -61,17 +61,17 @@ enum Named {
     Dashed,
 }
 
-impl Written {
+impl KindForm {
     fn kind(self) -> Kind {
         use kelos_model::jobs::DateForm::{Compact, Dashed};
         match self {
-            Written::Named(Named::Text) => Kind::Text,
-            Written::Named(Named::Integer) => Kind::Integer { min: None, max: None },
-            Written::Named(Named::Date) => Kind::Date { form: Compact },
-            Written::Named(Named::Dashed) => Kind::Date { form: Dashed },
-            Written::Choice(of) => Kind::Choice { of },
-            Written::Pattern { pattern } => Kind::Pattern { pattern },
-            Written::Whole(kind) => kind,
+            KindForm::Named(KindName::Text) => Kind::Text,
+            KindForm::Named(KindName::Integer) => Kind::Integer { min: None, max: None },
+            KindForm::Named(KindName::Date) => Kind::Date { form: Compact },
+            KindForm::Named(KindName::Dashed) => Kind::Date { form: Dashed },
+            KindForm::Choice(of) => Kind::Choice { of },
+            KindForm::Pattern { pattern } => Kind::Pattern { pattern },
+            KindForm::Whole(kind) => kind,
         }
     }
 }
@@ -83,7 +83,7 @@ impl Settings {
     /// What is wrong with either.
     pub fn new(template: Option<&str>, identifiers: Option<&str>) -> Result<Settings, SettingsError> {
         let template = template.map(JobTemplate::new).transpose()?;
-        let written: BTreeMap<Arc<str>, Written> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
+        let written: BTreeMap<Arc<str>, KindForm> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
         let identifiers = written.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
         Ok(Settings { template, identifiers, folder: None, checks: BTreeMap::new(), of_a_script: false })
     }

@@ -10,7 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, StreamExt, unfold};
 
 use crate::problem::Problem;
-use crate::serve::Closing;
+use crate::serve::Shutdown;
 
 /// How often something is sent, if only a comment, so that those between don't cut the line.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -30,7 +30,7 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem>
 }
 
 /// What a request tells about the end of the server; nothing in tests.
-pub(crate) type UntilClosed = Option<Extension<Closing>>;
+pub(crate) type UntilClosed = Option<Extension<Shutdown>>;
 
 /// Waits until the server is to end.
 pub(crate) async fn closed(closing: &mut UntilClosed) {

@@ -26,13 +26,13 @@ const MOST: usize = 50_000;
 const AT_A_TIME: usize = 1000;
 
 /// Which runs.
-struct Wanted {
+struct DashboardQuery {
     range: Range,
     namespaces: BTreeSet<String>,
 }
 
-impl Wanted {
-    fn read(asked: &Asked) -> Result<Wanted, Fault> {
+impl DashboardQuery {
+    fn read(asked: &Asked) -> Result<DashboardQuery, Fault> {
         asked.need("start")?;
         asked.need("duration")?;
         asked.need("namespace")?;
@@ -45,12 +45,12 @@ impl Wanted {
         let moment = |seconds: i64| asked::moment(seconds.saturating_mul(1000));
         let range = Range::new(moment(start), moment(start.saturating_add(duration)));
         let namespaces = asked.all("namespace").map(str::to_owned).collect();
-        Ok(Wanted { range, namespaces })
+        Ok(DashboardQuery { range, namespaces })
     }
 }
 
 pub(super) async fn dashboard(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
-    let wanted = Wanted::read(&asked)?;
+    let wanted = DashboardQuery::read(&asked)?;
     let now = app.handle().now();
     look(&app, move |catalogue| {
         let mut records = past(catalogue, &wanted)?;
@@ -74,12 +74,12 @@ fn too_many() -> Fault {
 }
 
 /// Workflows by id, with the programs that they run; also those that are gone.
-type Known = BTreeMap<WorkflowId, Option<(ProgramName, WorkflowRow)>>;
+type ProgramsById = BTreeMap<WorkflowId, Option<(ProgramName, WorkflowRow)>>;
 
 /// The runs that were under way in the stretch of time, newest first.
-fn past(catalogue: &Catalogue<'_>, wanted: &Wanted) -> Result<Vec<Value>, Fault> {
+fn past(catalogue: &Catalogue<'_>, wanted: &DashboardQuery) -> Result<Vec<Value>, Fault> {
     let filter = RunFilter { range: Some(wanted.range), ..RunFilter::default() };
-    let (mut records, mut known, mut from) = (Vec::new(), Known::new(), None::<String>);
+    let (mut records, mut known, mut from) = (Vec::new(), ProgramsById::new(), None::<String>);
     loop {
         let page = catalogue.reader().runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
         for run in page.rows {
@@ -107,7 +107,7 @@ fn of_run(
     catalogue: &Catalogue<'_>,
     run: &Run,
     namespaces: &BTreeSet<String>,
-    known: &mut Known,
+    known: &mut ProgramsById,
 ) -> Result<Option<Value>, StoreError> {
     let id = &run.id.slot.workflow;
     if !known.contains_key(id) {
@@ -151,7 +151,7 @@ fn method(collected: Option<&Collected>, row: &WorkflowRow) -> &'static str {
 /// Adds the times to come of schedules that are enabled.
 fn add_coming(
     catalogue: &Catalogue<'_>,
-    wanted: &Wanted,
+    wanted: &DashboardQuery,
     now: Timestamp,
     records: &mut Vec<Value>,
 ) -> Result<(), Fault> {

@@ -170,20 +170,20 @@ pub(super) async fn about(asked: Asked, State(app): State<App>) -> Result<Json<V
 }
 
 /// Which schedules are listed.
-struct Wanted {
+struct ScheduleFilter {
     disabled: Option<bool>,
     of_category: fn(&Trigger) -> bool,
 }
 
-impl Wanted {
-    fn read(asked: &Asked) -> Result<Wanted, Fault> {
+impl ScheduleFilter {
+    fn read(asked: &Asked) -> Result<ScheduleFilter, Fault> {
         let of_category = match asked.get("trigger-type") {
             None => |_: &Trigger| true,
             Some(text) => trigger::is_of_category(text).ok_or_else(|| {
                 Fault::bad_request(format!("trigger-type is \"{text}\", expected {}", trigger::CATEGORIES))
             })?,
         };
-        Ok(Wanted { disabled: asked.disabled()?, of_category })
+        Ok(ScheduleFilter { disabled: asked.disabled()?, of_category })
     }
 
     fn is_met(&self, row: &WorkflowRow) -> bool {
@@ -203,7 +203,7 @@ pub(super) fn written<'a>(
 }
 
 pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
-    let (project, wanted) = (asked.project()?, Wanted::read(&asked)?);
+    let (project, wanted) = (asked.project()?, ScheduleFilter::read(&asked)?);
     look(&app, move |catalogue| {
         let rows = catalogue.of_project(&project)?;
         written(rows.iter().filter(|row| wanted.is_met(row)), catalogue)
@@ -212,7 +212,7 @@ pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Va
 }
 
 pub(super) async fn of_program(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
-    let (program, wanted) = (asked.program()?, Wanted::read(&asked)?);
+    let (program, wanted) = (asked.program()?, ScheduleFilter::read(&asked)?);
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
         let rows = schedules_of(catalogue, &program.id)?;

@@ -21,36 +21,36 @@ use crate::app::App;
 
 /// Which times.
 #[derive(Clone, Copy)]
-enum Which {
+enum TimeKind {
     Next(Timestamp),
     Previous,
 }
 
 pub(super) async fn next(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
-    one(&asked, &app, Which::Next(now)).await
+    one(&asked, &app, TimeKind::Next(now)).await
 }
 
 pub(super) async fn previous(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
-    one(&asked, &app, Which::Previous).await
+    one(&asked, &app, TimeKind::Previous).await
 }
 
-async fn one(asked: &Asked, app: &App, which: Which) -> Result<Json<Value>, Fault> {
+async fn one(asked: &Asked, app: &App, which: TimeKind) -> Result<Json<Value>, Fault> {
     let program = asked.program()?;
     look(app, move |catalogue| times(catalogue, &program, which).map(Json)).await
 }
 
 pub(super) async fn all_next(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
-    several(&asked, &app, &body, Which::Next(now)).await
+    several(&asked, &app, &body, TimeKind::Next(now)).await
 }
 
 pub(super) async fn all_previous(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
-    several(&asked, &app, &body, Which::Previous).await
+    several(&asked, &app, &body, TimeKind::Previous).await
 }
 
 /// The times of many programs, each with a status of its own.
-async fn several(asked: &Asked, app: &App, body: &[u8], which: Which) -> Result<Json<Value>, Fault> {
+async fn several(asked: &Asked, app: &App, body: &[u8], which: TimeKind) -> Result<Json<Value>, Fault> {
     batch::answer(asked, app, body, move |_| {
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| Ok(("schedules", times(catalogue, program, which)?)))
     })
@@ -58,7 +58,7 @@ async fn several(asked: &Asked, app: &App, body: &[u8], which: Which) -> Result<
 }
 
 /// One entry for each cron expression of each schedule.
-fn times(catalogue: &Catalogue<'_>, program: &ProgramName, which: Which) -> Result<Value, Fault> {
+fn times(catalogue: &Catalogue<'_>, program: &ProgramName, which: TimeKind) -> Result<Value, Fault> {
     if program.kind != WORKFLOW {
         let kind = program.kind.category;
         return Err(Fault::bad_request(format!("{kind} can't be scheduled, expected workflows")));
@@ -84,11 +84,11 @@ fn trigger_id(program: &ProgramName, schedule: &WorkflowRow, firing: &Firing) ->
     }
 }
 
-fn fired(schedule: &WorkflowRow, which: Which) -> Vec<(Firing, Timestamp)> {
+fn fired(schedule: &WorkflowRow, which: TimeKind) -> Vec<(Firing, Timestamp)> {
     match which {
-        Which::Next(_) if !schedule.enabled => Vec::new(),
-        Which::Next(now) => next_times(&schedule.definition, now),
-        Which::Previous => {
+        TimeKind::Next(_) if !schedule.enabled => Vec::new(),
+        TimeKind::Next(now) => next_times(&schedule.definition, now),
+        TimeKind::Previous => {
             let last = |firing: &Firing| Some((firing.clone(), *schedule.moments.fired.get(&firing.name())?));
             schedule.definition.trigger.firings().into_iter().filter_map(last).collect()
         }

@@ -18,14 +18,20 @@ use tokio_io_timeout::TimeoutWriter;
 use tower::Service;
 
 use super::connections::{Admission, RequestGuard};
-use super::{Closing, Limits};
+use super::{Limits, Shutdown};
 
 /// Largest head of a request, and most bytes of an answer that wait to be sent.
 const BUFFER: usize = 64 << 10;
 
 /// Answers the requests of a connection until the client or a limit ends it, another connection needs its room, or the
 /// server is to end.
-pub(super) async fn run(stream: TcpStream, router: Router, limits: Limits, admission: Admission, mut closing: Closing) {
+pub(super) async fn run(
+    stream: TcpStream,
+    router: Router,
+    limits: Limits,
+    admission: Admission,
+    mut closing: Shutdown,
+) {
     let Admission { handle, ended } = admission;
     let peer = stream.peer_addr().ok();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {

@@ -53,9 +53,9 @@ impl Limits {
 
 /// Tells streams, which end by nothing else, that the server is to end.
 #[derive(Clone)]
-pub(crate) struct Closing(watch::Receiver<bool>);
+pub(crate) struct Shutdown(watch::Receiver<bool>);
 
-impl Closing {
+impl Shutdown {
     /// Waits until the server is to end.
     pub(crate) async fn closed(&mut self) {
         // A sender that is gone without a word means that nobody serves any more.
@@ -75,7 +75,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     listener.local_addr()?;
     let (close, closing) = watch::channel(false);
-    let closing = Closing(closing);
+    let closing = Shutdown(closing);
     let router = router
         .layer(RequestBodyTimeoutLayer::new(limits.body))
         .layer(Extension(closing.clone()))

@@ -25,7 +25,7 @@ const SEARCHED: u64 = 50_000;
 /// Which part of the log.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct LogQuery {
     /// Only of this workflow, its slots and backfills.
     workflow: Option<String>,
     /// Only what this person did; `*` is anybody.
@@ -69,14 +69,14 @@ impl Filter {
 }
 
 /// Events, newest first.
-struct Found {
+struct LogPage {
     rows: Vec<EventRecord>,
     /// The earliest position that was looked at.
     down_to: u64,
 }
 
 /// Reads the log backwards.
-fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<Found, StoreError> {
+fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<LogPage, StoreError> {
     let mut end = match before {
         Some(before) => before.min(reader.last_seq()? + 1),
         None => reader.last_seq()? + 1,
@@ -93,16 +93,16 @@ fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<
                 rows.push(record);
             }
             if rows.len() == SHOWN {
-                return Ok(Found { rows, down_to: seq });
+                return Ok(LogPage { rows, down_to: seq });
             }
         }
         end = start;
     }
-    Ok(Found { rows, down_to: end })
+    Ok(LogPage { rows, down_to: end })
 }
 
 pub(super) async fn show(
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<LogQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
     let wanted = asked::query(wanted)?;
@@ -120,7 +120,7 @@ pub(super) async fn show(
     Ok(Page::new(&app, "Activity").at(Tab::Activity).style("pages.css").script("live.js").show(&body))
 }
 
-fn page(filter: &Filter, before: Option<u64>, found: &Found) -> Markup {
+fn page(filter: &Filter, before: Option<u64>, found: &LogPage) -> Markup {
     let events = match &filter.workflow {
         Some(id) => format!("?workflow={}", segment(id.as_str())),
         None => String::new(),

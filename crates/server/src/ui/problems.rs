@@ -26,7 +26,7 @@ const ASKED: usize = 200;
 const NAMED: usize = 10;
 
 /// Slots whose start was put off, by the reason.
-type Deferred = BTreeMap<String, Vec<SlotRef>>;
+type DeferredStarts = BTreeMap<String, Vec<SlotRef>>;
 
 pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
     let now = app.handle().now();
@@ -48,9 +48,9 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 }
 
 /// Why slots that were dispatched do not run: what their executors said.
-fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<Deferred, StoreError> {
+fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<DeferredStarts, StoreError> {
     let filter = SlotFilter { states: vec![SlotState::Dispatched], ..SlotFilter::default() };
-    let mut deferred = Deferred::new();
+    let mut deferred = DeferredStarts::new();
     for row in reader.slots(&filter, Paging::newest(ASKED))?.rows {
         let said = why::read(reader, &row.id, now, true, None)?.blockers;
         if !said.is_empty() {
@@ -70,7 +70,7 @@ fn page(
     frozen: &[WorkflowRow],
     problems: &[Problem],
     broken: &[Health],
-    deferred: &Deferred,
+    deferred: &DeferredStarts,
 ) -> Markup {
     html! {
         @if trouble.is_none() && frozen.is_empty() && problems.is_empty() && broken.is_empty() && deferred.is_empty() {

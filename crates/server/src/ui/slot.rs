@@ -39,7 +39,7 @@ const BESIDE: usize = 1000;
 /// What is asked about a slot.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct SlotQuery {
     /// About this moment; about now where not given.
     at: Option<String>,
     /// With the output of this run; of the latest where not given.
@@ -47,7 +47,7 @@ pub(super) struct Wanted {
 }
 
 /// What a page tells of a slot.
-struct Found {
+struct SlotPage {
     id: SlotRef,
     /// The moment that was asked about.
     at: Option<Timestamp>,
@@ -72,7 +72,7 @@ struct Found {
 
 pub(super) async fn show(
     Path((id, time)): Path<(String, String)>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<SlotQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
     let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
@@ -82,7 +82,7 @@ pub(super) async fn show(
     Ok(Page::new(&app, &title).style("pages.css").script("live.js").script("log.js").show(&found.page()))
 }
 
-async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<Found, Trouble> {
+async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Trouble> {
     let why = kelos_explain::why::why(app.handle(), &id, at).await?;
     let of = id.clone();
     let functions = app.node().functions();
@@ -109,7 +109,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
     let (now, links) = (app.handle().now(), app.links().clone());
     let runs = why.runs.clone();
     let versions = app.read(move |reader| reader.run_versions(&runs)).await?;
-    Ok(Found {
+    Ok(SlotPage {
         id,
         at,
         now,
@@ -173,7 +173,7 @@ fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option
     Ok((earlier, at.and_then(|at| newest.get(at.checked_sub(1)?)).cloned()))
 }
 
-impl Found {
+impl SlotPage {
     fn page(&self) -> Markup {
         html! {
             div data-events=(format!("?workflow={}", segment(self.id.workflow.as_str()))) hidden {}

@@ -20,12 +20,12 @@ const ASKED: usize = 100;
 type Wait = (String, Option<WorkflowId>);
 
 /// How many slots in a state wait for the same.
-type Counted = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
+type WaitCounts = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
 
 /// What slots wait for.
 #[derive(Default)]
 pub(super) struct Waits {
-    reasons: Counted,
+    reasons: WaitCounts,
     /// Whether there are more live slots than were asked.
     is_partial: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> R
     let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
     let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
     let page = reader.slots(&filter, Paging::newest(ASKED))?;
-    let mut reasons = Counted::new();
+    let mut reasons = WaitCounts::new();
     for slot in &page.rows {
         let state = slot.slot.state;
         let found = match state {

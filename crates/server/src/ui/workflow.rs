@@ -37,7 +37,7 @@ const NEIGHBOURS: usize = 100;
 const PLOTTED: usize = 120;
 
 /// What a page tells of a workflow.
-struct Found {
+struct WorkflowPage {
     row: WorkflowRow,
     times: Result<Vec<Timestamp>, String>,
     slots: Vec<SlotRow>,
@@ -72,11 +72,11 @@ pub(super) async fn show(
 }
 
 /// The jobs of a workflow that is keyed by job ids; none of another.
-async fn matrix(app: &App, id: &WorkflowId, query: &str) -> Result<Option<jobs::Shown>, Trouble> {
+async fn matrix(app: &App, id: &WorkflowId, query: &str) -> Result<Option<jobs::MatrixPage>, Trouble> {
     let (of, given) = (id.clone(), parameters(query));
     let Some(row) = app.read(move |reader| reader.workflow(&of)).await? else { return Ok(None) };
     let Some(keys) = row.definition.keys.jobs() else { return Ok(None) };
-    let asked = jobs::Asked::read(keys, given)?;
+    let asked = jobs::MatrixView::read(keys, given)?;
     let definition = row.definition.clone();
     Ok(Some(app.read(move |reader| jobs::read(reader, &definition, asked)).await?))
 }
@@ -86,7 +86,7 @@ fn read(
     id: &WorkflowId,
     now: Timestamp,
     problems: Vec<Problem>,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<WorkflowPage>, StoreError> {
     let Some(row) = reader.workflow(id)? else { return Ok(None) };
     let times = schedule::resolved(reader, &row)?.map_err(|problem| problem.to_string());
     let times = times
@@ -100,7 +100,7 @@ fn read(
         problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
     };
     let days = plot::days(now);
-    Ok(Some(Found {
+    Ok(Some(WorkflowPage {
         times,
         slots: reader.slots(&filter, Paging::newest(STRIP))?.rows,
         counts: reader.slot_counts(&filter)?,
@@ -124,12 +124,12 @@ fn read(
     }))
 }
 
-impl Found {
+impl WorkflowPage {
     fn is_schedule(&self) -> bool {
         self.row.definition.keys.events().is_some()
     }
 
-    fn page(&self, now: Timestamp, matrix: Option<&jobs::Shown>) -> Markup {
+    fn page(&self, now: Timestamp, matrix: Option<&jobs::MatrixPage>) -> Markup {
         let id = &self.row.id;
         let keys = self.row.definition.keys.jobs();
         // What schedules run is a program's business, too.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, Wanted};
+use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, ValueFilter};
 use kelos_model::workflow::{Job, Keys};
 use kelos_model::{SlotRef, Workflow, WorkflowId};
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ async fn a_job_whose_parents_can_not_all_be_named_is_refused_and_everything_says
             keys.domains.insert("y".into(), vec!["1".into(), "2".into()]);
         }
         for member in keys.depends_on.iter_mut().flat_map(|group| &mut group.members) {
-            member.values.insert("y".into(), Wanted::All);
+            member.values.insert("y".into(), ValueFilter::All);
         }
         Arc::new(Workflow { keys: Keys::Jobs(Box::new(keys)), ..(*one).clone() })
     };
@@ -259,7 +259,7 @@ async fn a_success_opens_what_waits_for_jobs_without_names_and_everything_says_w
     if let Keys::Jobs(keys) = &mut Arc::make_mut(&mut b).keys {
         let mut of_a = keys.depends_on[0].members[0].clone();
         of_a.workflows.retain(|id| id.as_str() == "a");
-        of_a.values.insert("y".into(), Wanted::All);
+        of_a.values.insert("y".into(), ValueFilter::All);
         keys.depends_on[0].members[0].workflows.retain(|id| id.as_str() == "c");
         keys.depends_on[0].members.push(of_a);
     }

@@ -25,11 +25,11 @@ pub struct Watch {
     reader: Option<Arc<dyn Queries>>,
     seq: u64,
     slots: BTreeMap<SlotRef, Slot>,
-    workflows: BTreeMap<WorkflowId, Seen>,
+    workflows: BTreeMap<WorkflowId, WorkflowRecord>,
     names: BTreeSet<FactKey>,
     facts: Vec<Fact>,
     /// What has to be collected before the turn is over: which fact or run, and by whom.
-    expected: BTreeSet<(What, Collector)>,
+    expected: BTreeSet<(CollectedItem, Collector)>,
     /// What has to be ended before the turn is over.
     to_abort: BTreeSet<SlotRef>,
     /// Whose cron times the turn is about.
@@ -48,7 +48,7 @@ pub struct Watch {
 }
 
 /// What is known of a workflow.
-struct Seen {
+struct WorkflowRecord {
     definition: Arc<Workflow>,
     present: bool,
     /// Whether it is disabled; of what is no event schedule, whether it is paused.
@@ -66,7 +66,7 @@ struct Seen {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum CollectedItem {
     Fact(u64),
     End(String, SlotState),
 }
@@ -77,7 +77,7 @@ enum Collector {
     Slot(SlotRef),
 }
 
-impl Seen {
+impl WorkflowRecord {
     fn is_schedule(&self) -> bool {
         self.definition.keys.events().is_some()
     }
@@ -153,16 +153,16 @@ impl Watch {
             return Err(format!("{fact:?} counts twice"));
         }
         self.facts.push(fact.clone());
-        self.expect(What::Fact(record.seq), &fact.what.subject(), record.at);
+        self.expect(CollectedItem::Fact(record.seq), &fact.what.subject(), record.at);
         Ok(())
     }
 
     /// Notes who has to collect something.
-    fn expect(&mut self, what: What, subject: &Subject, now: Timestamp) {
+    fn expect(&mut self, what: CollectedItem, subject: &Subject, now: Timestamp) {
         for (id, seen) in self.workflows.iter().filter(|(_, seen)| seen.wants(subject, now)) {
             if seen.is_schedule() {
                 self.expected.insert((what.clone(), Collector::Schedule(id.clone())));
-            } else if matches!(what, What::Fact(_)) {
+            } else if matches!(what, CollectedItem::Fact(_)) {
                 // Whose time is over gets nothing more.
                 let limit = seen.definition.wait_timeout_seconds;
                 let last = |id: &SlotRef| Some(id.key.time()? + millis(limit?.saturating_mul(1000)));
@@ -230,7 +230,7 @@ impl Watch {
         let begins_off = definition.keys.events().is_some_and(|events| !events.enabled);
         let is_schedule = definition.keys.events().is_some();
         let (updated, checked, times) = (None, None, BTreeSet::new());
-        let seen = self.workflows.entry(id.clone()).or_insert(Seen {
+        let seen = self.workflows.entry(id.clone()).or_insert(WorkflowRecord {
             definition: definition.clone(),
             present: false,
             off: false,
@@ -293,7 +293,7 @@ impl Watch {
             let last = |(number, _): &&(u32, _)| *number == after.last_run && after.state != SlotState::Killed;
             let given = self.gave.get(id).filter(last).map(|(_, outputs)| outputs.clone());
             self.given.insert(run.clone(), given.unwrap_or_default());
-            self.expect(What::End(run, after.state), &Subject::Ended(program.clone(), after.state), record.at);
+            self.expect(CollectedItem::End(run, after.state), &Subject::Ended(program.clone(), after.state), record.at);
         }
         if matches!(what, SlotEvent::Succeeded { .. }) {
             self.note_success(id, &program, after.last_run_seq);
@@ -319,7 +319,7 @@ impl Watch {
                 if is_schedule && std::mem::replace(&mut seen.last_fact, fact) >= fact {
                     return Err(format!("{id} collects fact {fact} out of order"));
                 }
-                What::Fact(fact)
+                CollectedItem::Fact(fact)
             }
             (Occurrence::Fired { cron, time }, None) => {
                 if is_schedule && (seen.off || !seen.present) {
@@ -332,7 +332,9 @@ impl Watch {
                     Err(format!("{id} collects {cron} of {time} a second time"))
                 };
             }
-            (Occurrence::Ended { run: Some(run), state, .. }, None) if is_schedule => What::End(run.clone(), *state),
+            (Occurrence::Ended { run: Some(run), state, .. }, None) if is_schedule => {
+                CollectedItem::End(run.clone(), *state)
+            }
             _ => return Ok(()),
         };
         if self.expected.remove(&(expected.clone(), collector)) {
@@ -386,7 +388,7 @@ impl Watch {
         Ok(())
     }
 
-    fn created(&self, id: &SlotRef, seen: &Seen) -> Option<Timestamp> {
+    fn created(&self, id: &SlotRef, seen: &WorkflowRecord) -> Option<Timestamp> {
         let since = self.slots.get(id)?.collected.as_ref().map(|collected| collected.since);
         if seen.definition.keys.are_moments() { since } else { id.key.time() }
     }

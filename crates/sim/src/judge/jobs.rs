@@ -12,7 +12,7 @@ use kelos_model::{Answer, EventRecord, Slot, SlotEvent, SlotKey, SlotRef, SlotSt
 use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries};
 
 use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
-use crate::workload::{Meant, Workload};
+use crate::workload::{GroupMeanings, Workload};
 use crate::world::World;
 
 /// Whether a job that waits has its answer before its trigger is asked: yes where it is not valid, no where it waits for its
@@ -82,14 +82,14 @@ pub struct Watch {
     /// None where a seed has no jobs.
     reader: Option<Arc<dyn Queries>>,
     seq: u64,
-    meant: Meant,
+    meant: GroupMeanings,
     /// The apps that are defined now.
     pub apps: Apps,
     /// Log position at which definitions, pauses or freezes last changed.
     changed: u64,
     paused: BTreeSet<WorkflowId>,
     frozen: BTreeSet<WorkflowId>,
-    slots: BTreeMap<SlotRef, Known>,
+    slots: BTreeMap<SlotRef, SlotRecord>,
     /// What the turn was about.
     news: bool,
     /// Whether what waits has not been judged since something happened.
@@ -98,7 +98,7 @@ pub struct Watch {
 }
 
 /// What is known of a slot.
-struct Known {
+struct SlotRecord {
     state: SlotState,
     /// Log position of its latest event.
     last: u64,
@@ -199,7 +199,7 @@ impl Watch {
             self.succeeded.insert(slot.clone());
         }
         let looked = matches!(what, SlotEvent::Looked { .. });
-        self.slots.insert(slot.clone(), Known { state, last: self.seq, looked });
+        self.slots.insert(slot.clone(), SlotRecord { state, last: self.seq, looked });
         Ok(())
     }
 

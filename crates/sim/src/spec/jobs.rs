@@ -13,7 +13,7 @@ use kelos_model::{Answer, SlotRef, SlotState, WorkflowId};
 use super::{Spec, SpecSlot};
 use crate::apps::{Validity, is_due, is_met, slots_of, validity};
 use crate::spec::schedules_of_feeds;
-use crate::world::{Known, World};
+use crate::world::{World, WorldView};
 
 impl Spec {
     /// Whether a slot is a job that its app knows.
@@ -76,7 +76,7 @@ impl Spec {
         let workflow = self.workflows[&slot.workflow].clone();
         let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
         let collected = self.slots[slot].collected.as_ref();
-        let seen = Known { now, past: None, world, state: &state, collected };
+        let seen = WorldView { now, past: None, world, state: &state, collected };
         let looked = evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen);
         let opened = self.pull_awaited(&looked);
         let next = match looked.explanation.answer {

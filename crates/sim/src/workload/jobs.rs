@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, DownstreamRequest, Kill, MarkSucceeded, Pause, Rerun, Resume, Skip, SubmitRequest};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{
-    DateForm, Feed, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, Wanted,
+    DateForm, Feed, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter,
 };
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
@@ -27,14 +27,14 @@ const TEMPLATES: [&str; 8] = ["{date}", "{date}_{x}", "{x}", "{x}_{y}", "{y}", "
 pub(super) type Sets = Vec<(Timestamp, Vec<Arc<Workflow>>)>;
 
 /// The groups that functions stand for, by the digest of these.
-pub type Meant = BTreeMap<String, Group>;
+pub type GroupMeanings = BTreeMap<String, Group>;
 
 /// What an identifier may be in this seed, and what its functions know.
 struct Values {
     date: Vec<Arc<str>>,
     x: Vec<Arc<str>>,
     y: Vec<Arc<str>>,
-    meant: RefCell<Meant>,
+    meant: RefCell<GroupMeanings>,
 }
 
 impl Values {
@@ -301,10 +301,12 @@ fn member(rng: &mut Rng, values: &Values, apps: &[(WorkflowId, JobKeys)], child:
     for name in ["date", "x", "y"] {
         let (theirs, ours) = (parent.template.position(name).is_some(), child.template.position(name).is_some());
         let wanted = match (theirs, ours) {
-            (true, true) if rng.percent(25) => Wanted::Of(values.some(rng, name)),
-            (true, false) if rng.percent(50) => Wanted::All,
-            (true, false) => Wanted::Of(values.some(rng, name)),
-            (false, true) if !child.domains.contains_key(name) || rng.percent(30) => Wanted::Of(values.some(rng, name)),
+            (true, true) if rng.percent(25) => ValueFilter::Of(values.some(rng, name)),
+            (true, false) if rng.percent(50) => ValueFilter::All,
+            (true, false) => ValueFilter::Of(values.some(rng, name)),
+            (false, true) if !child.domains.contains_key(name) || rng.percent(30) => {
+                ValueFilter::Of(values.some(rng, name))
+            }
             _ => continue,
         };
         member.values.insert(name.into(), wanted);

@@ -18,7 +18,7 @@ use tokio::io::AsyncRead;
 use crate::local::{file_name, unfinished_name};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
-use session::{Session, Shared};
+use session::{Session, SharedSession};
 pub use settings::SshSettings;
 use settings::Target;
 
@@ -27,12 +27,12 @@ const MOST_ENTRIES: usize = 100_000;
 
 /// The files of a server.
 pub(crate) struct SftpFiles {
-    shared: Shared,
+    shared: SharedSession,
 }
 
 /// The files of the server `user@host:port`. Contacts nothing.
 pub(crate) fn open(authority: &str, settings: &SshSettings) -> Result<SftpFiles, StorageError> {
-    Ok(SftpFiles { shared: Shared::new(Target::of(authority, settings)?) })
+    Ok(SftpFiles { shared: SharedSession::new(Target::of(authority, settings)?) })
 }
 
 impl SftpFiles {

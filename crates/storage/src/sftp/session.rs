@@ -39,16 +39,16 @@ pub(super) struct Session {
 }
 
 /// The session with a server, made when it is needed.
-pub(super) struct Shared {
+pub(super) struct SharedSession {
     target: Target,
     current: Mutex<Option<Arc<Session>>>,
     /// Held while a connection is made, so that one is made and not many.
     making: tokio::sync::Mutex<()>,
 }
 
-impl Shared {
-    pub(super) fn new(target: Target) -> Shared {
-        Shared { target, current: Mutex::default(), making: tokio::sync::Mutex::default() }
+impl SharedSession {
+    pub(super) fn new(target: Target) -> SharedSession {
+        SharedSession { target, current: Mutex::default(), making: tokio::sync::Mutex::default() }
     }
 
     pub(super) fn endpoint(&self) -> &str {

@@ -38,32 +38,32 @@ impl<F> As<F> {
 }
 
 /// A value that is written in a form.
-pub(crate) struct Written<'a, T, F>(&'a T, PhantomData<F>);
+pub(crate) struct WriteForm<'a, T, F>(&'a T, PhantomData<F>);
 
-impl<'a, T, F> Written<'a, T, F> {
+impl<'a, T, F> WriteForm<'a, T, F> {
     pub(super) fn new(value: &'a T) -> Self {
-        Written(value, PhantomData)
+        WriteForm(value, PhantomData)
     }
 }
 
-impl<T, F: Form<T>> Serialize for Written<'_, T, F> {
+impl<T, F: Form<T>> Serialize for WriteForm<'_, T, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         F::write(self.0, serializer)
     }
 }
 
 /// A value that was read in a form.
-pub(crate) struct Read<T, F>(T, PhantomData<F>);
+pub(crate) struct ReadForm<T, F>(T, PhantomData<F>);
 
-impl<T, F> Read<T, F> {
+impl<T, F> ReadForm<T, F> {
     pub(super) fn into_value(self) -> T {
         self.0
     }
 }
 
-impl<'de, T, F: Form<T>> Deserialize<'de> for Read<T, F> {
+impl<'de, T, F: Form<T>> Deserialize<'de> for ReadForm<T, F> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        F::read(deserializer).map(|value| Read(value, PhantomData))
+        F::read(deserializer).map(|value| ReadForm(value, PhantomData))
     }
 }
 
@@ -96,13 +96,13 @@ impl<T: Display + FromStr<Err: Display>> Form<T> for Text {
 impl<T, F: Form<T>> Form<Option<T>> for Option<F> {
     fn write<S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
-            Some(value) => serializer.serialize_some(&Written::<T, F>::new(value)),
+            Some(value) => serializer.serialize_some(&WriteForm::<T, F>::new(value)),
             None => serializer.serialize_none(),
         }
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-        Ok(Option::<Read<T, F>>::deserialize(deserializer)?.map(|read| read.0))
+        Ok(Option::<ReadForm<T, F>>::deserialize(deserializer)?.map(|read| read.0))
     }
 }
 
@@ -128,22 +128,22 @@ impl<T, F: Form<T>> Form<Arc<T>> for Arc<F> {
 
 impl<T, F: Form<T>> Form<Vec<T>> for Vec<F> {
     fn write<S: Serializer>(values: &Vec<T>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(values.iter().map(Written::<T, F>::new))
+        serializer.collect_seq(values.iter().map(WriteForm::<T, F>::new))
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-        let values = Vec::<Read<T, F>>::deserialize(deserializer)?;
+        let values = Vec::<ReadForm<T, F>>::deserialize(deserializer)?;
         Ok(values.into_iter().map(|read| read.0).collect())
     }
 }
 
 impl<T: Ord, F: Form<T>> Form<BTreeSet<T>> for BTreeSet<F> {
     fn write<S: Serializer>(values: &BTreeSet<T>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(values.iter().map(Written::<T, F>::new))
+        serializer.collect_seq(values.iter().map(WriteForm::<T, F>::new))
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<T>, D::Error> {
-        let values = Vec::<Read<T, F>>::deserialize(deserializer)?;
+        let values = Vec::<ReadForm<T, F>>::deserialize(deserializer)?;
         Ok(values.into_iter().map(|read| read.0).collect())
     }
 }
@@ -155,40 +155,40 @@ where
     FV: Form<V>,
 {
     fn write<S: Serializer>(values: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error> {
-        let pairs = values.iter().map(|(key, value)| (Written::<K, FK>::new(key), Written::<V, FV>::new(value)));
+        let pairs = values.iter().map(|(key, value)| (WriteForm::<K, FK>::new(key), WriteForm::<V, FV>::new(value)));
         serializer.collect_map(pairs)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error> {
-        let pairs = BTreeMap::<Keyed<K, FK>, Read<V, FV>>::deserialize(deserializer)?;
+        let pairs = BTreeMap::<KeyForm<K, FK>, ReadForm<V, FV>>::deserialize(deserializer)?;
         Ok(pairs.into_iter().map(|(key, value)| (key.0, value.0)).collect())
     }
 }
 
 /// A key of a map that was read in a form.
-struct Keyed<K, F>(K, PhantomData<F>);
+struct KeyForm<K, F>(K, PhantomData<F>);
 
-impl<'de, K, F: Form<K>> Deserialize<'de> for Keyed<K, F> {
+impl<'de, K, F: Form<K>> Deserialize<'de> for KeyForm<K, F> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        F::read(deserializer).map(|key| Keyed(key, PhantomData))
+        F::read(deserializer).map(|key| KeyForm(key, PhantomData))
     }
 }
 
-impl<K: PartialEq, F> PartialEq for Keyed<K, F> {
+impl<K: PartialEq, F> PartialEq for KeyForm<K, F> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<K: Eq, F> Eq for Keyed<K, F> {}
+impl<K: Eq, F> Eq for KeyForm<K, F> {}
 
-impl<K: Ord, F> PartialOrd for Keyed<K, F> {
+impl<K: Ord, F> PartialOrd for KeyForm<K, F> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Ord, F> Ord for Keyed<K, F> {
+impl<K: Ord, F> Ord for KeyForm<K, F> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.cmp(&other.0)
     }

@@ -17,7 +17,7 @@ use kelos_model::{Actor, Collected, Event, Outcome, SlotEvent, SlotRef, Workflow
 use serde_json::{Error, Value};
 
 use crate::record::Deletions;
-use form::{Plain, Read, Written};
+use form::{Plain, ReadForm, WriteForm};
 
 /// A type that is stored as JSON, in its form, which nobody else sees.
 pub trait Stored: Sized {
@@ -38,11 +38,11 @@ macro_rules! stored {
     ($($type:ty as $form:ty,)*) => {
         $(impl Stored for $type {
             fn write_to(&self, text: &mut Vec<u8>) -> Result<(), Error> {
-                serde_json::to_writer(text, &Written::<$type, $form>::new(self))
+                serde_json::to_writer(text, &WriteForm::<$type, $form>::new(self))
             }
 
             fn read_from(text: &str) -> Result<Self, Error> {
-                serde_json::from_str::<Read<$type, $form>>(text).map(Read::into_value)
+                serde_json::from_str::<ReadForm<$type, $form>>(text).map(ReadForm::into_value)
             }
         })*
     };
@@ -50,12 +50,12 @@ macro_rules! stored {
 
 stored! {
     Actor as v1::StoredActor,
-    Collected as v1::StoredCollected,
+    Collected as v1::StoredCollection,
     Deletions as v1::StoredDeletions,
     Event as v1::StoredEvent,
     Moments as v1::StoredMoments,
     Outcome as v1::StoredOutcome,
-    Planned as v1::StoredPlanned,
+    Planned as v1::StoredPlanState,
     SlotEvent as v1::StoredSlotEvent,
     Workflow as v1::StoredWorkflow,
     WorkflowEvent as v1::StoredWorkflowEvent,

@@ -309,7 +309,7 @@ fn what_is_pasted_is_run_and_noticed() {
     assert!(cell.is_run(&made).is_some());
     if cell.has_bash() {
         let variables = [("x".to_owned(), "a[$(>PWN)]".to_owned())].into();
-        let arithmetic = Quoted { text: "echo $(( x ))".to_owned(), variables };
+        let arithmetic = QuotedText { text: "echo $(( x ))".to_owned(), variables };
         assert_eq!(cell.is_run(&arithmetic), Some("bash"));
     }
 }

@@ -11,7 +11,7 @@ const MOST_BENDS: usize = 20_000;
 const BEND: f64 = 6.0;
 
 /// A part in layers. Its vertices are its nodes, in their order, and after them the bends of its edges.
-pub(super) struct Layered {
+pub(super) struct LayerPlan {
     /// The size of each vertex.
     pub(super) sizes: Vec<Size>,
     /// How many vertices are nodes.
@@ -27,15 +27,15 @@ pub(super) struct Layered {
 }
 
 /// The first edge of each pair of nodes.
-type Known = BTreeMap<(usize, usize), usize>;
+type FirstEdges = BTreeMap<(usize, usize), usize>;
 
-impl Layered {
+impl LayerPlan {
     /// Puts nodes into layers.
-    pub(super) fn new(sizes: &[Size], edges: &[(usize, usize)]) -> Layered {
+    pub(super) fn new(sizes: &[Size], edges: &[(usize, usize)]) -> LayerPlan {
         let turned = acyclic(sizes.len(), edges);
         let forward: Vec<(usize, usize)> = turned.iter().map(|(edge, _)| *edge).collect();
         let mut ranks = ranks(sizes.len(), &forward);
-        let mut layered = Layered {
+        let mut layered = LayerPlan {
             sizes: sizes.to_vec(),
             nodes: sizes.len(),
             layers: vec![Vec::new(); ranks.iter().max().map_or(0, |last| last + 1)],
@@ -43,7 +43,7 @@ impl Layered {
             down: vec![Vec::new(); sizes.len()],
             chains: Vec::new(),
         };
-        let mut known = Known::new();
+        let mut known = FirstEdges::new();
         for (edge, is_back) in turned {
             let first = *known.entry(edge).or_insert(layered.chains.len());
             // Edges of one pair share the way.

@@ -55,7 +55,7 @@ pub fn lay_out(sizes: &[Size], edges: &[(usize, usize)]) -> Layout {
         size: Size { width: 0.0, height: 0.0 },
     };
     let parts = parts(sizes.len(), edges.iter().filter(|edge| is_there(edge)));
-    let placed: Vec<Placed> = parts.iter().map(|part| placed(part, sizes, edges, &is_there)).collect();
+    let placed: Vec<PlacedPart> = parts.iter().map(|part| placed(part, sizes, edges, &is_there)).collect();
     let (corners, size) = pack::pack(&placed.iter().map(|part| part.size).collect::<Vec<_>>(), APART);
     for (part, corner) in placed.iter().zip(corners) {
         let moved = |point: &Point| Point { x: point.x + corner.x, y: point.y + corner.y };
@@ -66,7 +66,7 @@ pub fn lay_out(sizes: &[Size], edges: &[(usize, usize)]) -> Layout {
 }
 
 /// A part that hangs together, with places of its own.
-struct Placed {
+struct PlacedPart {
     places: Vec<(usize, Point)>,
     ways: Vec<(usize, Vec<Point>)>,
     size: Size,
@@ -77,7 +77,7 @@ fn placed(
     sizes: &[Size],
     edges: &[(usize, usize)],
     is_there: &impl Fn(&(usize, usize)) -> bool,
-) -> Placed {
+) -> PlacedPart {
     let number: BTreeMap<usize, usize> = nodes.iter().enumerate().map(|(own, node)| (*node, own)).collect();
     let mut own = Vec::new();
     for (index, edge) in edges.iter().enumerate().filter(|(_, edge)| is_there(edge)) {
@@ -87,10 +87,10 @@ fn placed(
     }
     let sizes: Vec<Size> = nodes.iter().map(|node| sizes[*node]).collect();
     let pairs: Vec<(usize, usize)> = own.iter().map(|(_, pair)| *pair).collect();
-    let mut layered = layered::Layered::new(&sizes, &pairs);
+    let mut layered = layered::LayerPlan::new(&sizes, &pairs);
     order::reduce_crossings(&mut layered);
     let (places, ways, size) = place::place(&layered);
-    Placed {
+    PlacedPart {
         places: nodes.iter().copied().zip(places).collect(),
         ways: own.iter().map(|(index, _)| *index).zip(ways).collect(),
         size,

@@ -1,6 +1,6 @@
 //! The order of vertices within their layers: as few edges as can be had cheaply cross each other.
 
-use super::layered::Layered;
+use super::layered::LayerPlan;
 
 /// Sweeps over all layers, there and back.
 const SWEEPS: usize = 12;
@@ -8,7 +8,7 @@ const SWEEPS: usize = 12;
 const MOST_TRIED: usize = 3000;
 
 /// Orders the vertices of each layer.
-pub(super) fn reduce_crossings(layered: &mut Layered) {
+pub(super) fn reduce_crossings(layered: &mut LayerPlan) {
     let mut places = vec![0; layered.sizes.len()];
     begin(layered);
     number(&layered.layers, &mut places);
@@ -36,7 +36,7 @@ fn number(layers: &[Vec<usize>], places: &mut [usize]) {
 }
 
 /// A first order: what hangs together comes together, found by going along edges both ways.
-fn begin(layered: &mut Layered) {
+fn begin(layered: &mut LayerPlan) {
     let count = layered.sizes.len();
     let mut found = vec![usize::MAX; count];
     let mut stack: Vec<usize> = layered.layers.iter().flatten().rev().copied().collect();
@@ -54,7 +54,7 @@ fn begin(layered: &mut Layered) {
 }
 
 /// Puts each vertex in the middle of those that lead to it, or that it leads to.
-fn sort_all(layered: &mut Layered, places: &mut [usize], to_the_right: bool) {
+fn sort_all(layered: &mut LayerPlan, places: &mut [usize], to_the_right: bool) {
     let count = layered.layers.len();
     for step in 0..count {
         let layer = if to_the_right { step } else { count - 1 - step };
@@ -77,7 +77,7 @@ fn middle(beside: &[usize], places: &[usize], own: usize) -> f64 {
 }
 
 /// Swaps vertices that stand one below the other while that leaves fewer crossings.
-fn swap_neighbours(layered: &mut Layered, places: &mut [usize]) {
+fn swap_neighbours(layered: &mut LayerPlan, places: &mut [usize]) {
     for layer in &mut layered.layers {
         for place in 1..layer.len() {
             let (above, below) = (layer[place - 1], layer[place]);
@@ -99,11 +99,11 @@ fn pairs_crossed(above: &[usize], below: &[usize], places: &[usize]) -> usize {
 }
 
 /// How many pairs of edges cross.
-fn crossings(layered: &Layered, places: &[usize]) -> usize {
+fn crossings(layered: &LayerPlan, places: &[usize]) -> usize {
     layered.layers.windows(2).map(|pair| crossings_between(layered, &pair[0], pair[1].len(), places)).sum()
 }
 
-fn crossings_between(layered: &Layered, layer: &[usize], next: usize, places: &[usize]) -> usize {
+fn crossings_between(layered: &LayerPlan, layer: &[usize], next: usize, places: &[usize]) -> usize {
     // A tree of sums over the places of the next layer: how many edges so far end at or above one.
     let mut sums = vec![0; next + 1];
     let (mut so_far, mut found) = (0, 0);

@@ -1,6 +1,6 @@
 //! Coordinates: columns from left to right, and within them as little up and down along edges as order allows.
 
-use super::layered::Layered;
+use super::layered::LayerPlan;
 use super::{Point, Size};
 
 /// Room between the columns, more where many edges go.
@@ -13,10 +13,10 @@ const SWEEPS: usize = 16;
 /// How much straighter edges are to be between their bends than at their ends.
 const STRAIGHT: f64 = 8.0;
 
-type Found = (Vec<Point>, Vec<Vec<Point>>, Size);
+type Positions = (Vec<Point>, Vec<Vec<Point>>, Size);
 
 /// The places of nodes, the ways of edges, and how large that is.
-pub(super) fn place(layered: &Layered) -> Found {
+pub(super) fn place(layered: &LayerPlan) -> Positions {
     let columns = columns(layered);
     let middles = middles(layered);
     let (mut places, mut height) = (vec![Point { x: 0.0, y: 0.0 }; layered.nodes], 0.0_f64);
@@ -35,7 +35,7 @@ pub(super) fn place(layered: &Layered) -> Found {
     (places, ways.collect(), Size { width, height })
 }
 
-fn ranks(layered: &Layered) -> Vec<usize> {
+fn ranks(layered: &LayerPlan) -> Vec<usize> {
     let mut ranks = vec![0; layered.sizes.len()];
     for (rank, layer) in layered.layers.iter().enumerate() {
         layer.iter().for_each(|vertex| ranks[*vertex] = rank);
@@ -44,7 +44,7 @@ fn ranks(layered: &Layered) -> Vec<usize> {
 }
 
 /// Where each column begins and ends.
-fn columns(layered: &Layered) -> Vec<(f64, f64)> {
+fn columns(layered: &LayerPlan) -> Vec<(f64, f64)> {
     let mut columns = Vec::new();
     let mut begin = 0.0;
     for layer in &layered.layers {
@@ -57,7 +57,7 @@ fn columns(layered: &Layered) -> Vec<(f64, f64)> {
 }
 
 fn way(
-    layered: &Layered,
+    layered: &LayerPlan,
     chain: &[usize],
     is_back: bool,
     ranks: &[usize],
@@ -83,7 +83,7 @@ fn way(
 }
 
 /// The middle of each vertex, from the top.
-fn middles(layered: &Layered) -> Vec<f64> {
+fn middles(layered: &LayerPlan) -> Vec<f64> {
     let mut middles = vec![0.0; layered.sizes.len()];
     for layer in &layered.layers {
         let stacked = stacked(layered, layer);
@@ -103,7 +103,7 @@ fn middles(layered: &Layered) -> Vec<f64> {
 }
 
 /// How far below the first of its layer each vertex is at the least.
-fn stacked(layered: &Layered, layer: &[usize]) -> Vec<f64> {
+fn stacked(layered: &LayerPlan, layer: &[usize]) -> Vec<f64> {
     let mut middle = 0.0;
     let mut before = None;
     let mut stacked = Vec::with_capacity(layer.len());
@@ -117,7 +117,7 @@ fn stacked(layered: &Layered, layer: &[usize]) -> Vec<f64> {
 }
 
 /// Moves the vertices of a layer as close to the middle of those beside them as their order and sizes allow.
-fn align(layered: &Layered, layer: &[usize], middles: &mut [f64]) {
+fn align(layered: &LayerPlan, layer: &[usize], middles: &mut [f64]) {
     let stacked = stacked(layered, layer);
     let wishes = layer.iter().zip(&stacked).map(|(vertex, least)| {
         let (middle, weight) = wish(layered, *vertex, middles);
@@ -130,7 +130,7 @@ fn align(layered: &Layered, layer: &[usize], middles: &mut [f64]) {
 }
 
 /// Where a vertex would like to be, and how much.
-fn wish(layered: &Layered, vertex: usize, middles: &[f64]) -> (f64, f64) {
+fn wish(layered: &LayerPlan, vertex: usize, middles: &[f64]) -> (f64, f64) {
     let (mut sum, mut weights) = (0.0, 0.0);
     for other in layered.up[vertex].iter().chain(&layered.down[vertex]) {
         let weight = match (layered.is_bend(vertex), layered.is_bend(*other)) {

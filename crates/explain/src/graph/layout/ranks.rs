@@ -8,7 +8,7 @@ pub(super) fn acyclic(count: usize, edges: &[(usize, usize)]) -> Vec<((usize, us
         leaving[*from].push((index, *to));
         is_led_to[*to] = true;
     }
-    let mut walk = Walk { leaving, seen: vec![Seen::Not; count], is_back: vec![false; edges.len()] };
+    let mut walk = RankWalk { leaving, seen: vec![VisitState::Not; count], is_back: vec![false; edges.len()] };
     // Where something begins is a better place to cut a cycle from than its middle.
     let (begin, others): (Vec<usize>, Vec<usize>) = (0..count).partition(|node| !is_led_to[*node]);
     begin.into_iter().chain(others).for_each(|node| walk.from(node));
@@ -20,38 +20,38 @@ pub(super) fn acyclic(count: usize, edges: &[(usize, usize)]) -> Vec<((usize, us
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Seen {
+enum VisitState {
     Not,
     OnTheWay,
     Done,
 }
 
-struct Walk {
+struct RankWalk {
     leaving: Vec<Vec<(usize, usize)>>,
-    seen: Vec<Seen>,
+    seen: Vec<VisitState>,
     is_back: Vec<bool>,
 }
 
-impl Walk {
+impl RankWalk {
     /// Goes as deep as it can first, with a stack of its own: a chain may be longer than the thread's.
     fn from(&mut self, first: usize) {
-        if self.seen[first] != Seen::Not {
+        if self.seen[first] != VisitState::Not {
             return;
         }
-        self.seen[first] = Seen::OnTheWay;
+        self.seen[first] = VisitState::OnTheWay;
         let mut way = vec![(first, 0)];
         while let Some((node, next)) = way.last_mut() {
             let Some((edge, to)) = self.leaving[*node].get(*next).copied() else {
-                self.seen[*node] = Seen::Done;
+                self.seen[*node] = VisitState::Done;
                 way.pop();
                 continue;
             };
             *next += 1;
             match self.seen[to] {
-                Seen::OnTheWay => self.is_back[edge] = true,
-                Seen::Done => {}
-                Seen::Not => {
-                    self.seen[to] = Seen::OnTheWay;
+                VisitState::OnTheWay => self.is_back[edge] = true,
+                VisitState::Done => {}
+                VisitState::Not => {
+                    self.seen[to] = VisitState::OnTheWay;
                     way.push((to, 0));
                 }
             }

@@ -25,14 +25,14 @@ const LATEST: usize = 5;
 /// Which part of the list.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct ListQuery {
     /// Only of this workflow.
     workflow: Option<String>,
     /// Those that came before this one.
     before: Option<String>,
 }
 
-struct Found {
+struct ListPage {
     workflow: Option<WorkflowId>,
     rows: Vec<Progress>,
     /// The last one shown, where there are more.
@@ -43,7 +43,7 @@ struct Found {
 }
 
 pub(super) async fn show(
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<ListQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
     let wanted = asked::query(wanted)?;
@@ -59,20 +59,20 @@ fn read(
     workflow: Option<WorkflowId>,
     before: Option<String>,
     now: Timestamp,
-) -> Result<Found, StoreError> {
+) -> Result<ListPage, StoreError> {
     let all = of(reader, workflow.as_ref())?;
     let place = before.as_ref().and_then(|before| all.iter().position(|one| one.id.as_str() == before));
     let mut rest = all.into_iter().skip(place.map_or(0, |place| place + 1));
     let rows = rest.by_ref().take(SHOWN).map(|one| progress(reader, one, now)).collect::<Result<Vec<_>, _>>()?;
     let last = rest.next().and(rows.last()).map(|far| far.backfill.id.to_string());
-    Ok(Found { workflow, rows, last, is_later: place.is_some(), now })
+    Ok(ListPage { workflow, rows, last, is_later: place.is_some(), now })
 }
 
 fn of(reader: &dyn Queries, workflow: Option<&WorkflowId>) -> Result<Vec<Backfill>, StoreError> {
     reader.backfills(&BackfillFilter { id: None, workflow: workflow.cloned() })
 }
 
-impl Found {
+impl ListPage {
     fn page(&self) -> Markup {
         html! {
             div data-events="" hidden {}

@@ -31,7 +31,7 @@ const READ: usize = 25;
 /// Which of its slots are shown.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct SlotsQuery {
     /// Only those in this state.
     state: Option<SlotState>,
     /// From here on, as an earlier page had it.
@@ -46,11 +46,11 @@ struct Failure {
     words: String,
 }
 
-struct Found {
+struct BackfillPage {
     far: Progress,
     failures: Vec<Failure>,
     slots: Rows<SlotRow>,
-    wanted: Wanted,
+    wanted: SlotsQuery,
     is_defined: bool,
     now: Timestamp,
 }
@@ -61,7 +61,7 @@ fn name(id: &str) -> Result<BackfillId, Trouble> {
 
 pub(super) async fn show(
     Path(id): Path<String>,
-    query: Result<Query<Wanted>, QueryRejection>,
+    query: Result<Query<SlotsQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
     let (id, wanted, now) = (name(&id)?, asked::query(query)?, app.handle().now());
@@ -73,13 +73,18 @@ pub(super) async fn show(
     Ok(page.show(&found.page()))
 }
 
-fn read(reader: &dyn Queries, id: &BackfillId, wanted: Wanted, now: Timestamp) -> Result<Option<Found>, StoreError> {
+fn read(
+    reader: &dyn Queries,
+    id: &BackfillId,
+    wanted: SlotsQuery,
+    now: Timestamp,
+) -> Result<Option<BackfillPage>, StoreError> {
     let Some(row) = reader.backfill(id)? else { return Ok(None) };
     let failures = failures(reader, &row)?;
     let filter = SlotFilter { states: wanted.state.into_iter().collect(), ..slots_of(&row) };
     let slots = read_slots(reader, &filter, wanted.from.clone())?;
     let is_defined = reader.workflow(&row.workflow)?.is_some_and(|workflow| workflow.present);
-    Ok(Some(Found { far: progress(reader, row, now)?, failures, slots, wanted, is_defined, now }))
+    Ok(Some(BackfillPage { far: progress(reader, row, now)?, failures, slots, wanted, is_defined, now }))
 }
 
 /// A page of slots that is not empty, unless it is the last or what is sought is too far away.
@@ -121,7 +126,7 @@ fn failure(reader: &dyn Queries, row: SlotRow) -> Result<Failure, StoreError> {
     Ok(Failure { id, state: slot.state, since: slot.since, words })
 }
 
-impl Found {
+impl BackfillPage {
     fn page(&self) -> Markup {
         let one = &self.far.backfill;
         html! {
@@ -284,7 +289,7 @@ impl Found {
 /// What a form sends.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sent {
+pub(super) struct ActionForm {
     reason: Option<String>,
     /// For a change of priority.
     priority: Option<i32>,
@@ -295,7 +300,7 @@ pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
-    sent: Result<Form<Sent>, FormRejection>,
+    sent: Result<Form<ActionForm>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (backfill, sent) = (name(&id)?, asked::form(sent)?);
     let (back, reason) = (href(&backfill), asked::filled(sent.reason));

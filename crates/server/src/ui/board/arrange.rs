@@ -37,7 +37,7 @@ const UNLISTED: &str = "Unlisted workflows";
 const UNTAGGED: &str = "Without tags";
 
 /// A group of the board.
-pub(super) struct Arranged<'a> {
+pub(super) struct GroupRows<'a> {
     pub(super) name: &'a str,
     pub(super) members: Vec<Member<'a>>,
 }
@@ -50,7 +50,7 @@ pub(super) enum Member<'a> {
 }
 
 /// The groups of the board, in order, with those of `workflows` that are defined.
-pub(super) fn arrange<'a>(by: By, groups: &'a InForce, workflows: &'a [WorkflowRow]) -> Vec<Arranged<'a>> {
+pub(super) fn arrange<'a>(by: By, groups: &'a InForce, workflows: &'a [WorkflowRow]) -> Vec<GroupRows<'a>> {
     // Workflows that are keyed by job ids have no place in time.
     let present = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_none());
     match (by, groups.listed()) {
@@ -64,7 +64,7 @@ pub(super) fn arrange<'a>(by: By, groups: &'a InForce, workflows: &'a [WorkflowR
 fn named<'a>(
     rows: impl Iterator<Item = &'a WorkflowRow>,
     name: impl Fn(&'a WorkflowRow) -> Option<&'a String>,
-) -> Vec<Arranged<'a>> {
+) -> Vec<GroupRows<'a>> {
     let mut groups: BTreeMap<&str, Vec<Member<'a>>> = BTreeMap::new();
     let mut nameless = Vec::new();
     for row in rows {
@@ -73,9 +73,9 @@ fn named<'a>(
             None => nameless.push(Member::Workflow(row)),
         }
     }
-    let mut arranged: Vec<_> = groups.into_iter().map(|(name, members)| Arranged { name, members }).collect();
+    let mut arranged: Vec<_> = groups.into_iter().map(|(name, members)| GroupRows { name, members }).collect();
     if !nameless.is_empty() {
-        arranged.push(Arranged { name: UNTAGGED, members: nameless });
+        arranged.push(GroupRows { name: UNTAGGED, members: nameless });
     }
     arranged
 }
@@ -86,14 +86,14 @@ fn keyed(workflows: &[WorkflowRow]) -> BTreeSet<&str> {
     keyed.map(|row| row.id.as_str()).collect()
 }
 
-fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeSet<&str>) -> Vec<Arranged<'a>> {
+fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeSet<&str>) -> Vec<GroupRows<'a>> {
     let known: BTreeMap<&str, &WorkflowRow> = rows.iter().map(|row| (row.id.as_str(), *row)).collect();
     let member = |id: &'a String| known.get(id.as_str()).map_or(Member::Missing(id), |row| Member::Workflow(row));
     let has_time = |id: &&String| !keyed.contains(id.as_str());
     let listed: BTreeSet<&str> = groups.iter().flat_map(|group| &group.workflows).map(String::as_str).collect();
     let mut arranged: Vec<_> = groups
         .iter()
-        .map(|group| Arranged {
+        .map(|group| GroupRows {
             name: &group.name,
             members: group.workflows.iter().filter(has_time).map(member).collect(),
         })
@@ -101,7 +101,7 @@ fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeS
     let unlisted: Vec<_> =
         rows.into_iter().filter(|row| !listed.contains(row.id.as_str())).map(Member::Workflow).collect();
     if !unlisted.is_empty() {
-        arranged.push(Arranged { name: UNLISTED, members: unlisted });
+        arranged.push(GroupRows { name: UNLISTED, members: unlisted });
     }
     arranged
 }

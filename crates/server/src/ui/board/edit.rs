@@ -29,7 +29,7 @@ struct Now {
 
 /// What the form sends.
 #[derive(Deserialize)]
-pub(super) struct Sent {
+pub(super) struct GroupsForm {
     groups: String,
     /// What held when the form was made.
     before: String,
@@ -55,7 +55,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 pub(super) async fn save(
     State(app): State<App>,
     asked::Caller(by): asked::Caller,
-    sent: Result<Form<Sent>, FormRejection>,
+    sent: Result<Form<GroupsForm>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let sent = asked::form(sent)?;
     if sent.act == "reset" {

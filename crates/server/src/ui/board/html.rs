@@ -6,14 +6,14 @@ use kelos_model::SlotState;
 use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
-use super::arrange::{Arranged, By, Member};
+use super::arrange::{By, GroupRows, Member};
 use super::view::{DAY, View, WEEK, ZOOMS};
-use super::{Shown, verdict};
+use super::{BoardData, verdict};
 use crate::ui::jobs;
 use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look, meaning};
 
-pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
+pub(super) fn board(view: &View, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     if groups.is_empty() {
         let only_jobs = || html! { h1.unseen { "Board" } (jobs::show_section(&shown.jobs)) };
         return if shown.jobs.is_empty() { nothing(view, shown) } else { only_jobs() };
@@ -33,7 +33,7 @@ pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Mark
 }
 
 /// What to do where there is nothing yet.
-fn nothing(view: &View, shown: &Shown) -> Markup {
+fn nothing(view: &View, shown: &BoardData) -> Markup {
     html! {
         section.empty #empty data-stream=(view.stream_query(shown.seq)) {
             h1 { "No workflows yet" }
@@ -62,7 +62,7 @@ fn zoom_name(minutes: u32) -> String {
     }
 }
 
-fn bar(view: &View, shown: &Shown) -> Markup {
+fn bar(view: &View, shown: &BoardData) -> Markup {
     html! {
         div.bar role="toolbar" aria-label="What the board shows" {
             span.group {
@@ -103,7 +103,7 @@ fn by_name(by: By) -> &'static str {
 }
 
 /// What the script filters by; it shows them.
-fn filters(view: &View, shown: &Shown) -> Markup {
+fn filters(view: &View, shown: &BoardData) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present).map(|row| &row.definition);
     let projects: BTreeSet<&str> = present().map(|definition| definition.project.as_str()).collect();
     let tags: BTreeSet<&str> = present().flat_map(|definition| &definition.about.tags).map(String::as_str).collect();
@@ -136,7 +136,7 @@ fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &View) -> Markup 
     }
 }
 
-fn grid(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
+fn grid(view: &View, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     let columns = view.columns();
     html! {
         div.grid.wide[view.zoom >= DAY] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
@@ -207,7 +207,7 @@ fn mark(view: &View, edge: &jiff::Zoned) -> Markup {
     }
 }
 
-fn workflow(row: &WorkflowRow, shown: &Shown) -> Markup {
+fn workflow(row: &WorkflowRow, shown: &BoardData) -> Markup {
     let drawn = shown.rows.of(&row.id);
     let about = &row.definition.about;
     html! {

@@ -39,7 +39,7 @@ pub(super) fn router() -> Router<App> {
 }
 
 /// What the board shows, as of one moment.
-struct Shown {
+struct BoardData {
     workflows: Vec<WorkflowRow>,
     groups: InForce,
     rows: Rows,
@@ -49,13 +49,13 @@ struct Shown {
     seq: u64,
 }
 
-fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<Shown, StoreError> {
+fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<BoardData, StoreError> {
     // First, so that what is written meanwhile is told once more rather than not at all.
     let seq = reader.last_seq()?;
     let workflows = reader.workflows(None)?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
     let jobs = jobs::section(reader, &workflows)?;
-    Ok(Shown { workflows, groups: InForce::read(reader, file)?, rows, jobs, seq })
+    Ok(BoardData { workflows, groups: InForce::read(reader, file)?, rows, jobs, seq })
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {

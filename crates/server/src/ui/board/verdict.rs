@@ -9,7 +9,7 @@ use kelos_model::{SlotState, WorkflowId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::Shown;
+use super::BoardData;
 use super::view::View;
 use crate::app::App;
 use crate::ui::page::workflow_href;
@@ -21,7 +21,7 @@ use crate::ui::words::count;
 const NAMED: usize = 3;
 
 /// How many workflows are in trouble in what is shown, and the first of them. The script says it again as rows change.
-pub(super) fn verdict(view: &View, shown: &Shown) -> Markup {
+pub(super) fn verdict(view: &View, shown: &BoardData) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present && !shown.jobs.contains_key(&row.id));
     let ids = present().map(|row| &row.id);
     let troubled: Vec<&WorkflowId> = ids.filter(|id| in_trouble(&shown.rows.of(id).letters)).collect();

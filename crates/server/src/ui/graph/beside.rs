@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::node::{off, shown_state};
 use super::picture::later_told;
-use super::{Found, MOST_DRAWN};
+use super::{GraphPage, MOST_DRAWN};
 use crate::ui::page::{slot_href, workflow_href};
 use crate::ui::state::{BY_WEIGHT, badge, look, meaning};
 use crate::ui::words;
@@ -18,7 +18,7 @@ const TROUBLED: usize = 15;
 /// Causes that are told in words.
 const CAUSES: usize = 20;
 
-pub(super) fn beside(found: &Found) -> Markup {
+pub(super) fn beside(found: &GraphPage) -> Markup {
     html! {
         div #words {
             @if let (Some(slot), Some(upstream)) = (&found.view.slot, &found.upstream) { (path(found, slot, upstream)) }
@@ -36,7 +36,7 @@ fn slot_link(slot: &SlotRef, state: Option<SlotState>) -> Markup {
 }
 
 /// The way from a slot to everything that is in its way.
-fn path(found: &Found, slot: &SlotRef, upstream: &Upstream) -> Markup {
+fn path(found: &GraphPage, slot: &SlotRef, upstream: &Upstream) -> Markup {
     let mut roots: Vec<&Step> = upstream.roots().collect();
     // What nobody but a person can mend comes first.
     roots.sort_by_key(|root| root.obstacles.iter().map(|obstacle| obstacle.kind).min());
@@ -118,7 +118,7 @@ fn tree(upstream: &Upstream) -> Markup {
 /// Levels that are indented further than those before.
 const MOST_INDENTED: &usize = &8;
 
-fn focus(found: &Found) -> Markup {
+fn focus(found: &GraphPage) -> Markup {
     let Some(id) = &found.view.focus else { return html! {} };
     let Some(node) = found.graph.nodes.iter().find(|node| node.id == *id) else {
         return html! { p { "No workflow is named " b { (id) } "." } };
@@ -156,7 +156,7 @@ fn counts(node: &Node) -> Markup {
 }
 
 /// What a node waits for, or what waits for it, as far as it is shown.
-fn edges(found: &Found, node: &Node, up: bool) -> Markup {
+fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
     let is_own = |edge: &&kelos_explain::graph::Edge| if up { edge.to == node.id } else { edge.from == node.id };
     let edges: Vec<_> = found.graph.edges.iter().filter(is_own).collect();
     let hidden = if up { node.hidden_up } else { node.hidden_down };
@@ -185,7 +185,7 @@ fn edges(found: &Found, node: &Node, up: bool) -> Markup {
 }
 
 /// Where to look first.
-fn all(found: &Found) -> Markup {
+fn all(found: &GraphPage) -> Markup {
     let is_bad = |state: SlotState| matches!(look(state).class, "bad" | "again");
     let in_trouble = |node: &&Node| shown_state(node).is_some_and(is_bad);
     let troubled: Vec<&Node> = found.graph.nodes.iter().filter(in_trouble).collect();

@@ -27,7 +27,7 @@ use percent_encoding::percent_decode_str;
 
 use self::family::FamilyPage;
 use self::picture::Picture;
-use self::view::{Asked, View};
+use self::view::{View, ViewQuery};
 use super::page::{Page, Tab};
 use super::trouble::Trouble;
 use super::{asked, assets, words};
@@ -48,7 +48,7 @@ pub(super) fn router() -> Router<App> {
 }
 
 /// What a page tells.
-struct Found {
+struct GraphPage {
     view: View,
     graph: Graph,
     upstream: Option<Upstream>,
@@ -58,7 +58,7 @@ struct Found {
     seq: u64,
 }
 
-async fn find(app: &App, view: View) -> Result<Found, Trouble> {
+async fn find(app: &App, view: View) -> Result<GraphPage, Trouble> {
     let now = app.handle().now();
     let of = view.clone();
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
@@ -72,7 +72,7 @@ async fn find(app: &App, view: View) -> Result<Found, Trouble> {
         Ok((graph, upstream, slots, seq))
     };
     let (graph, upstream, slots, seq) = app.read(read).await?;
-    Ok(Found { view, graph, upstream, slots, seq })
+    Ok(GraphPage { view, graph, upstream, slots, seq })
 }
 
 /// The newest slots of a workflow that have not succeeded.
@@ -82,7 +82,7 @@ fn unfinished(reader: &dyn Queries, id: &WorkflowId) -> Result<Vec<(SlotRef, Slo
     Ok(reader.slot_states(&filter, Paging::newest(SLOTS_LISTED))?.rows)
 }
 
-async fn view_of(app: &App, asked: Result<Query<Asked>, QueryRejection>) -> Result<View, Trouble> {
+async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> Result<View, Trouble> {
     let mut asked = asked::query(asked)?;
     let slot = match asked::filled(asked.slot.take()) {
         Some(text) => Some(asked::slot_of(app, "slot", &text).await?),
@@ -110,7 +110,7 @@ async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, T
     Ok(page.show(&FamilyPage { job, family, upstream }.show()))
 }
 
-async fn show(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
+async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
     let view = view_of(&app, asked).await?;
     if let Some(job) = view.slot.clone().filter(|slot| slot.key.job().is_some()) {
         return show_family(&app, job, &view).await;
@@ -122,7 +122,7 @@ async fn show(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App
 }
 
 /// The picture as a file, for documents and slides.
-async fn file(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
+async fn file(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
     let found = find(&app, view_of(&app, asked).await?).await?;
     drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(Trouble::bad_request)
 }
@@ -174,7 +174,7 @@ fn too_many(graph: &Graph) -> String {
     )
 }
 
-impl Found {
+impl GraphPage {
     fn is_drawn(&self) -> bool {
         !self.view.as_list && (1..=MOST_DRAWN).contains(&self.graph.nodes.len())
     }

@@ -21,7 +21,7 @@ const MOST_HOURS: u32 = 24 * 366;
 /// What an address asks for.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct ViewQuery {
     focus: Option<String>,
     pub(super) up: Option<String>,
     pub(super) down: Option<String>,
@@ -52,7 +52,7 @@ pub(super) struct View {
 
 impl View {
     /// Reads an address; the slot that it names was found by then.
-    pub(super) fn read(asked: Asked, slot: Option<SlotRef>) -> Result<View, Trouble> {
+    pub(super) fn read(asked: ViewQuery, slot: Option<SlotRef>) -> Result<View, Trouble> {
         let focus = asked::filled(asked.focus).map(|id| asked::workflow(&id)).transpose()?;
         let as_list = match asked::filled(asked.form).as_deref() {
             None | Some("picture") => false,

@@ -1,6 +1,6 @@
 //! How the job ids of a workflow are made, and what its jobs wait for, in words.
 
-use kelos_model::jobs::{DateForm, Group, JobKeys, Kind, Member, Wanted};
+use kelos_model::jobs::{DateForm, Group, JobKeys, Kind, Member, ValueFilter};
 use maud::{Markup, html};
 
 use crate::ui::page::workflow_href;
@@ -82,7 +82,7 @@ fn told(member: &Member) -> Markup {
         (workflows(&member.workflows))
         @for (name, wanted) in &member.values {
             ", " b { (name) } " "
-            @match wanted { Wanted::All => "each that there is", Wanted::Of(values) => { "each of " (listed(values)) } }
+            @match wanted { ValueFilter::All => "each that there is", ValueFilter::Of(values) => { "each of " (listed(values)) } }
         }
         @if let Some(ids) = &member.job_ids { ", only " (listed(ids)) }
         @else { span.soft { "; what is not named here is the same on both sides" } }

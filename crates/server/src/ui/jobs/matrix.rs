@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_explain::jobs::{self, Cell, Matrix, MatrixWanted};
+use kelos_explain::jobs::{self, Cell, Matrix, MatrixQuery};
 use kelos_model::jobs::JobKeys;
 use kelos_model::workflow::Workflow;
 use kelos_model::{SlotState, WorkflowId};
@@ -23,16 +23,16 @@ const CHOSEN_FROM: usize = 300;
 
 /// What is asked for, as the address says it: `rows`, `columns`, `is.NAME`, `state`, `row` and `column`.
 #[derive(Debug, Clone)]
-pub(in crate::ui) struct Asked {
-    wanted: MatrixWanted,
+pub(in crate::ui) struct MatrixView {
+    wanted: MatrixQuery,
     /// The first row and the first column of the page.
     row: usize,
     column: usize,
 }
 
-impl Asked {
+impl MatrixView {
     /// Reads a query. What it does not say is chosen: the first identifier for the rows, the next for the columns.
-    pub(in crate::ui) fn read(keys: &JobKeys, mut given: BTreeMap<String, String>) -> Result<Asked, Trouble> {
+    pub(in crate::ui) fn read(keys: &JobKeys, mut given: BTreeMap<String, String>) -> Result<MatrixView, Trouble> {
         let names: Vec<Arc<str>> = keys.template.identifiers().cloned().collect();
         let known = |name: &str| {
             let found = names.iter().find(|known| ***known == *name).cloned();
@@ -65,8 +65,8 @@ impl Asked {
         if let Some(unknown) = given.keys().find(|name| !allowed(name)) {
             return Err(Trouble::bad_request(format!("There is no parameter \"{unknown}\".")));
         }
-        Ok(Asked {
-            wanted: MatrixWanted { rows, columns, only, states },
+        Ok(MatrixView {
+            wanted: MatrixQuery { rows, columns, only, states },
             row: number("row")?,
             column: number("column")?,
         })
@@ -84,14 +84,18 @@ impl Asked {
     }
 
     /// The jobs of one cell, by what else tells them apart.
-    fn within(&self, keys: &JobKeys, row: &Arc<str>, column: &Arc<str>) -> Asked {
+    fn within(&self, keys: &JobKeys, row: &Arc<str>, column: &Arc<str>) -> MatrixView {
         let mut only = self.wanted.only.clone();
         only.insert(self.wanted.rows.clone(), row.clone());
         only.extend(self.wanted.columns.clone().map(|name| (name, column.clone())));
         let mut rest = keys.template.identifiers().filter(|name| !only.contains_key(*name)).cloned();
         let rows = rest.next().unwrap_or_else(|| self.wanted.rows.clone());
         let columns = rest.next();
-        Asked { wanted: MatrixWanted { rows, columns, only, states: self.wanted.states.clone() }, row: 0, column: 0 }
+        MatrixView {
+            wanted: MatrixQuery { rows, columns, only, states: self.wanted.states.clone() },
+            row: 0,
+            column: 0,
+        }
     }
 }
 
@@ -103,17 +107,21 @@ fn state(name: &str) -> Result<SlotState, Trouble> {
 }
 
 /// A matrix, ready to be shown.
-pub(in crate::ui) struct Shown {
-    asked: Asked,
+pub(in crate::ui) struct MatrixPage {
+    asked: MatrixView,
     matrix: Matrix,
 }
 
 /// Reads the jobs that are asked for.
-pub(in crate::ui) fn read(reader: &dyn Queries, workflow: &Workflow, asked: Asked) -> Result<Shown, StoreError> {
-    Ok(Shown { matrix: jobs::matrix(reader, workflow, &asked.wanted)?, asked })
+pub(in crate::ui) fn read(
+    reader: &dyn Queries,
+    workflow: &Workflow,
+    asked: MatrixView,
+) -> Result<MatrixPage, StoreError> {
+    Ok(MatrixPage { matrix: jobs::matrix(reader, workflow, &asked.wanted)?, asked })
 }
 
-impl Shown {
+impl MatrixPage {
     /// What is shown, and the jobs.
     pub(in crate::ui) fn show(&self, workflow: &Workflow, keys: &JobKeys) -> Markup {
         html! {
@@ -212,7 +220,7 @@ impl Shown {
 
     fn pages(&self, id: &WorkflowId) -> Markup {
         let (matrix, asked) = (&self.matrix, &self.asked);
-        let to = |row: usize, column: usize| Asked { row, column, ..asked.clone() }.href(id);
+        let to = |row: usize, column: usize| MatrixView { row, column, ..asked.clone() }.href(id);
         let last_row = (asked.row + ROWS).min(matrix.rows.len());
         html! {
             nav.bar aria-label="Pages of the matrix" {

@@ -8,5 +8,5 @@ mod submit;
 
 pub(super) use board::{PLACE, Section, page, section, show as show_section};
 pub(super) use definition::facts;
-pub(super) use matrix::{Asked, Shown, read};
+pub(super) use matrix::{MatrixPage, MatrixView, read};
 pub(super) use submit::{Submit, form, submit};

@@ -20,7 +20,7 @@ use crate::ui::trouble::Trouble;
 /// What a form says.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::ui) struct Wanted {
+pub(in crate::ui) struct ScheduleForm {
     /// Where it leads back to: `list`, or the page of the schedule.
     back: Option<String>,
     /// Arguments, one `name=value` in each line.
@@ -35,7 +35,7 @@ pub(in crate::ui) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
-    wanted: Result<Form<Wanted>, FormRejection>,
+    wanted: Result<Form<ScheduleForm>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (id, wanted) = (asked::workflow(&id)?, asked::form(wanted)?);
     let back = match wanted.back.as_deref() {
@@ -54,7 +54,7 @@ pub(in crate::ui) async fn act(
     Ok(asked::back_to(&back))
 }
 
-fn request(workflow: WorkflowId, wanted: Wanted) -> Result<FireRequest, Trouble> {
+fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Trouble> {
     let arguments = read(wanted.arguments.as_deref().unwrap_or_default())?;
     let reason = asked::filled(wanted.reason);
     Ok(FireRequest { workflow, arguments, unconstrained: wanted.unconstrained.is_some(), reason })

@@ -10,7 +10,7 @@ use kelos_model::{Actor, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Found, list};
+use super::{SlotPage, list};
 use crate::app::App;
 use crate::ui::neighbours::Neighbour;
 use crate::ui::page::{Page, slot_href, workflow_href};
@@ -21,7 +21,7 @@ use crate::ui::{asked, words};
 const NAMED: usize = 200;
 
 /// The forms by which a slot is acted on.
-pub(super) fn forms(found: &Found) -> Markup {
+pub(super) fn forms(found: &SlotPage) -> Markup {
     let is_live = found.slot.as_ref().is_some_and(|slot| !slot.state.is_final());
     let has_run = found.slot.as_ref().is_some_and(|slot| slot.run_alive);
     let succeeded = found.slot.as_ref().is_none_or(|slot| slot.state == SlotState::Succeeded);
@@ -40,7 +40,7 @@ pub(super) fn forms(found: &Found) -> Markup {
     }
 }
 
-fn form(found: &Found, path: &str, name: &str, what: &str, class: &str) -> Markup {
+fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Markup {
     html! {
         details.action {
             summary.button { (name) "…" }
@@ -97,7 +97,7 @@ pub(in crate::ui) async fn act(
 }
 
 /// What a rerun with all that depends on a slot would touch.
-struct Touched {
+struct RerunPreview {
     slot: SlotRef,
     opened: Vec<Neighbour>,
     killed: Vec<Neighbour>,
@@ -117,7 +117,7 @@ async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) ->
             let shown = slots.iter().take(NAMED);
             shown.map(|id| Ok(Neighbour { state: reader.slot(id)?.map(|slot| slot.state), id: id.clone() })).collect()
         };
-        Ok(Touched {
+        Ok(RerunPreview {
             slot,
             more_opened: opened.len().saturating_sub(NAMED),
             more_killed: killed.len().saturating_sub(NAMED),
@@ -129,7 +129,7 @@ async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) ->
     Ok(Page::new(app, "Rerun").style("pages.css").show(&touched.await?.page(reason)))
 }
 
-impl Touched {
+impl RerunPreview {
     fn page(&self, reason: Option<&str>) -> Markup {
         let (opened, killed) = (self.opened.len() + self.more_opened, self.killed.len() + self.more_killed);
         html! {

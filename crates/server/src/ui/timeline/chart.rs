@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::lanes::{self, Mark, USUAL_WIDTH};
 use super::view::{By, View, WIDTHS};
-use super::{MOST_ROWS, MOST_RUNS, Name, Shown, path};
+use super::{MOST_ROWS, MOST_RUNS, Name, TimelineData, path};
 use crate::ui::page::{segment, slot_href, workflow_href};
 use crate::ui::runs::{class, letter};
 use crate::ui::words;
@@ -23,7 +23,7 @@ const LETTERED: i64 = 13;
 /// Rows of the table at the most.
 const MOST_LISTED: usize = 500;
 
-pub(super) fn page(shown: &Shown) -> Markup {
+pub(super) fn page(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     html! {
         @if view.is_live() { div data-events="" data-batch="900" hidden {} }
@@ -44,7 +44,7 @@ pub(super) fn page(shown: &Shown) -> Markup {
     }
 }
 
-fn navigation(shown: &Shown) -> Markup {
+fn navigation(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     let later = view.later();
     html! {
@@ -81,7 +81,7 @@ fn hours_name(hours: u32) -> String {
     if hours < 24 || !hours.is_multiple_of(24) { format!("{hours} h") } else { format!("{} d", hours / 24) }
 }
 
-fn filters(shown: &Shown) -> Markup {
+fn filters(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     let states: Vec<String> = RunState::ALL.iter().map(|state| state.as_str().to_owned()).collect();
     html! {
@@ -108,14 +108,14 @@ fn choice(name: &str, all: &str, chosen: Option<&str>, options: &[String]) -> Ma
 }
 
 /// The runs that are shown, each once.
-fn all_runs(shown: &Shown) -> Vec<&Run> {
+fn all_runs(shown: &TimelineData) -> Vec<&Run> {
     let mut runs: Vec<&Run> = shown.rows.iter().flat_map(|(_, runs)| runs).collect();
     runs.sort_by_key(|run| std::cmp::Reverse(run.seq));
     runs.dedup_by_key(|run| run.seq);
     runs
 }
 
-fn summary(shown: &Shown) -> Markup {
+fn summary(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     let runs = all_runs(shown);
     let mut states: BTreeMap<RunState, u64> = BTreeMap::new();
@@ -141,7 +141,7 @@ fn summary(shown: &Shown) -> Markup {
     }
 }
 
-fn nothing(shown: &Shown) -> Markup {
+fn nothing(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     html! {
         section.empty {
@@ -160,7 +160,7 @@ fn nothing(shown: &Shown) -> Markup {
     }
 }
 
-fn chart(shown: &Shown) -> Markup {
+fn chart(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     let on_path = shown.path.as_ref().map(path::runs).unwrap_or_default();
     let rows: Vec<Vec<&Run>> = shown.rows.iter().map(|(_, runs)| runs.iter().collect()).collect();
@@ -300,7 +300,7 @@ fn told(view: &View, run: &Run) -> String {
 }
 
 /// The same as text, newest first.
-fn table(shown: &Shown) -> Markup {
+fn table(shown: &TimelineData) -> Markup {
     let view = &shown.view;
     let runs = all_runs(shown);
     html! {

@@ -25,7 +25,7 @@ use super::trouble::Trouble;
 use crate::app::App;
 
 pub(super) use view::path_href;
-use view::{Asked, By, View};
+use view::{By, View, TimelineQuery};
 
 /// Runs that are read for a page at the most, the newest.
 const MOST_RUNS: usize = 20_000;
@@ -44,7 +44,7 @@ enum Name {
 }
 
 /// What is shown.
-struct Shown {
+struct TimelineData {
     view: View,
     rows: Vec<(Name, Vec<Run>)>,
     /// Rows that are not shown, because there are too many.
@@ -60,7 +60,7 @@ struct Shown {
 }
 
 pub(super) async fn show(
-    asked: Result<Query<Asked>, QueryRejection>,
+    asked: Result<Query<TimelineQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
     let mut asked = asked::query(asked)?;
@@ -77,7 +77,7 @@ pub(super) async fn show(
     Ok(page.script("live.js").script("timeline.js").show(&chart::page(&shown)))
 }
 
-fn read(reader: &dyn Queries, view: View) -> Result<Shown, StoreError> {
+fn read(reader: &dyn Queries, view: View) -> Result<TimelineData, StoreError> {
     let path = match &view.slot {
         Some(slot) => critical_path::read(reader, slot, view.now)?,
         None => None,
@@ -97,7 +97,7 @@ fn read(reader: &dyn Queries, view: View) -> Result<Shown, StoreError> {
     }
     let has_pools = workflows.iter().any(|row| !row.definition.pools.is_empty());
     let has_runs = !rows.is_empty() || !reader.runs(&RunFilter::default(), Paging::newest(1))?.rows.is_empty();
-    Ok(Shown {
+    Ok(TimelineData {
         rows,
         more_rows,
         complete_since,

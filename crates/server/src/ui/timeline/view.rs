@@ -30,7 +30,7 @@ const STEPS: [i64; 12] = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 4320, 10_
 /// What is asked for.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::ui) struct Asked {
+pub(in crate::ui) struct TimelineQuery {
     from: Option<String>,
     to: Option<String>,
     hours: Option<String>,
@@ -83,7 +83,7 @@ pub(super) struct View {
 
 impl View {
     /// Reads an address; the slot that it names was found by then.
-    pub(super) fn read(asked: Asked, slot: Option<SlotRef>, now: Timestamp) -> Result<View, Trouble> {
+    pub(super) fn read(asked: TimelineQuery, slot: Option<SlotRef>, now: Timestamp) -> Result<View, Trouble> {
         let (from, to) = (asked::filled(asked.from), asked::filled(asked.to));
         let hours = asked::filled(asked.hours).map(|hours| read_hours(&hours)).transpose()?;
         let window = match (from, to, hours) {
@@ -369,7 +369,7 @@ mod tests {
 
     fn view(query: &str) -> View {
         let uri: axum::http::Uri = format!("/ui/timeline?{query}").parse().unwrap();
-        let asked = axum::extract::Query::<Asked>::try_from_uri(&uri).unwrap().0;
+        let asked = axum::extract::Query::<TimelineQuery>::try_from_uri(&uri).unwrap().0;
         let slot = asked.slot.as_deref().map(|text| {
             let (id, time) = text.rsplit_once('@').unwrap();
             SlotRef::at(kelos_model::WorkflowId::new(id).unwrap(), at(time))
@@ -423,7 +423,7 @@ mod tests {
     fn the_ends_of_time_are_shown_too() {
         for query in ["to=-009999-01-03", "from=9999-12-29", "to=-9998-01-03", "from=9999-12-29T00:00Z&hours=744"] {
             let uri: axum::http::Uri = format!("/ui/timeline?{query}").parse().unwrap();
-            let asked = axum::extract::Query::<Asked>::try_from_uri(&uri).unwrap().0;
+            let asked = axum::extract::Query::<TimelineQuery>::try_from_uri(&uri).unwrap().0;
             let Ok(view) = View::read(asked, None, Timestamp::UNIX_EPOCH) else { continue };
             let _ =
                 (view.earlier().href(), view.later().map(|view| view.href()), view.zoomed(true).marks(), view.marks());

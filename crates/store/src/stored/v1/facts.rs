@@ -56,11 +56,11 @@ pub(super) struct StoredFact {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Collected")]
-pub(crate) struct StoredCollected {
+pub(crate) struct StoredCollection {
     since: Timestamp,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<BTreeMap<Text, StoredTally>>")]
     tallies: BTreeMap<Subject, Tally>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredAsked>>")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredManualStart>>")]
     asked: Option<Asked>,
     #[serde(default, skip_serializing_if = "is_false")]
     met: bool,
@@ -79,7 +79,7 @@ struct StoredTally {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Asked")]
-struct StoredAsked {
+struct StoredManualStart {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     arguments: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -91,7 +91,7 @@ struct StoredAsked {
 forms! {
     StoredOccurrence of Occurrence,
     StoredFact of Fact,
-    StoredCollected of Collected,
+    StoredCollection of Collected,
     StoredTally of Tally,
-    StoredAsked of Asked,
+    StoredManualStart of Asked,
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, Pattern, TwoWay, Validity, Wanted};
+use kelos_model::jobs::{
+    DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, Pattern, TwoWay, Validity, ValueFilter,
+};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::{FunctionRef, WorkflowId};
 use serde::de::Error as _;
@@ -78,15 +80,15 @@ struct StoredTwoWay {
 struct StoredMember {
     #[serde(with = "As::<Vec<StoredName>>")]
     workflows: Vec<WorkflowId>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<BTreeMap<Plain, StoredWanted>>")]
-    values: BTreeMap<Arc<str>, Wanted>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<BTreeMap<Plain, StoredValueFilter>>")]
+    values: BTreeMap<Arc<str>, ValueFilter>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     job_ids: Option<Vec<Arc<str>>>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Wanted", rename_all = "camelCase")]
-enum StoredWanted {
+#[serde(remote = "ValueFilter", rename_all = "camelCase")]
+enum StoredValueFilter {
     All,
     Of(Vec<Arc<str>>),
 }
@@ -156,7 +158,7 @@ forms! {
     StoredGroup of Group,
     StoredTwoWay of TwoWay,
     StoredMember of Member,
-    StoredWanted of Wanted,
+    StoredValueFilter of ValueFilter,
     StoredKind of Kind,
     StoredDateForm of DateForm,
 }

@@ -18,8 +18,8 @@ mod workflow;
 
 pub(crate) use deletions::StoredDeletions;
 pub(crate) use event::{StoredEvent, StoredSlotEvent, StoredWorkflowEvent};
-pub(crate) use facts::StoredCollected;
+pub(crate) use facts::StoredCollection;
 pub(crate) use names::StoredActor;
-pub(crate) use row::{StoredMoments, StoredPlanned};
+pub(crate) use row::{StoredMoments, StoredPlanState};
 pub(crate) use run::StoredOutcome;
 pub(crate) use workflow::StoredWorkflow;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::StoredBreach;
 use super::names::{StoredActor, StoredName, StoredRange, StoredRunId};
-use crate::stored::form::{As, Form, Read, Written, forms, is_zero};
+use crate::stored::form::{As, Form, ReadForm, WriteForm, forms, is_zero};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Moments", rename_all = "camelCase")]
@@ -37,7 +37,7 @@ struct StoredLastRun {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Planned")]
-pub(crate) struct StoredPlanned {
+pub(crate) struct StoredPlanState {
     #[serde(with = "As::<StoredRangeSet>")]
     ranges: RangeSet,
     schedule: String,
@@ -87,12 +87,12 @@ struct StoredRangeSet;
 
 impl Form<RangeSet> for StoredRangeSet {
     fn write<S: Serializer>(value: &RangeSet, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(value.ranges().iter().map(Written::<Range, StoredRange>::new))
+        serializer.collect_seq(value.ranges().iter().map(WriteForm::<Range, StoredRange>::new))
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RangeSet, D::Error> {
         let mut set = RangeSet::default();
-        let ranges = Vec::<Read<Range, StoredRange>>::deserialize(deserializer)?;
+        let ranges = Vec::<ReadForm<Range, StoredRange>>::deserialize(deserializer)?;
         ranges.into_iter().for_each(|range| set.insert(range.into_value()));
         Ok(set)
     }
@@ -103,12 +103,12 @@ struct StoredBacklog;
 
 impl Form<Backlog> for StoredBacklog {
     fn write<S: Serializer>(value: &Backlog, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(value.stretches().iter().map(Written::<Stretch, StoredStretch>::new))
+        serializer.collect_seq(value.stretches().iter().map(WriteForm::<Stretch, StoredStretch>::new))
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Backlog, D::Error> {
         let mut backlog = Backlog::default();
-        let stretches = Vec::<Read<Stretch, StoredStretch>>::deserialize(deserializer)?;
+        let stretches = Vec::<ReadForm<Stretch, StoredStretch>>::deserialize(deserializer)?;
         stretches.into_iter().for_each(|stretch| backlog.put(stretch.into_value()));
         Ok(backlog)
     }
@@ -117,7 +117,7 @@ impl Form<Backlog> for StoredBacklog {
 forms! {
     StoredMoments of Moments,
     StoredLastRun of LastRun,
-    StoredPlanned of Planned,
+    StoredPlanState of Planned,
     StoredStretch of Stretch,
     StoredKill of Kill,
     StoredFreeze of Freeze,

@@ -28,7 +28,7 @@ impl Cell {
     }
 
     /// What a command of this text becomes, as its executor makes it; none where it is refused.
-    pub(super) fn made(&self, command: &str, x: &str, y: &str) -> Result<Quoted, String> {
+    pub(super) fn made(&self, command: &str, x: &str, y: &str) -> Result<QuotedText, String> {
         let values = JobValues::from_pairs(&[("x", x), ("y", y)]);
         let mut quoted = quoted(&Placeholders::read(command).unwrap(), &values)?;
         quoted.variables.extend([("x".to_owned(), x.to_owned()), ("y".to_owned(), y.to_owned())]);
@@ -39,7 +39,7 @@ impl Cell {
     }
 
     /// Runs a text by each shell. Says which one ran a value.
-    pub(super) fn is_run(&self, made: &Quoted) -> Option<&'static str> {
+    pub(super) fn is_run(&self, made: &QuotedText) -> Option<&'static str> {
         self.shells.iter().copied().find(|shell| {
             let mut command = std::process::Command::new(shell);
             // As /bin/sh is called where it is this shell.
