@@ -12,8 +12,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::celos::Fault;
-use crate::problem::{self, Problem};
+use crate::fault::{Fault, is_native};
 
 /// The host names that requests may be addressed to, and the server that they may be meant for. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -80,10 +79,11 @@ type Refusal = (StatusCode, &'static str, String);
 pub(crate) async fn check(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     match refuse(&hosts, &request) {
         None => next.run(request).await,
-        Some((status, kind, why)) if problem::is_native(request.uri().path()) => {
-            Problem::new(status, kind, why).into_response()
+        Some((status, code, why)) => {
+            let fault = Fault::new(status, code, why);
+            // Whoever is turned away gets no page, wherever it wanted to go.
+            if is_native(request.uri().path()) { fault.into_response() } else { fault.text(status, fault.what.clone()) }
         }
-        Some((status, _, why)) => Fault::new(status, why).into_response(),
     }
 }
 

@@ -10,12 +10,12 @@ mod app;
 mod caller;
 mod cdap;
 mod celos;
+mod fault;
 mod groups;
 mod guard;
 mod key;
 mod known;
 mod links;
-mod problem;
 mod serve;
 mod ui;
 
@@ -23,9 +23,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{StatusCode, Uri};
-use axum::middleware;
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
@@ -37,6 +37,8 @@ pub use guard::{Hosts, INSTANCE};
 pub use links::Links;
 pub use serve::{Limits, serve};
 
+use fault::{Fault, is_native, plain};
+
 /// All routes of a server.
 pub fn router(app: App) -> Router {
     let hosts = app.hosts().clone();
@@ -47,7 +49,7 @@ pub fn router(app: App) -> Router {
         .merge(celos::router().with_state(app))
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(hosts, guard::check))
-        .layer(middleware::from_fn(problem::name_instance))
+        .layer(middleware::from_fn(render))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))
 }
 
@@ -70,12 +72,32 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     api::described()
 }
 
-async fn unknown_path(uri: Uri) -> Response {
-    if problem::is_native(uri.path()) {
-        problem::unknown_path(uri.path()).into_response()
-    } else if ui::is_page(uri.path()) {
-        ui::unknown_path(uri.path())
+async fn unknown_path(uri: Uri) -> Fault {
+    if is_native(uri.path()) {
+        let fault = Fault::not_found("unknown-path", format!("there is nothing at {}", uri.path()));
+        fault.with_hint("all paths are described at /api/v1/openapi.json")
     } else {
-        celos::unknown_path(uri.path()).into_response()
+        plain::not_found(format!("There is nothing at {}", uri.path()))
     }
+}
+
+/// Tells a fault on its way out in the manner of the door that was asked: one fault, four renderers.
+async fn render(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let mut response = next.run(request).await;
+    let Some(fault) = response.extensions_mut().remove::<Fault>() else {
+        return response;
+    };
+    let headers = response.headers().clone();
+    let mut rendered = match path.as_str() {
+        path if is_native(path) => fault.problem(path.to_owned()),
+        path if ui::is_page(path) => ui::fault(&fault),
+        path if cdap::is_call(path) => cdap::fault(&fault),
+        _ => celos::fault(&fault),
+    };
+    // Such as `allow`, which others added meanwhile.
+    for (name, value) in headers.iter().filter(|(name, _)| **name != header::CONTENT_LENGTH) {
+        rendered.headers_mut().insert(name, value.clone());
+    }
+    rendered
 }

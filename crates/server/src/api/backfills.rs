@@ -15,8 +15,8 @@ use kelos_model::workflow::Backfill;
 use kelos_model::{Actor, BackfillId, WorkflowId};
 use kelos_store::BackfillFilter;
 use kelos_wire::{
-    BackfillChange, BackfillDto, BackfillRequest, BackfillResultDto, EstimateDto, Instant, ListDto, ProgressDto,
-    ReasonRequest, TouchedTimesDto, counts, mode_name,
+    BackfillChange, BackfillDto, BackfillRequest, BackfillResultDto, EstimateDto, Instant, ListDto, ProblemDetailsDto,
+    ProgressDto, ReasonRequest, TouchedTimesDto, counts, mode_name,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -24,7 +24,7 @@ use utoipa::IntoParams;
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{BackfillPath, Body, Caller, NoParameters, Path, Query};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Times that an answer lists of each kind; the counts are always whole.
 const TIMES_LISTED: usize = 1000;
@@ -76,8 +76,8 @@ impl FromLibrary<Progress> for ProgressDto {
     }
 }
 
-fn unknown(id: &BackfillId) -> Problem {
-    Problem::not_found("backfill-not-found", format!("no backfill is named \"{id}\""))
+fn unknown(id: &BackfillId) -> Fault {
+    Fault::not_found("backfill-not-found", format!("no backfill is named \"{id}\""))
 }
 
 /// Which backfills.
@@ -93,12 +93,12 @@ pub(super) struct Wanted {
 /// Lists backfills, newest first.
 #[utoipa::path(get, path = "/backfills", tag = "backfills", params(Wanted), responses(
     (status = 200, description = "The backfills", body = ListDto<BackfillDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<ListDto<BackfillDto>>, Problem> {
+) -> Result<Json<ListDto<BackfillDto>>, Fault> {
     let rows = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
     let of = |row: &Backfill| wanted.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow);
     Ok(Json(list_of(rows.into_iter().filter(of))))
@@ -107,17 +107,17 @@ pub(super) async fn list(
 /// Shows a backfill and how far it is.
 #[utoipa::path(get, path = "/backfills/{id}", tag = "backfills", params(BackfillPath), responses(
     (status = 200, description = "The backfill", body = ProgressDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     shown(&app, path.id).await.map(Json)
 }
 
-async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Problem> {
+async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Fault> {
     let (name, now) = (id.clone(), app.handle().now());
     let found =
         app.read(move |reader| reader.backfill(&name)?.map(|row| progress(reader, row, now)).transpose()).await?;
@@ -125,21 +125,21 @@ async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Problem> {
 }
 
 /// The name that was given, or the first of a row that is free.
-fn name(request: &BackfillRequest, taken: &[Backfill]) -> Result<BackfillId, Problem> {
+fn name(request: &BackfillRequest, taken: &[Backfill]) -> Result<BackfillId, Fault> {
     let free = |id: &BackfillId| taken.iter().all(|known| known.id != *id);
     if let Some(name) = request.name.clone() {
         let detail = format!("a backfill named \"{name}\" exists already, expected a new name");
-        return if free(&name) { Ok(name) } else { Err(Problem::conflict("name-taken", detail)) };
+        return if free(&name) { Ok(name) } else { Err(Fault::conflict("name-taken", detail)) };
     }
     let stem = format!("{}-{}-{}", request.workflow, format_short(request.from.0), format_short(request.to.0));
     let names = (1_u32..).map(|n| if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
     let names = names.map(|name| BackfillId::new(&name));
-    let found = names.map(|name| name.map_err(|error| Problem::bad_request("bad-body", error.to_string())));
+    let found = names.map(|name| name.map_err(|error| Fault::bad_request("bad-body", error.to_string())));
     found.into_iter().find(|name| name.as_ref().map_or(true, free)).unwrap_or_else(|| Err(unknown_name()))
 }
 
-fn unknown_name() -> Problem {
-    Problem::conflict("name-taken", "all derived names are taken, expected a name")
+fn unknown_name() -> Fault {
+    Fault::conflict("name-taken", "all derived names are taken, expected a name")
 }
 
 impl FromLibrary<SlotList> for TouchedTimesDto {
@@ -176,14 +176,14 @@ impl FromLibrary<Opened> for BackfillResultDto {
 #[utoipa::path(post, path = "/backfills", tag = "backfills", request_body = BackfillRequest, responses(
     (status = 200, description = "What would happen", body = BackfillResultDto),
     (status = 201, description = "It was made; the header `location` says where it is", body = BackfillResultDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn create(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<BackfillRequest>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Fault> {
     let made = BackfillResultDto::from_library(make(&app, &by, request).await?);
     if made.dry_run {
         return Ok(Json(made).into_response());
@@ -194,12 +194,12 @@ pub(super) async fn create(
 }
 
 /// Makes a backfill, or says what it would do.
-pub(crate) async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<Opened, Problem> {
+pub(crate) async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<Opened, Fault> {
     let range = Range::new(request.from.0, request.to.0);
     if range.is_empty() {
         let (from, to) = (format_full(range.start), format_full(range.end));
         let detail = format!("`from` is {from} and `to` is {to}, expected `from` before `to`");
-        return Err(Problem::bad_request("bad-body", detail));
+        return Err(Fault::bad_request("bad-body", detail));
     }
     let taken = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
     let (id, dry_run) = (name(&request, &taken)?, request.dry_run);
@@ -222,7 +222,7 @@ async fn asked<R: kelos_core::Request>(
     by: &Actor,
     id: BackfillId,
     request: impl FnOnce(BackfillId) -> R,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     app.ask(by, request(id.clone())).await?;
     shown(app, id).await.map(Json)
 }
@@ -230,7 +230,7 @@ async fn asked<R: kelos_core::Request>(
 /// Leaves its slots alone that have no run; what runs goes on. Pausing twice is fine.
 #[utoipa::path(post, path = "/backfills/{id}/pause", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "It is paused", body = ProgressDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn pause(
     Path(path): Path<BackfillPath>,
@@ -238,14 +238,14 @@ pub(super) async fn pause(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| PauseBackfill { backfill, reason: because.reason }).await
 }
 
 /// Ends a pause. Resuming what is not paused is fine.
 #[utoipa::path(post, path = "/backfills/{id}/resume", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "It goes on", body = ProgressDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn resume(
     Path(path): Path<BackfillPath>,
@@ -253,14 +253,14 @@ pub(super) async fn resume(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| ResumeBackfill { backfill, reason: because.reason }).await
 }
 
 /// Changes the priority of a backfill and of its slots that have not ended.
 #[utoipa::path(patch, path = "/backfills/{id}", tag = "backfills", params(BackfillPath), request_body = BackfillChange, responses(
     (status = 200, description = "It has that priority", body = ProgressDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn change(
     Path(path): Path<BackfillPath>,
@@ -268,14 +268,14 @@ pub(super) async fn change(
     Caller(by): Caller,
     State(app): State<App>,
     Body(BackfillChange { priority, reason }): Body<BackfillChange>,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| PrioritiseBackfill { backfill, priority, reason }).await
 }
 
 /// Opens the slots of a backfill again that failed or expired; they stay its own.
 #[utoipa::path(post, path = "/backfills/{id}/rerun", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "They are open", body = ProgressDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn rerun(
     Path(path): Path<BackfillPath>,
@@ -283,14 +283,14 @@ pub(super) async fn rerun(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| RerunBackfill { backfill, reason: because.reason }).await
 }
 
 /// Kills what a backfill has waiting. What runs goes on; cancelling twice is fine.
 #[utoipa::path(post, path = "/backfills/{id}/cancel", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "It is cancelled", body = ProgressDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn cancel(
     Path(path): Path<BackfillPath>,
@@ -298,6 +298,6 @@ pub(super) async fn cancel(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<ProgressDto>, Problem> {
+) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| CancelBackfill { backfill, reason: because.reason }).await
 }

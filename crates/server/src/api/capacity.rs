@@ -5,12 +5,15 @@ use axum::extract::State;
 use kelos_core::{Capacity, FullWorkflow, Holder, InspectCapacity, PoolState, Waiter};
 use kelos_engine::AskError;
 use kelos_model::Actor;
-use kelos_wire::{AllRunsDto, CapacityDto, FullWorkflowDto, HolderDto, Instant, PoolDto, WaiterDto, WorkflowRunsDto};
+use kelos_wire::{
+    AllRunsDto, CapacityDto, FullWorkflowDto, HolderDto, Instant, PoolDto, ProblemDetailsDto, WaiterDto,
+    WorkflowRunsDto,
+};
 
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Query};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 impl FromLibrary<Capacity> for CapacityDto {
     fn from_library(found: Capacity) -> CapacityDto {
@@ -87,8 +90,8 @@ pub(crate) async fn ask(app: &App) -> Result<Capacity, AskError> {
 /// Tells who holds the places for all runs, the permits of each pool and those of workflows at their limit, and who waits.
 #[utoipa::path(get, path = "/capacity", tag = "server", responses(
     (status = 200, description = "Who holds what, and who waits", body = CapacityDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn capacity(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<CapacityDto>, Problem> {
+pub(super) async fn capacity(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<CapacityDto>, Fault> {
     Ok(Json(CapacityDto::from_library(ask(&app).await?)))
 }

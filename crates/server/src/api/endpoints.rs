@@ -3,12 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_storage::Health;
-use kelos_wire::{BrokenDto, EndpointDto, ListDto};
+use kelos_wire::{BrokenDto, EndpointDto, ListDto, ProblemDetailsDto};
 
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{NoParameters, Query};
 use crate::app::App;
-use crate::problem::Problem;
 
 impl FromLibrary<Health> for EndpointDto {
     fn from_library(health: Health) -> EndpointDto {
@@ -24,7 +23,7 @@ impl FromLibrary<Health> for EndpointDto {
 /// Lists the endpoints that paths were looked at on since the server started, but for its own disk.
 #[utoipa::path(get, path = "/endpoints", tag = "server", responses(
     (status = 200, description = "The endpoints", body = ListDto<EndpointDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<EndpointDto>> {
     Json(list_of(app.node().storage().health()))

@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use axum::response::sse::Event;
 use kelos_model::WorkflowId;
 use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
-use kelos_wire::{EventDto, EventPageDto, words};
+use kelos_wire::{EventDto, EventPageDto, ProblemDetailsDto, words};
 use serde::Deserialize;
 use tokio::sync::watch;
 use utoipa::IntoParams;
@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use super::extract::{Limit, Query};
 use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Events that a stream reads in one go.
 const READ_AT_ONCE: usize = 500;
@@ -60,9 +60,9 @@ fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize)
 /// Lists events, oldest first.
 #[utoipa::path(get, path = "/events", tag = "events", params(Wanted), responses(
     (status = 200, description = "A page of the log", body = EventPageDto<EventDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<EventPageDto>, Problem> {
+pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<EventPageDto>, Fault> {
     let page = app.read(move |reader| read(reader, wanted.after, wanted.workflow.as_ref(), wanted.limit.0)).await?;
     Ok(Json(page))
 }
@@ -84,21 +84,21 @@ pub(super) struct Followed {
 /// back with `Last-Event-ID` misses nothing.
 #[utoipa::path(get, path = "/events/stream", tag = "events", params(Followed), responses(
     (status = 200, description = "The events as they happen", body = String, content_type = "text/event-stream"),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn stream(
     Query(followed): Query<Followed>,
     headers: HeaderMap,
     closing: UntilClosed,
     State(app): State<App>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse, Fault> {
     // Before the end of the log is read, so that no commit in between goes unnoticed.
     let commits = app.handle().watch_commits();
     let end = app.read(|reader| reader.last_seq()).await?;
     let after = last_event_id(&headers)?.or(followed.after).unwrap_or(end);
     if after > end {
         let detail = format!("the log ends at {end}, so nothing can be followed from {after} on");
-        return Err(Problem::bad_request("bad-query", detail).with_hint("this may be another database than before"));
+        return Err(Fault::bad_request("bad-query", detail).with_hint("this may be another database than before"));
     }
     let follower = Follower { app, workflow: followed.workflow, after, ready: VecDeque::new(), commits, closing };
     Ok(sse(follower, Follower::next))

@@ -14,8 +14,8 @@ use utoipa::IntoParams;
 use super::{LARGEST_BODY, LARGEST_PROJECT};
 use crate::app::App;
 use crate::caller::{self, Door};
+use crate::fault::Fault;
 use crate::key;
-use crate::problem::Problem;
 
 /// Rows on a page when nothing else is asked for.
 const USUAL_PAGE: usize = 100;
@@ -26,16 +26,16 @@ const LONGEST_PAGE: usize = 1000;
 pub(super) struct Query<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         read.map(|query| Query(query.0)).map_err(|rejection| bad_query(&rejection.body_text()))
     }
 }
 
 /// What is wrong with a query, in words for people.
-pub(crate) fn bad_query(said: &str) -> Problem {
+pub(crate) fn bad_query(said: &str) -> Fault {
     let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said);
     // The name of an unknown parameter comes twice, before the message and in it.
     let said = match said.split_once(": ") {
@@ -46,7 +46,7 @@ pub(crate) fn bad_query(said: &str) -> Problem {
         .replace("unknown field", "unknown query parameter")
         .replace("duplicate field", "repeated query parameter")
         .replace("there are no fields", "expected none");
-    Problem::bad_request("bad-query", in_plain_words(&said))
+    Fault::bad_request("bad-query", in_plain_words(&said))
 }
 
 /// What the standard library says about texts that are no values, as what was expected.
@@ -67,15 +67,15 @@ pub(super) struct NoParameters {}
 pub(super) struct Path<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
         let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         read.map(|path| Path(path.0)).map_err(|rejection| {
             let said = rejection.body_text();
             {
                 let said = said.strip_prefix("Invalid URL: ").unwrap_or(&said);
-                Problem::bad_request("bad-path", in_plain_words(said))
+                Fault::bad_request("bad-path", in_plain_words(said))
             }
         })
     }
@@ -85,9 +85,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
         let bytes = whole_body(request, state, LARGEST_BODY).await?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body)
     }
@@ -97,9 +97,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 pub(super) struct LargeBody<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
         parse(&whole_body(request, state, LARGEST_PROJECT).await?).map(LargeBody)
     }
 }
@@ -108,9 +108,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
 pub(super) struct AnyJson(pub(super) serde_json::Value);
 
 impl<S: Send + Sync> FromRequest<S> for AnyJson {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
         parse(&whole_body(request, state, LARGEST_BODY).await?).map(AnyJson)
     }
 }
@@ -119,16 +119,16 @@ impl<S: Send + Sync> FromRequest<S> for AnyJson {
 pub(super) struct Text(pub(super) String);
 
 impl<S: Send + Sync> FromRequest<S> for Text {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
         let bytes = whole_body(request, state, LARGEST_BODY).await?;
         let text = String::from_utf8(bytes.to_vec());
-        text.map(Text).map_err(|_| Problem::bad_request("bad-body", "the body is no text in UTF-8"))
+        text.map(Text).map_err(|_| Fault::bad_request("bad-body", "the body is no text in UTF-8"))
     }
 }
 
-async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize) -> Result<Bytes, Problem> {
+async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize) -> Result<Bytes, Fault> {
     Bytes::from_request(request, state).await.map_err(|rejection| {
         let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
         let kind = if too_large { "too-large" } else { "bad-body" };
@@ -137,11 +137,11 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize)
         } else {
             rejection.body_text()
         };
-        Problem::new(rejection.status(), kind, said)
+        Fault::new(rejection.status(), kind, said)
     })
 }
 
-fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Fault> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| unread_at(&error))?;
     json.end().map_err(|error| unread(&error, ""))?;
@@ -149,12 +149,12 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 }
 
 /// Something in a body of JSON.
-pub(super) fn part<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
+pub(super) fn part<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Fault> {
     serde_path_to_error::deserialize(value).map_err(|error| unread_at(&error))
 }
 
 /// What is wrong with a body, and with which of its fields.
-fn unread_at(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+fn unread_at(error: &serde_path_to_error::Error<serde_json::Error>) -> Fault {
     let path = error.path().to_string();
     let said = error.inner().to_string();
     let field = match path.as_str() {
@@ -166,11 +166,11 @@ fn unread_at(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     unread(error.inner(), field)
 }
 
-fn unread(error: &serde_json::Error, field: &str) -> Problem {
+fn unread(error: &serde_json::Error, field: &str) -> Fault {
     let what = if error.is_data() { "the body is JSON, but not as expected" } else { "the body is not JSON" };
     let said = with_numbers_in_words(&without_type_names(&error.to_string()));
     let place = if field.is_empty() || !error.is_data() { String::new() } else { format!("`{field}`: ") };
-    Problem::bad_request("bad-body", format!("{what}: {place}{said}"))
+    Fault::bad_request("bad-body", format!("{what}: {place}{said}"))
 }
 
 /// `expected u32` says nothing to anybody who does not know Rust.
@@ -199,10 +199,10 @@ fn without_type_names(said: &str) -> String {
 pub(super) struct Caller(pub(super) Actor);
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
+    type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        caller::of_parts(parts, Door::Api).map(Caller).map_err(|why| Problem::bad_request("bad-header", why))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        caller::of_parts(parts, Door::Api).map(Caller).map_err(|why| Fault::bad_request("bad-header", why))
     }
 }
 
@@ -310,7 +310,7 @@ pub(super) struct SlotPath {
 }
 
 impl SlotPath {
-    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Problem> {
+    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Fault> {
         key::slot(app, &self.id, &self.time).await
     }
 }
@@ -330,7 +330,7 @@ pub(super) struct RunPath {
 }
 
 impl RunPath {
-    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Problem> {
+    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Fault> {
         key::slot(app, &self.id, &self.time).await
     }
 }

@@ -13,7 +13,9 @@ use kelos_model::project::dataset_named;
 use kelos_model::trigger::form::parse_end;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos_store::{About, EventFilter, Paging, Queries};
-use kelos_wire::{FactDto, FactRequest, FactSourceDto, Instant, ListDto, PageDto, TellResultDto, secrets};
+use kelos_wire::{
+    FactDto, FactRequest, FactSourceDto, Instant, ListDto, PageDto, ProblemDetailsDto, TellResultDto, secrets,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -21,7 +23,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Facts that one request tells at the most.
 const MOST_TOLD: usize = 10_000;
@@ -71,12 +73,12 @@ fn fact(record: EventRecord) -> Option<FactDto> {
     })
 }
 
-fn bad(why: impl Into<String>) -> Problem {
-    Problem::bad_request("bad-body", why)
+fn bad(why: impl Into<String>) -> Fault {
+    Fault::bad_request("bad-body", why)
 }
 
 /// A name that is there and no longer than may be.
-fn name(what: &str, name: String) -> Result<Arc<str>, Problem> {
+fn name(what: &str, name: String) -> Result<Arc<str>, Fault> {
     match name.len() {
         0 => Err(bad(format!("`{what}` is empty, expected a name"))),
         length if length > LONGEST_NAME => {
@@ -90,7 +92,7 @@ fn name(what: &str, name: String) -> Result<Arc<str>, Problem> {
 }
 
 /// Whether something is no longer in JSON than may be.
-fn short<T: Serialize>(what: &str, value: &T) -> Result<(), Problem> {
+fn short<T: Serialize>(what: &str, value: &T) -> Result<(), Fault> {
     match serde_json::to_string(value).map_or(0, |text| text.len()) {
         length if length > LONGEST_PAYLOAD => {
             Err(bad(format!("`{what}` has {length} bytes, expected at most {LONGEST_PAYLOAD}")))
@@ -100,7 +102,7 @@ fn short<T: Serialize>(what: &str, value: &T) -> Result<(), Problem> {
 }
 
 /// Reads a fact that somebody tells.
-fn read(mut request: FactRequest, by: &str) -> Result<Fact, Problem> {
+fn read(mut request: FactRequest, by: &str) -> Result<Fact, Fault> {
     let source = name("source", request.source.take().unwrap_or_else(|| by.to_owned()))?;
     let key = request.key.take().map(|key| name("key", key)).transpose()?;
     check_fields(&request)?;
@@ -114,7 +116,7 @@ fn read(mut request: FactRequest, by: &str) -> Result<Fact, Problem> {
 }
 
 /// Whether nothing is said that does not belong to what it is about.
-fn check_fields(request: &FactRequest) -> Result<(), Problem> {
+fn check_fields(request: &FactRequest) -> Result<(), Fault> {
     let of_run =
         request.state.is_some() || request.run.is_some() || request.arguments.is_some() || request.outputs.is_some();
     let strays = [
@@ -130,7 +132,7 @@ fn check_fields(request: &FactRequest) -> Result<(), Problem> {
     stray.map_or(Ok(()), |(what, of, _)| Err(bad(format!("expected {what} only beside `{of}`"))))
 }
 
-fn partitions(request: FactRequest, dataset: Arc<str>) -> Result<Occurrence, Problem> {
+fn partitions(request: FactRequest, dataset: Arc<str>) -> Result<Occurrence, Fault> {
     if request.partitions == Some(0) {
         return Err(bad("`partitions` is 0: expected a number from 1"));
     }
@@ -155,7 +157,7 @@ fn partitions(request: FactRequest, dataset: Arc<str>) -> Result<Occurrence, Pro
     }
 }
 
-fn ended(request: FactRequest, program: WorkflowId) -> Result<Occurrence, Problem> {
+fn ended(request: FactRequest, program: WorkflowId) -> Result<Occurrence, Fault> {
     let state = request.state.ok_or_else(|| bad("`state` is missing: expected succeeded, failed or killed"))?;
     let state = parse_end(&state).map_err(|why| bad(format!("`state`: {why}")))?;
     let (arguments, outputs) = (request.arguments.unwrap_or_default(), request.outputs.unwrap_or_default());
@@ -165,14 +167,14 @@ fn ended(request: FactRequest, program: WorkflowId) -> Result<Occurrence, Proble
     Ok(Occurrence::Ended { program, state, run, arguments, outputs })
 }
 
-fn signal(request: FactRequest, name: Arc<str>) -> Result<Occurrence, Problem> {
+fn signal(request: FactRequest, name: Arc<str>) -> Result<Occurrence, Fault> {
     let payload = request.payload.unwrap_or_default();
     short("payload", &payload)?;
     Ok(Occurrence::Signal { name, payload })
 }
 
 /// The facts of a body, which has one or several.
-fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>, Problem> {
+fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>, Fault> {
     let read_one = |value: Value| read(part::<FactRequest>(value)?, by);
     let Value::Array(all) = body else {
         let fact = read_one(body)?;
@@ -191,7 +193,7 @@ fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>
 }
 
 /// A fact with the key that the header gives it.
-fn named(fact: Fact, idempotency: Option<String>) -> Result<Fact, Problem> {
+fn named(fact: Fact, idempotency: Option<String>) -> Result<Fact, Fault> {
     match (&fact.key, idempotency) {
         (Some(key), Some(other)) if **key != *other => {
             Err(bad("`key` and the header `Idempotency-Key` differ: expected one of them"))
@@ -201,11 +203,11 @@ fn named(fact: Fact, idempotency: Option<String>) -> Result<Fact, Problem> {
     }
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes()).map(|text| text.trim().to_owned());
     let text = text.ok().filter(|text| !text.is_empty());
-    let wrong = || Problem::bad_request("bad-header", "the header `Idempotency-Key` must be a text in UTF-8");
+    let wrong = || Fault::bad_request("bad-header", "the header `Idempotency-Key` must be a text in UTF-8");
     text.ok_or_else(wrong).map(Some)
 }
 
@@ -213,7 +215,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// told. The header `Idempotency-Key` is the key of a single fact.
 #[utoipa::path(post, path = "/facts", tag = "facts", request_body = OneOrSeveralFacts, responses(
     (status = 200, description = "They are stored, and have been counted", body = TellResultDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn tell(
     _: Query<NoParameters>,
@@ -221,7 +223,7 @@ pub(super) async fn tell(
     headers: HeaderMap,
     State(app): State<App>,
     AnyJson(body): AnyJson,
-) -> Result<Json<TellResultDto>, Problem> {
+) -> Result<Json<TellResultDto>, Fault> {
     let facts = facts(body, &by.name, idempotency_key(&headers)?)?;
     let FactTally { new, known } = app.ask(&by, Tell { facts }).await?;
     Ok(Json(TellResultDto { new, known }))
@@ -241,7 +243,7 @@ impl FromLibrary<Standing> for FactSourceDto {
 /// Lists where facts come from that the leader itself asks for, and how each of them stands.
 #[utoipa::path(get, path = "/facts/sources", tag = "facts", responses(
     (status = 200, description = "The sources", body = ListDto<FactSourceDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<FactSourceDto>> {
     Json(list_of(app.node().sources().standings()))
@@ -274,14 +276,14 @@ impl Wanted {
 /// Lists facts that were told, newest first.
 #[utoipa::path(get, path = "/facts", tag = "facts", params(Wanted), responses(
     (status = 200, description = "A page of facts; it may hold few although the list goes on", body = PageDto<FactDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<PageDto<FactDto>>, Problem> {
+) -> Result<Json<PageDto<FactDto>>, Fault> {
     if let Some(about) = &wanted.about {
-        about.parse::<Subject>().map_err(|error| Problem::bad_request("bad-query", error.to_string()))?;
+        about.parse::<Subject>().map_err(|error| Fault::bad_request("bad-query", error.to_string()))?;
     }
     let read = move |reader: &dyn Queries| {
         let page = reader.events(

@@ -9,14 +9,14 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, StreamExt, unfold};
 
-use crate::problem::Problem;
+use crate::fault::Fault;
 use crate::serve::Shutdown;
 
 /// How often something is sent, if only a comment, so that those between don't cut the line.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// Where the client of a stream left off: the id of the last event that it got.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
@@ -24,7 +24,7 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem>
         Some(id) => Ok(Some(id)),
         None => {
             let detail = "the header `Last-Event-ID` must be the id of an event of this stream, a number";
-            Err(Problem::bad_request("bad-header", detail))
+            Err(Fault::bad_request("bad-header", detail))
         }
     }
 }

@@ -6,7 +6,8 @@ use axum::response::Response;
 use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
 use kelos_model::WorkflowId;
 use kelos_wire::{
-    EdgeDto, GraphDto, NewestDto, NodeDto, ObstacleDto, SlotNameDto, UpstreamDto, UpstreamStepDto, counts,
+    EdgeDto, GraphDto, NewestDto, NodeDto, ObstacleDto, ProblemDetailsDto, SlotNameDto, UpstreamDto, UpstreamStepDto,
+    counts,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,7 +15,7 @@ use utoipa::IntoParams;
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Path, Query, SlotPath};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 use crate::ui;
 
 /// Which part of the graph.
@@ -46,15 +47,15 @@ const USUAL_HOURS: u32 = 24;
 const MOST_HOURS: u32 = 24 * 366;
 
 impl Asked {
-    fn hours(&self) -> Result<u32, Problem> {
+    fn hours(&self) -> Result<u32, Fault> {
         let hours = self.hours.unwrap_or(USUAL_HOURS);
-        let refused = || Problem::bad_request("bad-query", format!("`hours` must be 1 to {MOST_HOURS}"));
+        let refused = || Fault::bad_request("bad-query", format!("`hours` must be 1 to {MOST_HOURS}"));
         (1..=MOST_HOURS).contains(&hours).then_some(hours).ok_or_else(refused)
     }
 
-    fn wanted(self) -> Result<Wanted, Problem> {
+    fn wanted(self) -> Result<Wanted, Fault> {
         if self.focus.is_none() && (self.up.is_some() || self.down.is_some()) {
-            return Err(Problem::bad_request("bad-query", "`up` and `down` go with `focus`"));
+            return Err(Fault::bad_request("bad-query", "`up` and `down` go with `focus`"));
         }
         let levels = |given: Option<u32>| given.unwrap_or(USUAL_LEVELS);
         let (up, down) = (levels(self.up), levels(self.down));
@@ -119,9 +120,9 @@ impl FromLibrary<Edge> for EdgeDto {
 /// Shows workflows and what depends on what, with the states of their slots.
 #[utoipa::path(get, path = "/graph", tag = "workflows", params(Asked), responses(
     (status = 200, description = "The graph, or a part of it", body = GraphDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn read(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Json<GraphDto>, Problem> {
+pub(super) async fn read(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Json<GraphDto>, Fault> {
     find(&app, asked).await.map(|found| Json(GraphDto::from_library(found.graph)))
 }
 
@@ -131,7 +132,7 @@ struct Found {
     hours: u32,
 }
 
-async fn find(app: &App, asked: Asked) -> Result<Found, Problem> {
+async fn find(app: &App, asked: Asked) -> Result<Found, Fault> {
     let (now, hours) = (app.handle().now(), asked.hours()?);
     let wanted = asked.wanted()?;
     let focus = wanted.focus.as_ref().map(|focus| focus.on.clone());
@@ -145,11 +146,11 @@ async fn find(app: &App, asked: Asked) -> Result<Found, Problem> {
 /// Draws workflows and what depends on what.
 #[utoipa::path(get, path = "/graph.svg", tag = "workflows", params(Asked), responses(
     (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn draw(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Response, Problem> {
+pub(super) async fn draw(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Response, Fault> {
     let found = find(&app, asked).await?;
-    ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Problem::bad_request("too-many", said))
+    ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Fault::bad_request("too-many", said))
 }
 
 impl FromLibrary<Upstream> for UpstreamDto {
@@ -178,13 +179,13 @@ impl FromLibrary<Step> for UpstreamStepDto {
 /// Goes from a slot to everything that is in its way, through the slots that it waits for.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/upstream", tag = "slots", params(SlotPath), responses(
     (status = 200, description = "The way", body = UpstreamDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn upstream(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<UpstreamDto>, Problem> {
+) -> Result<Json<UpstreamDto>, Fault> {
     let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let read = app.read(move |reader| {
         let is_known = reader.workflow(&slot.workflow)?.is_some();

@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos_wire::{BoardGroupDto, GroupsDto};
+use kelos_wire::{BoardGroupDto, GroupsDto, ProblemDetailsDto};
 use utoipa::ToSchema;
 
 use super::extract::{Caller, NoParameters, Query, Text};
 use crate::app::App;
+use crate::fault::Fault;
 use crate::groups::{self, Group, Groups, InForce};
-use crate::problem::Problem;
 
 /// The groups that are to hold.
 #[derive(ToSchema)]
@@ -18,7 +18,7 @@ pub(super) struct WantedGroups {
     groups: Vec<Group>,
 }
 
-async fn in_force(app: &App) -> Result<GroupsDto, Problem> {
+async fn in_force(app: &App) -> Result<GroupsDto, Fault> {
     let file = app.groups_of_file().clone();
     let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
@@ -31,25 +31,25 @@ async fn in_force(app: &App) -> Result<GroupsDto, Problem> {
 /// Shows the groups of the board.
 #[utoipa::path(get, path = "/board/groups", tag = "board", responses(
     (status = 200, description = "The groups; where none are set, one for each project", body = GroupsDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn get(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<GroupsDto>, Problem> {
+pub(super) async fn get(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<GroupsDto>, Fault> {
     Ok(Json(in_force(&app).await?))
 }
 
 /// Sets the groups of the board, in the form that Celos's interface reads. They win over those of a file.
 #[utoipa::path(put, path = "/board/groups", tag = "board", request_body = WantedGroups, responses(
     (status = 200, description = "They are set", body = GroupsDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn put(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
     Text(text): Text,
-) -> Result<Json<GroupsDto>, Problem> {
+) -> Result<Json<GroupsDto>, Fault> {
     let groups = Groups::parse(&text)
-        .map_err(|why| Problem::bad_request("bad-groups", format!("failed to read the groups: {why}")))?;
+        .map_err(|why| Fault::bad_request("bad-groups", format!("failed to read the groups: {why}")))?;
     app.ask(&by, groups::request(Some(&groups))).await?;
     Ok(Json(in_force(&app).await?))
 }
@@ -57,13 +57,13 @@ pub(super) async fn put(
 /// Goes back to the groups of the file that the server was started with, or to those by project.
 #[utoipa::path(delete, path = "/board/groups", tag = "board", responses(
     (status = 200, description = "The groups that hold then", body = GroupsDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
-) -> Result<Json<GroupsDto>, Problem> {
+) -> Result<Json<GroupsDto>, Fault> {
     app.ask(&by, groups::request(None)).await?;
     Ok(Json(in_force(&app).await?))
 }

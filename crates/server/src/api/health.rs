@@ -16,9 +16,11 @@ use kelos_store::{Queries, StoreError};
 use super::dto;
 use super::extract::{Body, NoParameters, Query};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 use kelos_explain::schedule;
-use kelos_wire::{FrozenDto, HealthDto, ListDto, ProblemDto, StepRequest, StepResultDto, VersionDto};
+use kelos_wire::{
+    FrozenDto, HealthDto, ListDto, ProblemDetailsDto, ProblemDto, StepRequest, StepResultDto, VersionDto,
+};
 
 /// The workflows that are frozen.
 fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
@@ -31,7 +33,7 @@ fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
 #[utoipa::path(get, path = "/health", tag = "server", responses(
     (status = 200, description = "It works, or stands by", body = HealthDto),
     (status = 503, description = "It does not work", body = HealthDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Response {
     let handle = app.handle();
@@ -77,7 +79,7 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
 /// Says which version this is.
 #[utoipa::path(get, path = "/version", tag = "server", responses(
     (status = 200, description = "The version", body = VersionDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> Json<VersionDto> {
     Json(VersionDto { name: "kelos".into(), version: app.version().to_owned() })
@@ -86,7 +88,7 @@ pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> J
 /// Lists what is wrong with the files of definitions, as of the latest load.
 #[utoipa::path(get, path = "/problems", tag = "server", responses(
     (status = 200, description = "The problems; none is good", body = ListDto<ProblemDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn problems(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<ProblemDto>> {
     Json(dto::list(app.node().problems()))
@@ -96,16 +98,16 @@ pub(super) async fn problems(_: Query<NoParameters>, State(app): State<App>) -> 
 /// A server that schedules by itself looks at everything again, at its own time: it takes no `time`.
 #[utoipa::path(post, path = "/step", tag = "server", request_body = Option<StepRequest>, responses(
     (status = 200, description = "It was stepped", body = StepResultDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn step(
     _: Query<NoParameters>,
     State(app): State<App>,
     Body(request): Body<StepRequest>,
-) -> Result<Json<StepResultDto>, Problem> {
+) -> Result<Json<StepResultDto>, Fault> {
     if request.time.is_some() && app.handle().pace() == Pace::ByItself {
         let detail = "this server schedules by itself and can't be stepped to a moment";
-        return Err(Problem::conflict("not-stepped", detail).with_hint("leave `time` out to evaluate everything now"));
+        return Err(Fault::conflict("not-stepped", detail).with_hint("leave `time` out to evaluate everything now"));
     }
     let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
     if let Some(wanted) = &request.workflows {
@@ -117,7 +119,7 @@ pub(super) async fn step(
 }
 
 /// Refuses names that no workflow has; new files count.
-async fn check_known(app: &App, wanted: BTreeSet<WorkflowId>) -> Result<(), Problem> {
+async fn check_known(app: &App, wanted: BTreeSet<WorkflowId>) -> Result<(), Fault> {
     app.node().reload().await;
     app.settle().await?;
     let missing = |reader: &dyn Queries| -> Result<Option<WorkflowId>, StoreError> {

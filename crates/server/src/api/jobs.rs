@@ -12,8 +12,8 @@ use kelos_model::workflow::Keys;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{Paging, Queries, SlotFilter};
 use kelos_wire::{
-    ChildrenDto, Code, ExpectedDto, GroupDto, JobName, OutlookDto, PageDto, ParentsDto, RelativeDto, SlotDto,
-    SlotNameDto, SubmitRequest, SubmitResultDto, SubmittedDto, SubmittedListDto, UnwritableDto,
+    ChildrenDto, Code, ExpectedDto, GroupDto, JobName, OutlookDto, PageDto, ParentsDto, ProblemDetailsDto, RelativeDto,
+    SlotDto, SlotNameDto, SubmitRequest, SubmitResultDto, SubmittedDto, SubmittedListDto, UnwritableDto,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -21,8 +21,8 @@ use utoipa::IntoParams;
 use super::dto::{FromLibrary, page};
 use super::extract::{Body, Caller, Limit, Names, NoParameters, Path, Query};
 use crate::app::App;
+use crate::fault::Fault;
 use crate::key;
-use crate::problem::Problem;
 
 /// Jobs that one request submits at the most.
 const MOST_SUBMITTED: usize = 10_000;
@@ -63,14 +63,14 @@ impl FromLibrary<Outlook> for OutlookDto {
 /// Opens jobs, with the ancestors that are missing. Where one can't be opened, none is.
 #[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = SubmitRequest, responses(
     (status = 200, description = "What became of each, or what would happen", body = SubmitResultDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn submit(
     _: Query<NoParameters>,
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<SubmitRequest>,
-) -> Result<Json<SubmitResultDto>, Problem> {
+) -> Result<Json<SubmitResultDto>, Fault> {
     let priority = priority(request.priority)?;
     let jobs = named(&app, &request.jobs).await?;
     if request.dry_run {
@@ -81,7 +81,7 @@ pub(super) async fn submit(
             let refused = asked.jobs.iter().find_map(|job| Some(Refusal::NoJobId(job.clone(), jobs.no_way(job)?)));
             refused.map_or_else(|| jobs::outlook(&jobs, reader, &asked).map(Ok), |refused| Ok(Err(refused)))
         };
-        let outlook = app.read(read).await?.map_err(Problem::from)?;
+        let outlook = app.read(read).await?.map_err(Fault::from)?;
         return Ok(Json(SubmitResultDto::Outlook(OutlookDto::from_library(outlook))));
     }
     let ask = kelos_core::SubmitRequest { jobs: jobs.clone(), priority, readd: request.readd, reason: request.reason };
@@ -92,11 +92,11 @@ pub(super) async fn submit(
 }
 
 /// As the scheduler has it, where larger goes first and 0 is usual.
-fn priority(given: Option<i32>) -> Result<i32, Problem> {
+fn priority(given: Option<i32>) -> Result<i32, Fault> {
     let given = given.unwrap_or(LAST_PRIORITY);
     if !(1..=LAST_PRIORITY).contains(&given) {
         let detail = format!("`priority` is {given}, expected 1 (first) to {LAST_PRIORITY} (last)");
-        return Err(Problem::bad_request("bad-body", detail));
+        return Err(Fault::bad_request("bad-body", detail));
     }
     Ok(LAST_PRIORITY - given)
 }
@@ -118,10 +118,10 @@ fn submitted(job: &SlotRef, became: Submitted, known: &Jobs) -> SubmittedDto {
 }
 
 /// The jobs of a request, their ids in the normal form.
-async fn named(app: &App, names: &[JobName]) -> Result<Vec<SlotRef>, Problem> {
+async fn named(app: &App, names: &[JobName]) -> Result<Vec<SlotRef>, Fault> {
     if names.is_empty() || names.len() > MOST_SUBMITTED {
         let detail = format!("`jobs` has {} elements, expected 1 to {MOST_SUBMITTED}", names.len());
-        return Err(Problem::bad_request("bad-body", detail));
+        return Err(Fault::bad_request("bad-body", detail));
     }
     let mut known: BTreeMap<&WorkflowId, Keys> = BTreeMap::new();
     let mut jobs = Vec::with_capacity(names.len());
@@ -137,7 +137,7 @@ async fn named(app: &App, names: &[JobName]) -> Result<Vec<SlotRef>, Problem> {
 }
 
 /// The keys of a workflow that is defined now and keyed by job ids.
-async fn keys(app: &App, id: &WorkflowId) -> Result<Keys, Problem> {
+async fn keys(app: &App, id: &WorkflowId) -> Result<Keys, Fault> {
     let of = id.clone();
     let row = app.read(move |reader| reader.workflow(&of)).await?.filter(|row| row.present);
     let row = row.ok_or_else(|| super::workflows::unknown(id))?;
@@ -145,7 +145,7 @@ async fn keys(app: &App, id: &WorkflowId) -> Result<Keys, Problem> {
         keys @ Keys::Jobs(_) => Ok(keys.clone()),
         Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_) => {
             let detail = format!("\"{id}\" has a schedule, expected a workflow that is keyed by job ids");
-            Err(Problem::bad_request("not-keyed", detail)
+            Err(Fault::bad_request("not-keyed", detail)
                 .with_hint("its slots are opened by rerunning or backfilling them"))
         }
     }
@@ -174,12 +174,12 @@ pub(super) struct Wanted {
 /// Lists the jobs that were ever opened, by workflow, ascending by job id.
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(Wanted), responses(
     (status = 200, description = "A page of jobs", body = PageDto<SlotDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<PageDto<SlotDto>>, Problem> {
+) -> Result<Json<PageDto<SlotDto>>, Fault> {
     // Jobs lie at the beginning of time, where no schedule has slots.
     let start = Timestamp::UNIX_EPOCH;
     let range = Some(Range::new(start, start + SignedDuration::from_millis(1)));
@@ -204,7 +204,7 @@ pub(super) struct JobPath {
 }
 
 impl JobPath {
-    async fn job(&self, app: &App) -> Result<SlotRef, Problem> {
+    async fn job(&self, app: &App) -> Result<SlotRef, Fault> {
         let keys = keys(app, &self.workflow).await?;
         Ok(SlotRef::new(self.workflow.clone(), key::job(app, &keys, &self.job).await?))
     }
@@ -225,10 +225,9 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn limit(&self) -> Result<usize, Problem> {
+    fn limit(&self) -> Result<usize, Fault> {
         let limit = self.limit.unwrap_or(USUAL_RELATIVES);
-        let refused =
-            || Problem::bad_request("bad-query", format!("`limit` is {limit}, expected 1 to {MOST_SUBMITTED}"));
+        let refused = || Fault::bad_request("bad-query", format!("`limit` is {limit}, expected 1 to {MOST_SUBMITTED}"));
         (1..=MOST_SUBMITTED).contains(&limit).then_some(limit).ok_or_else(refused)
     }
 }
@@ -253,13 +252,13 @@ fn group(group: &RelativeGroup, offset: usize, limit: usize) -> GroupDto {
 /// Lists what a job waits for, with where it stands.
 #[utoipa::path(get, path = "/jobs/{workflow}/{job}/parents", tag = "jobs", params(JobPath, Part), responses(
     (status = 200, description = "Its parents, by group", body = ParentsDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn parents(
     Path(path): Path<JobPath>,
     Query(part): Query<Part>,
     State(app): State<App>,
-) -> Result<Json<ParentsDto>, Problem> {
+) -> Result<Json<ParentsDto>, Fault> {
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
     let functions = app.node().functions();
@@ -275,13 +274,13 @@ pub(super) async fn parents(
 /// Lists what waits for a job, with where it stands.
 #[utoipa::path(get, path = "/jobs/{workflow}/{job}/children", tag = "jobs", params(JobPath, Part), responses(
     (status = 200, description = "Its children", body = ChildrenDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn children(
     Path(path): Path<JobPath>,
     Query(part): Query<Part>,
     State(app): State<App>,
-) -> Result<Json<ChildrenDto>, Problem> {
+) -> Result<Json<ChildrenDto>, Fault> {
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
     let functions = app.node().functions();

@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use kelos_executors::local::{LocalError, LogChunk};
 use kelos_executors::run_ref;
 use kelos_model::{Run, RunId};
-use kelos_wire::{OutputDto, RunDto};
+use kelos_wire::{OutputDto, ProblemDetailsDto, RunDto};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::extract::{Path, Query, RunPath};
 use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Bytes that are read when nothing else is asked for.
 const USUAL_PIECE: usize = 64 << 10;
@@ -40,8 +40,8 @@ pub(super) struct Piece {
     limit: Option<usize>,
 }
 
-fn unreadable(error: &LocalError) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "log-unreadable", format!("failed to {error}"))
+fn unreadable(error: &LocalError) -> Fault {
+    Fault::new(StatusCode::SERVICE_UNAVAILABLE, "log-unreadable", format!("failed to {error}"))
 }
 
 async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result<LogChunk, LocalError> {
@@ -63,18 +63,18 @@ async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result
                 ("kelos-dropped" = u64, description = "Bytes between `offset` and this piece that are not kept"),
                 ("kelos-ended" = bool, description = "Whether the run is over and nothing comes after"),
             )),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn read(
     Path(path): Path<RunPath>,
     Query(piece): Query<Piece>,
     State(app): State<App>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Fault> {
     let limit = piece.limit.unwrap_or(USUAL_PIECE);
     if !(1..=LONGEST_PIECE).contains(&limit) {
         let detail = format!("`limit` is {limit}, expected 1 to {LONGEST_PIECE} bytes");
-        return Err(Problem::bad_request("bad-query", detail));
+        return Err(Fault::bad_request("bad-query", detail));
     }
     let run = super::runs::found(&app, &path).await?;
     let chunk = read_piece(&app, &run.id, piece.offset, limit).await.map_err(|error| unreadable(&error))?;
@@ -113,7 +113,7 @@ pub(super) struct Beginning {
     responses(
         (status = 200, description = "The output as it is written", body = String, content_type = "text/event-stream"),
         (status = 204, description = "There is no more after `Last-Event-ID`, ever"),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn stream(
@@ -122,7 +122,7 @@ pub(super) async fn stream(
     headers: HeaderMap,
     closing: UntilClosed,
     State(app): State<App>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Fault> {
     let seen = last_event_id(&headers)?;
     let run = super::runs::found(&app, &path).await?;
     let offset = seen.unwrap_or(beginning.offset);

@@ -26,8 +26,7 @@ mod workflows;
 use axum::Json;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -37,7 +36,7 @@ use utoipa_axum::router::UtoipaMethodRouterExt;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::{panicked, wrong_method};
 
 pub use dto::deployment;
 pub(crate) use extract::bad_query;
@@ -167,17 +166,6 @@ pub(crate) fn router() -> Router<App> {
         .layer(CatchPanicLayer::custom(panicked))
 }
 
-async fn wrong_method(method: Method) -> Problem {
-    let detail = format!("{method} is not possible here; the header `allow` lists what is");
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
-}
-
-fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic itself has been written to the log by then.
-    let detail = "this is a bug in the server; see its log";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", detail).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,10 +174,10 @@ mod tests {
     async fn a_panic_is_told_as_a_bug() {
         let boom = get(async || -> &'static str { panic!("boom") });
         let router = Router::new().route("/api/v1/boom", boom).layer(CatchPanicLayer::custom(panicked));
-        let router = router.layer(axum::middleware::from_fn(crate::problem::name_instance));
+        let router = router.layer(axum::middleware::from_fn(crate::render));
         let request = axum::http::Request::get("/api/v1/boom").body(axum::body::Body::empty()).unwrap();
         let response = tower::ServiceExt::oneshot(router, request).await.unwrap();
-        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.status(), axum::http::StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();

@@ -18,15 +18,15 @@ use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::Folders;
 use kelos_storage::Place;
 use kelos_store::{Queries, StoreError};
-use kelos_wire::{BundleDto, DeploymentDto, ListDto, ProblemDto, ProjectDto};
+use kelos_wire::{BundleDto, DeploymentDto, ListDto, ProblemDetailsDto, ProblemDto, ProjectDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, deployment};
 use super::extract::{Caller, LargeBody, NoParameters, Path, Query};
 use crate::app::App;
+use crate::fault::Fault;
 use crate::known::Known;
-use crate::problem::Problem;
 
 /// A project in the path.
 #[derive(Deserialize, IntoParams)]
@@ -58,13 +58,13 @@ pub(super) struct Removal {
     hdfs_root: Option<String>,
 }
 
-fn bundle(given: BundleDto) -> Result<(Bundle, Option<String>), Problem> {
+fn bundle(given: BundleDto) -> Result<(Bundle, Option<String>), Fault> {
     let hdfs = given.hdfs.map(|files| files.into_iter().map(file).collect()).transpose()?;
     Ok((Bundle { workflow: given.workflow, defaults: given.defaults, hdfs }, given.hdfs_root))
 }
 
-fn file((path, text): (String, String)) -> Result<(String, BundleFile), Problem> {
-    let bad = |reason: &str| Problem::bad_request("bad-body", format!("the file \"{path}\" of `hdfs` {reason}"));
+fn file((path, text): (String, String)) -> Result<(String, BundleFile), Fault> {
+    let bad = |reason: &str| Fault::bad_request("bad-body", format!("the file \"{path}\" of `hdfs` {reason}"));
     let plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
     if !path.split('/').all(plain) {
         return Err(bad("has no relative path, expected names with / between them"));
@@ -94,9 +94,9 @@ fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<S
 /// Lists projects, ascending by name: those that have a script or a workflow.
 #[utoipa::path(get, path = "/projects", tag = "projects", responses(
     (status = 200, description = "The projects", body = ListDto<ProjectDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<ListDto<ProjectDto>>, Problem> {
+pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<ListDto<ProjectDto>>, Fault> {
     let rows = app.read(|reader| reader.workflows(None)).await?;
     let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let (mut scripts, mut defaults) = (BTreeSet::new(), BTreeSet::new());
@@ -126,7 +126,7 @@ pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Resu
 }
 
 /// The names of the scripts in a folder, without `.js`.
-async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<String>, Problem> {
+async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<String>, Fault> {
     let place = local(app, folder)?;
     let entries = place.files.list(&place.path).await.map_err(|error| failed(&error.into()))?.unwrap_or_default();
     let names = entries.into_iter().filter_map(|entry| entry.name.strip_suffix(".js").map(str::to_owned));
@@ -142,7 +142,7 @@ async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<St
     request_body = BundleDto,
     responses(
         (status = 200, description = "What was changed, or would be", body = DeploymentDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn put(
@@ -151,7 +151,7 @@ pub(super) async fn put(
     Caller(by): Caller,
     State(app): State<App>,
     LargeBody(body): LargeBody<BundleDto>,
-) -> Result<Json<DeploymentDto>, Problem> {
+) -> Result<Json<DeploymentDto>, Fault> {
     let (bundle, root) = bundle(body)?;
     let root = HdfsRoot::of_storage(root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
     let root = root.map_err(|error| failed(&error))?;
@@ -161,14 +161,14 @@ pub(super) async fn put(
 /// Takes a project away: its scripts go, and its slots are left alone. One that is not there is fine too.
 #[utoipa::path(delete, path = "/projects/{id}", tag = "projects", params(ProjectPath, Removal), responses(
     (status = 200, description = "What was changed, or would be", body = DeploymentDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<ProjectPath>,
     Query(removal): Query<Removal>,
     Caller(by): Caller,
     State(app): State<App>,
-) -> Result<Json<DeploymentDto>, Problem> {
+) -> Result<Json<DeploymentDto>, Fault> {
     let root = HdfsRoot::of_storage(removal.hdfs_root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
     let root = root.map_err(|error| failed(&error))?;
     let root = if removal.hdfs_root.is_some() { root } else { root.left_alone() };
@@ -184,11 +184,11 @@ struct Deployment {
 }
 
 impl Deployment {
-    async fn carry_out(self, app: &App) -> Result<Json<DeploymentDto>, Problem> {
+    async fn carry_out(self, app: &App) -> Result<Json<DeploymentDto>, Fault> {
         if !app.takes_deployments() {
             let why = "this server does not accept deployments, because anyone who can reach it could run commands";
             let hint = "start it with --allow-deploy, or deploy to its folders with a target file";
-            return Err(Problem::new(StatusCode::FORBIDDEN, "deployments-off", why).with_hint(hint));
+            return Err(Fault::new(StatusCode::FORBIDDEN, "deployments-off", why).with_hint(hint));
         }
         let project = ProjectName::new(self.project).map_err(|error| failed(&error))?;
         let site = site(app, self.root)?;
@@ -214,10 +214,10 @@ impl Deployment {
     }
 }
 
-fn site(app: &App, hdfs: HdfsRoot) -> Result<Site, Problem> {
+fn site(app: &App, hdfs: HdfsRoot) -> Result<Site, Fault> {
     let Some(Folders { workflows, defaults }) = app.node().folders() else {
         let why = "this server reads no scripts";
-        return Err(Problem::conflict("no-scripts", why));
+        return Err(Fault::conflict("no-scripts", why));
     };
     Ok(Site {
         workflows: local(app, &workflows)?,
@@ -228,7 +228,7 @@ fn site(app: &App, hdfs: HdfsRoot) -> Result<Site, Problem> {
     })
 }
 
-fn local(app: &App, folder: &std::path::Path) -> Result<Place, Problem> {
+fn local(app: &App, folder: &std::path::Path) -> Result<Place, Fault> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     app.node().storage().place(&folder.to_string_lossy()).map_err(|error| failed(&error.into()))
 }
@@ -249,12 +249,12 @@ fn taken_name(
 }
 
 /// Says what becomes of slots by those that there are. A project that would take a name of another's is refused.
-async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Problem> {
+async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Fault> {
     let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();
     let new: Vec<_> = prepared.after().workflows.iter().filter(|one| !known.contains(&one.id)).cloned().collect();
     if let Some((id, holder)) = app.read(move |reader| taken_name(reader, &new)).await? {
         let why = format!("{id} can't be defined by the project: a workflow of that name is {}", holder.whose());
-        return Err(Problem::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
+        return Err(Fault::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
     }
     let now = app.handle().now();
     let (before, after) = (prepared.before().workflows.clone(), prepared.after().workflows.clone());
@@ -267,24 +267,24 @@ async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Problem> {
     Ok(())
 }
 
-fn failed(error: &DeployError) -> Problem {
+fn failed(error: &DeployError) -> Fault {
     let detail = format!("failed to {error}");
     let problem = match error {
-        DeployError::BadName { .. } => Problem::bad_request("bad-path", detail),
-        DeployError::HdfsRoot { .. } => Problem::bad_request("bad-query", detail),
+        DeployError::BadName { .. } => Fault::bad_request("bad-path", detail),
+        DeployError::HdfsRoot { .. } => Fault::bad_request("bad-query", detail),
         DeployError::Scripts { problems, .. } => {
             let all: Vec<String> = problems.iter().map(|one| format!("{one} [{}]", one.code)).collect();
-            Problem::bad_request("bad-scripts", format!("{detail}: {}", all.join("; ")))
+            Fault::bad_request("bad-scripts", format!("{detail}: {}", all.join("; ")))
         }
         DeployError::Layout { .. } | DeployError::Oozie { .. } | DeployError::Target { .. } => {
-            Problem::bad_request("bad-project", detail)
+            Fault::bad_request("bad-project", detail)
         }
         DeployError::Incomplete { done, left, .. } => {
             let list = |steps: &[String]| if steps.is_empty() { "nothing".to_owned() } else { steps.join(", ") };
             let detail = format!("{detail}; done: {}; not done: {}", list(done), list(left));
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail)
+            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail)
         }
-        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail),
+        _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail),
     };
     match error.hint() {
         Some(hint) => problem.with_hint(hint),

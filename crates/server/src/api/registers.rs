@@ -5,13 +5,13 @@ use axum::extract::State;
 use kelos_core::SetRegister;
 use kelos_model::id::is_invisible;
 use kelos_store::{Register, RegisterKeys};
-use kelos_wire::{ListDto, ReasonRequest, RegisterDto};
+use kelos_wire::{ListDto, ProblemDetailsDto, ReasonRequest, RegisterDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::extract::{AnyJson, BucketPath, Caller, NoParameters, Path, Query, RegisterPath};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Longest bucket or key, in bytes.
 const LONGEST_NAME: usize = 512;
@@ -30,13 +30,13 @@ pub(super) struct Wanted {
 /// Lists the registers of a bucket, ascending by key.
 #[utoipa::path(get, path = "/registers/{bucket}", tag = "registers", params(BucketPath, Wanted), responses(
     (status = 200, description = "The registers; none where there is no such bucket", body = ListDto<RegisterDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Path(path): Path<BucketPath>,
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<ListDto<RegisterDto>>, Problem> {
+) -> Result<Json<ListDto<RegisterDto>>, Fault> {
     let found =
         app.read(move |reader| reader.registers(Some(&path.bucket), RegisterKeys::Prefix(&wanted.prefix))).await?;
     let register = |Register { bucket, key, value }| RegisterDto { bucket, key, value };
@@ -46,20 +46,20 @@ pub(super) async fn list(
 /// Shows a register.
 #[utoipa::path(get, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath), responses(
     (status = 200, description = "The register", body = RegisterDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get(
     Path(path): Path<RegisterPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<RegisterDto>, Problem> {
+) -> Result<Json<RegisterDto>, Fault> {
     let RegisterPath { bucket, key } = path;
     let name = (bucket.clone(), key.clone());
     match app.read(move |reader| reader.register(&name.0, &name.1)).await? {
         Some(value) => Ok(Json(RegisterDto { bucket, key, value })),
         None => {
             let detail = format!("bucket \"{bucket}\" has no register \"{key}\"");
-            Err(Problem::not_found("register-not-found", detail))
+            Err(Fault::not_found("register-not-found", detail))
         }
     }
 }
@@ -73,7 +73,7 @@ pub(super) async fn get(
     request_body = Value,
     responses(
         (status = 200, description = "It is set", body = RegisterDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn put(
@@ -82,12 +82,12 @@ pub(super) async fn put(
     Caller(by): Caller,
     State(app): State<App>,
     AnyJson(value): AnyJson,
-) -> Result<Json<RegisterDto>, Problem> {
+) -> Result<Json<RegisterDto>, Fault> {
     let RegisterPath { bucket, key } = path;
     for name in [&bucket, &key] {
         if name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
             let detail = format!("the name of a register has at most {LONGEST_NAME} bytes and no invisible characters");
-            return Err(Problem::bad_request("bad-path", detail));
+            return Err(Fault::bad_request("bad-path", detail));
         }
     }
     let ask =
@@ -99,14 +99,14 @@ pub(super) async fn put(
 /// Deletes a register. One that is not there is fine too.
 #[utoipa::path(delete, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath, ReasonRequest), responses(
     (status = 204, description = "It is not there"),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<RegisterPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
-) -> Result<axum::http::StatusCode, Problem> {
+) -> Result<axum::http::StatusCode, Fault> {
     let RegisterPath { bucket, key } = path;
     app.ask(&by, SetRegister { bucket, key, value: None, reason: because.reason }).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)

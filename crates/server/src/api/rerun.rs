@@ -4,21 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use kelos_core::{DownstreamOutcome, DownstreamRequest, Rerun};
 use kelos_model::{Actor, SlotRef};
-use kelos_wire::{DownstreamDto, RerunRequest, RerunResultDto, SlotNameDto, TouchedSlotsDto};
+use kelos_wire::{DownstreamDto, ProblemDetailsDto, RerunRequest, RerunResultDto, SlotNameDto, TouchedSlotsDto};
 
 use super::extract::{Body, Caller, NoParameters, Path, Query, SlotPath};
 use super::slots;
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Slots that an answer lists of each kind.
 const SLOTS_LISTED: usize = 1000;
 
 /// Refuses what means something only with `downstream`.
-fn check(request: &RerunRequest) -> Result<(), Problem> {
+fn check(request: &RerunRequest) -> Result<(), Fault> {
     let lone = [("dryRun", request.dry_run), ("killLive", request.kill_live)];
     let lone = lone.iter().find(|(_, asked)| *asked && !request.downstream);
-    let problem = |name| Problem::bad_request("bad-body", format!("`{name}` was given without `downstream`"));
+    let problem = |name| Fault::bad_request("bad-body", format!("`{name}` was given without `downstream`"));
     lone.map_or(Ok(()), |(name, _)| Err(problem(name).with_hint("`downstream` reruns all that depends on the slot")))
 }
 
@@ -35,7 +35,7 @@ fn touched(slots: Vec<SlotRef>) -> TouchedSlotsDto {
     request_body = Option<RerunRequest>,
     responses(
         (status = 200, description = "It is open, or what would happen", body = RerunResultDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn rerun(
@@ -44,7 +44,7 @@ pub(super) async fn rerun(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<RerunRequest>,
-) -> Result<Json<RerunResultDto>, Problem> {
+) -> Result<Json<RerunResultDto>, Fault> {
     check(&request)?;
     let slot = path.slot(&app).await?;
     if request.downstream {
@@ -54,7 +54,7 @@ pub(super) async fn rerun(
     slots::found(&app, slot).await.map(RerunResultDto::Alone).map(Json)
 }
 
-async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: RerunRequest) -> Result<DownstreamDto, Problem> {
+async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: RerunRequest) -> Result<DownstreamDto, Fault> {
     let RerunRequest { reason, dry_run, kill_live, .. } = request;
     let ask = DownstreamRequest { slot, reason, kill_live, dry_run };
     let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(by, ask).await?;

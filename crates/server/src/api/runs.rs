@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use kelos_model::{Run, RunState, SlotRef, WorkflowId};
 use kelos_store::{Paging, RunFilter};
-use kelos_wire::{ListDto, PageDto, RunDto};
+use kelos_wire::{ListDto, PageDto, ProblemDetailsDto, RunDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto;
 use super::extract::{At, Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Which runs.
 #[derive(Deserialize, IntoParams)]
@@ -43,12 +43,9 @@ pub(super) struct Wanted {
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/runs", tag = "runs", params(Wanted), responses(
     (status = 200, description = "A page of runs", body = PageDto<RunDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
-    State(app): State<App>,
-) -> Result<Json<PageDto<RunDto>>, Problem> {
+pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<PageDto<RunDto>>, Fault> {
     let range = super::slots::range(wanted.from, wanted.to)?;
     let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..RunFilter::default() };
     let page = app
@@ -60,13 +57,13 @@ pub(super) async fn list(
 /// Lists the runs of a slot, oldest first.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/runs", tag = "runs", params(SlotPath), responses(
     (status = 200, description = "Its runs", body = ListDto<RunDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn of_slot(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<ListDto<RunDto>>, Problem> {
+) -> Result<Json<ListDto<RunDto>>, Fault> {
     let slot = path.slot(&app).await?;
     let id = slot.clone();
     let found = app.read(move |reader| {
@@ -81,28 +78,28 @@ pub(super) async fn of_slot(
 /// Shows a run.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/runs/{number}", tag = "runs", params(RunPath), responses(
     (status = 200, description = "The run", body = RunDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     Path(path): Path<RunPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<RunDto>, Problem> {
+) -> Result<Json<RunDto>, Fault> {
     let run = found(&app, &path).await?;
     let of = run.clone();
     let versions = app.read(move |reader| reader.run_versions(&[of])).await?;
     Ok(Json(RunDto::of_version(run, versions.into_iter().next().flatten())))
 }
 
-pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Problem> {
+pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Fault> {
     numbered(app, &path.slot(app).await?, path.number).await
 }
 
-pub(super) async fn numbered(app: &App, slot: &SlotRef, number: u32) -> Result<Run, Problem> {
+pub(super) async fn numbered(app: &App, slot: &SlotRef, number: u32) -> Result<Run, Fault> {
     let id = slot.clone();
     let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
     runs.into_iter().find(|run| run.id.number == number).ok_or_else(|| {
         let detail = format!("slot {} has no run number {number}", slot.short());
-        Problem::not_found("run-not-found", detail)
+        Fault::not_found("run-not-found", detail)
     })
 }

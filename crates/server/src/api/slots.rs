@@ -8,7 +8,8 @@ use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Paging, SlotFilter};
 use kelos_wire::{
-    CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ReasonRequest, SlotDto, WhyDto,
+    CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ProblemDetailsDto, ReasonRequest, SlotDto,
+    WhyDto,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -16,7 +17,7 @@ use utoipa::IntoParams;
 use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, Names, NoParameters, Path, Query, SlotPath};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Which slots.
 #[derive(Deserialize, IntoParams)]
@@ -48,10 +49,10 @@ pub(super) struct Wanted {
 }
 
 /// The range between two times, either of which may be open.
-pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, Problem> {
+pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, Fault> {
     let range = Range::new(from.map_or(Timestamp::MIN, |at| at.0), to.map_or(Timestamp::MAX, |at| at.0));
     if range.is_empty() {
-        return Err(Problem::bad_request("bad-query", "`from` must be before `to`"));
+        return Err(Fault::bad_request("bad-query", "`from` must be before `to`"));
     }
     Ok((from.is_some() || to.is_some()).then_some(range))
 }
@@ -59,12 +60,12 @@ pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, P
 /// Lists slots, newest first.
 #[utoipa::path(get, path = "/slots", tag = "slots", params(Wanted), responses(
     (status = 200, description = "A page of slots", body = PageDto<SlotDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<PageDto<SlotDto>>, Problem> {
+) -> Result<Json<PageDto<SlotDto>>, Fault> {
     let filter = SlotFilter {
         workflow: wanted.workflow,
         states: wanted.state.0,
@@ -78,14 +79,14 @@ pub(super) async fn list(
     Ok(Json(dto::page(page, SlotDto::from_library)))
 }
 
-pub(super) fn unknown(slot: &SlotRef) -> Problem {
-    Problem::not_found("slot-not-found", format!("there is no slot {}", slot.short())).with_hint(
+pub(super) fn unknown(slot: &SlotRef) -> Fault {
+    Fault::not_found("slot-not-found", format!("there is no slot {}", slot.short())).with_hint(
         "its time may be outside the schedule, in the future or before the planning window: …/why says which; \
          rerunning or backfilling it opens it",
     )
 }
 
-pub(super) async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Problem> {
+pub(super) async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Fault> {
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
     found.map(|found| SlotDto::new(&slot, found)).ok_or_else(|| unknown(&slot))
@@ -94,26 +95,26 @@ pub(super) async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Problem> 
 /// Shows a slot.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}", tag = "slots", params(SlotPath), responses(
     (status = 200, description = "The slot", body = SlotDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<SlotDto>, Problem> {
+) -> Result<Json<SlotDto>, Fault> {
     found(&app, path.slot(&app).await?).await.map(Json)
 }
 
 /// Lists everything that happened to a slot, oldest first.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/history", tag = "slots", params(SlotPath), responses(
     (status = 200, description = "Its events", body = ListDto<EventDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn history(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<ListDto<EventDto>>, Problem> {
+) -> Result<Json<ListDto<EventDto>>, Fault> {
     let slot = path.slot(&app).await?;
     let id = slot.clone();
     let history = app.read(move |reader| reader.history(&id)).await?;
@@ -136,13 +137,13 @@ pub(super) struct Moment {
 /// Explains why a slot stands where it stands, or why it does not exist.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/why", tag = "slots", params(SlotPath, Moment), responses(
     (status = 200, description = "The account", body = WhyDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn explain(
     Path(path): Path<SlotPath>,
     Query(moment): Query<Moment>,
     State(app): State<App>,
-) -> Result<Json<WhyDto>, Problem> {
+) -> Result<Json<WhyDto>, Fault> {
     let slot = path.slot(&app).await?;
     let why = kelos_explain::why::why(app.handle(), &slot, moment.at.map(|at| at.0)).await?;
     if why.state.is_none() {
@@ -157,13 +158,13 @@ pub(super) async fn explain(
 /// Tells what determined when a slot ended, or keeps it from ending: the slots and waits that lead up to it.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/critical-path", tag = "slots", params(SlotPath), responses(
     (status = 200, description = "The path", body = CriticalPathDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn critical_path(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<CriticalPathDto>, Problem> {
+) -> Result<Json<CriticalPathDto>, Fault> {
     let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let id = slot.clone();
     let found = app.read(move |reader| kelos_explain::critical_path::read(reader, &id, now)).await?;
@@ -179,7 +180,7 @@ pub(super) async fn critical_path(
     request_body = Option<ReasonRequest>,
     responses(
         (status = 200, description = "It is killed; its run may still be ending", body = SlotDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn kill(
@@ -188,7 +189,7 @@ pub(super) async fn kill(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<SlotDto>, Problem> {
+) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;
     app.ask(&by, Kill { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
@@ -203,7 +204,7 @@ pub(super) async fn kill(
     request_body = Option<ReasonRequest>,
     responses(
         (status = 200, description = "It is skipped; its run may still be ending", body = SlotDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn skip(
@@ -212,7 +213,7 @@ pub(super) async fn skip(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<SlotDto>, Problem> {
+) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;
     app.ask(&by, Skip { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
@@ -227,7 +228,7 @@ pub(super) async fn skip(
     request_body = MarkRequest,
     responses(
         (status = 200, description = "It has succeeded", body = SlotDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn mark(
@@ -236,7 +237,7 @@ pub(super) async fn mark(
     Caller(by): Caller,
     State(app): State<App>,
     Body(mark): Body<MarkRequest>,
-) -> Result<Json<SlotDto>, Problem> {
+) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;
     match mark.state {
         MarkedState::Succeeded => app.ask(&by, MarkSucceeded { slot: slot.clone(), reason: mark.reason }).await?,

@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_explain::stuck::{Found, Stuck};
-use kelos_wire::{Instant, StuckDto, StuckListDto};
+use kelos_wire::{Instant, ProblemDetailsDto, StuckDto, StuckListDto};
 
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Query};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 impl FromLibrary<Stuck> for StuckDto {
     fn from_library(stuck: Stuck) -> StuckDto {
@@ -36,8 +36,8 @@ impl FromLibrary<Found> for StuckListDto {
 /// Lists what is stuck: late, to be tried again, running for long, failed last, or due and paused. The worst comes first.
 #[utoipa::path(get, path = "/stuck", tag = "slots", responses(
     (status = 200, description = "What is stuck", body = StuckListDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn stuck(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<StuckListDto>, Problem> {
+pub(super) async fn stuck(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<StuckListDto>, Fault> {
     Ok(Json(StuckListDto::from_library(kelos_explain::stuck::stuck(app.handle()).await?)))
 }

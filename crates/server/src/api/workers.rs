@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use kelos_executors::workers::{Answer, NotTaken, Seen, Word};
-use kelos_wire::{ListDto, WorkerDto};
+use kelos_wire::{ListDto, ProblemDetailsDto, WorkerDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::FromLibrary;
 use super::extract::{Body, NoParameters, Path, Query};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Longest name of a worker, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -38,13 +38,13 @@ impl FromLibrary<Seen> for WorkerDto {
 /// Lists the workers that are there.
 #[utoipa::path(get, path = "/workers", tag = "workers", responses(
     (status = 200, description = "The workers; none where the server runs jobs itself", body = ListDto<WorkerDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     _: Query<NoParameters>,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Json<ListDto<WorkerDto>>, Problem> {
+) -> Result<Json<ListDto<WorkerDto>>, Fault> {
     // Anybody may look; but whoever shows a token wants to know whether this is the server that it is for.
     if headers.contains_key(header::AUTHORIZATION) {
         known(&app, &headers)?;
@@ -63,8 +63,8 @@ pub(super) async fn list(
         (status = 200, description = "`session`, `leaseMillis`, `starts` (runs to be done), `cancels` (runs to be ended), \
             `refused` (runs that are not the worker's any more)", body = Object),
         (status = 410, description = "The worker sent no heartbeat for too long, and its runs were taken away",
-            body = Problem, content_type = "application/problem+json"),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+            body = ProblemDetailsDto, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn offer(
@@ -73,28 +73,28 @@ pub(super) async fn offer(
     State(app): State<App>,
     headers: HeaderMap,
     Body(word): Body<Word>,
-) -> Result<Json<Answer>, Problem> {
+) -> Result<Json<Answer>, Fault> {
     known(&app, &headers)?;
     if path.name.is_empty() || path.name.len() > LONGEST_NAME {
         let detail = format!("the name of the worker has {} bytes, expected 1 to {LONGEST_NAME}", path.name.len());
-        return Err(Problem::bad_request("bad-worker", detail));
+        return Err(Fault::bad_request("bad-worker", detail));
     }
     app.node().desk().hear(&path.name, word).await.map(Json).map_err(refused)
 }
 
-fn refused(why: NotTaken) -> Problem {
+fn refused(why: NotTaken) -> Fault {
     let detail = format!("failed to {why}");
     match why {
-        NotTaken::GivenUp => Problem::new(StatusCode::GONE, "worker-given-up", detail),
-        NotTaken::Closing => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "ending", detail),
-        NotTaken::NotStored => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail),
-        NotTaken::ByItself => Problem::conflict("runs-jobs-itself", detail)
+        NotTaken::GivenUp => Fault::new(StatusCode::GONE, "worker-given-up", detail),
+        NotTaken::Closing => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "ending", detail),
+        NotTaken::NotStored => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail),
+        NotTaken::ByItself => Fault::conflict("runs-jobs-itself", detail)
             .with_hint("stop it, and `kelos worker` leads; or start it as `kelos up --workers`"),
     }
 }
 
 /// Refuses whoever does not show the token that this server wrote down for its own user.
-fn known(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+fn known(app: &App, headers: &HeaderMap) -> Result<(), Fault> {
     let Some(token) = app.worker_token() else { return Err(refused(NotTaken::ByItself)) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|shown| shown.strip_prefix("Bearer ")).unwrap_or_default();
@@ -102,7 +102,7 @@ fn known(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the request does not show the token of this server, expected `authorization: Bearer TOKEN`";
-    let problem = Problem::new(StatusCode::UNAUTHORIZED, "unknown-worker", detail);
+    let problem = Fault::new(StatusCode::UNAUTHORIZED, "unknown-worker", detail);
     Err(problem.with_hint("the token is in .kelos/server.json, which only the user who runs the server can read"))
 }
 

@@ -13,7 +13,8 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_sandbox::Problem as ScriptProblem;
 use kelos_store::{Queries, SlotFilter, StoreError};
 use kelos_wire::{
-    Instant, ListDto, PastDefinitionDto, ProblemDto, ReasonRequest, TimesDto, WorkflowDetailDto, WorkflowDto, counts,
+    Instant, ListDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ReasonRequest, TimesDto, WorkflowDetailDto,
+    WorkflowDto, counts,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -21,7 +22,7 @@ use utoipa::IntoParams;
 use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Times that a workflow shows of its future.
 const NEXT_TIMES: usize = 5;
@@ -63,34 +64,34 @@ impl Wanted {
 /// Lists workflows, ascending by id.
 #[utoipa::path(get, path = "/workflows", tag = "workflows", params(Wanted), responses(
     (status = 200, description = "The workflows", body = ListDto<WorkflowDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<ListDto<WorkflowDto>>, Problem> {
+) -> Result<Json<ListDto<WorkflowDto>>, Fault> {
     let rows = app.read(|reader| reader.workflows(None)).await?;
     Ok(Json(ListDto::of(rows.iter().filter(|row| wanted.accepts(row)))))
 }
 
-pub(super) fn unknown(id: &WorkflowId) -> Problem {
+pub(super) fn unknown(id: &WorkflowId) -> Fault {
     kelos_core::Refusal::NoWorkflow(id.clone()).into()
 }
 
-fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Fault>, StoreError> {
     Ok(reader.workflow(id)?.ok_or_else(|| unknown(id)))
 }
 
 /// Shows a workflow, also one whose definition went away.
 #[utoipa::path(get, path = "/workflows/{id}", tag = "workflows", params(WorkflowPath), responses(
     (status = 200, description = "The workflow", body = WorkflowDetailDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<WorkflowDetailDto>, Problem> {
+) -> Result<Json<WorkflowDetailDto>, Fault> {
     let now = app.handle().now();
     let problems = app.node().problems();
     let read = move |reader: &dyn Queries| {
@@ -126,13 +127,13 @@ pub(super) async fn one(
 /// Shows all definitions that a workflow ever had, newest first, with their sources.
 #[utoipa::path(get, path = "/workflows/{id}/definitions", tag = "workflows", params(WorkflowPath), responses(
     (status = 200, description = "The definitions", body = ListDto<PastDefinitionDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn definitions(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<ListDto<PastDefinitionDto>>, Problem> {
+) -> Result<Json<ListDto<PastDefinitionDto>>, Fault> {
     let id = path.id.clone();
     let past = app.read(move |reader| reader.definitions(&id, None)).await?;
     if past.is_empty() {
@@ -155,13 +156,13 @@ pub(super) struct VersionPath {
 /// Shows the definition of one version, with its source. `definitionVersion` of a run says with which it began.
 #[utoipa::path(get, path = "/workflows/{id}/definitions/{version}", tag = "workflows", params(VersionPath), responses(
     (status = 200, description = "The definition", body = PastDefinitionDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn definition(
     Path(path): Path<VersionPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<PastDefinitionDto>, Problem> {
+) -> Result<Json<PastDefinitionDto>, Fault> {
     let VersionPath { id, version } = path;
     let of = id.clone();
     let found = app.read(move |reader| Ok((reader.workflow(&of)?, reader.definitions(&of, Some(version))?.pop())));
@@ -170,7 +171,7 @@ pub(super) async fn definition(
         (None, None) => Err(unknown(&id)),
         (Some(row), None) => {
             let why = format!("the definition of {id} has no version {version}: the latest is {}", row.version);
-            Err(Problem::not_found("version-not-found", why))
+            Err(Fault::not_found("version-not-found", why))
         }
     }
 }
@@ -195,13 +196,13 @@ pub(super) struct TimesWanted {
 /// Lists times of a workflow's schedule, whether they have slots or not.
 #[utoipa::path(get, path = "/workflows/{id}/times", tag = "workflows", params(WorkflowPath, TimesWanted), responses(
     (status = 200, description = "The times, ascending", body = TimesDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn times(
     Path(path): Path<WorkflowPath>,
     Query(wanted): Query<TimesWanted>,
     State(app): State<App>,
-) -> Result<Json<TimesDto>, Problem> {
+) -> Result<Json<TimesDto>, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| {
         let row = match known(reader, &path.id)? {
@@ -212,16 +213,16 @@ pub(super) async fn times(
             return Ok(wanted.of_firings(&row, now));
         }
         let times = schedule::resolved(reader, &row)?.map(|schedule| wanted.of(&schedule, now));
-        Ok(times.map_err(|problem| Problem::conflict("no-schedule", problem.to_string())))
+        Ok(times.map_err(|problem| Fault::conflict("no-schedule", problem.to_string())))
     };
     app.read(read).await?.map(|times| Json(TimesDto { times }))
 }
 
 impl TimesWanted {
-    fn of_firings(&self, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Instant>, Problem> {
+    fn of_firings(&self, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Instant>, Fault> {
         if self.after.is_none() && self.before.is_some() {
             let why = "the times of an event schedule go forwards: expected `after` beside `before`";
-            return Err(Problem::bad_request("bad-query", why));
+            return Err(Fault::bad_request("bad-query", why));
         }
         let (after, before) = (self.after.map_or(now, |at| at.0), self.before.map_or(Timestamp::MAX, |at| at.0));
         Ok(firing_times(row, after, before, self.count.0))
@@ -257,7 +258,7 @@ fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timesta
 /// Leaves a workflow alone: nothing of it is planned, looked at or started. Runs that go on are recorded.
 #[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is paused", body = WorkflowDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn pause(
     Path(path): Path<WorkflowPath>,
@@ -265,7 +266,7 @@ pub(super) async fn pause(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<WorkflowDto>, Problem> {
+) -> Result<Json<WorkflowDto>, Fault> {
     app.ask(&by, Pause { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
@@ -273,7 +274,7 @@ pub(super) async fn pause(
 /// Ends a pause.
 #[utoipa::path(post, path = "/workflows/{id}/resume", tag = "workflows", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is not paused", body = WorkflowDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn resume(
     Path(path): Path<WorkflowPath>,
@@ -281,12 +282,12 @@ pub(super) async fn resume(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<WorkflowDto>, Problem> {
+) -> Result<Json<WorkflowDto>, Fault> {
     app.ask(&by, Resume { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
 
-async fn shown(app: &App, id: WorkflowId) -> Result<Json<WorkflowDto>, Problem> {
+async fn shown(app: &App, id: WorkflowId) -> Result<Json<WorkflowDto>, Fault> {
     let row = app.read(move |reader| known(reader, &id)).await??;
     Ok(Json((&row).into()))
 }

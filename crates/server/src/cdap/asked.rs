@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use kelos_engine::Status;
@@ -10,10 +11,10 @@ use kelos_model::Actor;
 use kelos_model::project::{DEFAULT_VERSION, ProjectName};
 
 use super::catalogue::{ProgramName, told};
-use super::fault::Fault;
 use super::kind::{self, Kind};
 use crate::app::App;
 use crate::caller::{self, Door};
+use crate::fault::{Fault, plain};
 
 /// What is asked, beside the body.
 pub(super) struct Asked {
@@ -27,11 +28,11 @@ impl FromRequestParts<App> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Asked, Fault> {
         check_leader(&app.handle().status())?;
-        let by = caller::of_parts(parts, Door::Cdap).map_err(Fault::bad_request)?;
+        let by = caller::of_parts(parts, Door::Cdap).map_err(plain::bad_request)?;
         let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, app).await;
-        let names = names.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
+        let names = names.map_err(|rejection| plain::bad_request(rejection.body_text()))?.0;
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        let parameters = parameters.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
+        let parameters = parameters.map_err(|rejection| plain::bad_request(rejection.body_text()))?.0;
         check_repeated(&parameters)?;
         Ok(Asked { names, parameters, by })
     }
@@ -44,7 +45,7 @@ fn check_repeated(parameters: &[(String, String)]) -> Result<(), Fault> {
     let mut known = BTreeSet::new();
     match parameters.iter().find(|(name, _)| name != REPEATABLE && !known.insert(name)) {
         Some((name, _)) => {
-            Err(Fault::bad_request(format!("the query parameter {name} is there twice, expected it once")))
+            Err(plain::bad_request(format!("the query parameter {name} is there twice, expected it once")))
         }
         None => Ok(()),
     }
@@ -58,7 +59,10 @@ fn check_leader(status: &Status) -> Result<(), Fault> {
         Status::Troubled { reason } | Status::Damaged { reason } => reason.clone(),
         Status::Stopped => "it has ended".to_owned(),
     };
-    Err(Fault::unavailable(format!("failed to reach the service \"Core scheduler\": {why}; try again")))
+    Err(plain::of(
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("failed to reach the service \"Core scheduler\": {why}; try again"),
+    ))
 }
 
 impl Asked {
@@ -77,7 +81,7 @@ impl Asked {
     pub(super) fn program(&self) -> Result<ProgramName, Fault> {
         let kind = self.name("kind");
         let kind = Kind::of_category(kind).ok_or_else(|| {
-            Fault::bad_request(format!("no kind of programs is called \"{kind}\", expected {}", kind::CATEGORIES))
+            plain::bad_request(format!("no kind of programs is called \"{kind}\", expected {}", kind::CATEGORIES))
         })?;
         Ok(ProgramName { project: self.project()?, kind, name: self.name("program").to_owned() })
     }
@@ -99,14 +103,14 @@ impl Asked {
 
     /// A parameter that must be there.
     pub(super) fn need(&self, name: &str) -> Result<&str, Fault> {
-        let missing = || Fault::bad_request(format!("the query parameter {name} is missing"));
+        let missing = || plain::bad_request(format!("the query parameter {name} is missing"));
         self.get(name).filter(|text| !text.is_empty()).ok_or_else(missing)
     }
 
     /// A parameter that is a number.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Fault> {
         let number = |text: &str| {
-            let wrong = || Fault::bad_request(format!("{name} is \"{text}\", expected a whole number"));
+            let wrong = || plain::bad_request(format!("{name} is \"{text}\", expected a whole number"));
             text.parse().map_err(|_| wrong())
         };
         self.get(name).map(number).transpose()
@@ -120,7 +124,7 @@ impl Asked {
             Some("SUSPENDED") => Ok(Some(true)),
             Some(_) => {
                 let text = self.get("schedule-status").unwrap_or_default();
-                Err(Fault::bad_request(format!("schedule-status is \"{text}\", expected SCHEDULED or SUSPENDED")))
+                Err(plain::bad_request(format!("schedule-status is \"{text}\", expected SCHEDULED or SUSPENDED")))
             }
         }
     }
@@ -134,7 +138,7 @@ pub(super) fn project(namespace: &str, application: &str, version: &str) -> Resu
         version: version.to_owned(),
     };
     let there = project.is_sound();
-    there.then(|| project.clone()).ok_or_else(|| Fault::not_found(format!("no {}", told(&project))))
+    there.then(|| project.clone()).ok_or_else(|| plain::not_found(format!("no {}", told(&project))))
 }
 
 /// A moment in milliseconds since 1970; what is out of bounds is the first or the last there is.

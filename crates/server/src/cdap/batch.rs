@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::asked::{self, Asked};
 use super::catalogue::{Catalogue, ProgramName};
-use super::fault::Fault;
+use super::fault::told;
 use super::fields::{self, Field};
 use super::kind::{self, Kind};
 use super::schedules::look;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// How many programs may be asked about at once.
 const LARGEST: usize = 1000;
@@ -34,7 +35,7 @@ where
         let about = Field::whole(&body).elements()?;
         if about.len() > LARGEST {
             let many = about.len();
-            return Err(Fault::bad_request(format!("the body has {many} programs, expected at most {LARGEST}")));
+            return Err(plain::bad_request(format!("the body has {many} programs, expected at most {LARGEST}")));
         }
         let each = prepare(catalogue)?;
         let answers = about.iter().map(|about| one(catalogue, about, &namespace, &each));
@@ -62,8 +63,8 @@ fn one(
             answer[field] = value;
         }
         Err(fault) => {
-            let (status, error) = fault.parts();
-            answer["statusCode"] = json!(status);
+            let (status, error) = told(&fault);
+            answer["statusCode"] = json!(status.as_u16());
             answer["error"] = json!(error);
         }
     }

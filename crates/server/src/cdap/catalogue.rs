@@ -9,8 +9,8 @@ use kelos_model::project::{Member, ProjectName};
 use kelos_model::workflow::{EventKeys, Keys, WorkflowRow};
 use kelos_store::{Queries, StoreError};
 
-use super::fault::Fault;
 use super::kind::{Kind, WORKFLOW};
+use crate::fault::{Fault, plain};
 
 /// What there is, read as far as it is needed.
 pub(super) struct Catalogue<'a> {
@@ -59,7 +59,7 @@ impl<'a> Catalogue<'a> {
     pub(super) fn of_project(&self, project: &ProjectName) -> Result<Vec<WorkflowRow>, Fault> {
         let name = project.to_string();
         let own = self.all()?.iter().filter(|row| row.definition.project == name).cloned().collect::<Vec<_>>();
-        if own.is_empty() { Err(Fault::not_found(format!("no {}", told(project)))) } else { Ok(own) }
+        if own.is_empty() { Err(plain::not_found(format!("no {}", told(project)))) } else { Ok(own) }
     }
 
     fn row(&self, id: &WorkflowId, project: &ProjectName) -> Result<Option<WorkflowRow>, StoreError> {
@@ -73,7 +73,7 @@ impl<'a> Catalogue<'a> {
             Ok(id) => self.row(&id, project)?.filter(|row| events(row).is_some()),
             Err(_) => None,
         };
-        row.ok_or_else(|| Fault::not_found(format!("no schedule \"{name}\" in {}", told(project))))
+        row.ok_or_else(|| plain::not_found(format!("no schedule \"{name}\" in {}", told(project))))
     }
 
     /// A program: one that waits for requests, or a workflow that a file of the project defines by its bare name.
@@ -89,7 +89,7 @@ impl<'a> Catalogue<'a> {
 
     /// The same, which must be there.
     pub(super) fn need_program(&self, name: &ProgramName) -> Result<WorkflowRow, Fault> {
-        self.program(name)?.ok_or_else(|| Fault::not_found(format!("no {}", name.told())))
+        self.program(name)?.ok_or_else(|| plain::not_found(format!("no {}", name.told())))
     }
 
     /// The id of a program, whether it is there or not.
@@ -98,7 +98,7 @@ impl<'a> Catalogue<'a> {
             return Ok(row.id);
         }
         let id = name.project.member(name.kind.member, &name.name);
-        id.map_err(|error| Fault::bad_request(format!("program: {error}")))
+        id.map_err(|error| plain::bad_request(format!("program: {error}")))
     }
 
     /// The name of a program in this dialect, whether it is there or not.

@@ -5,8 +5,8 @@ use kelos_model::time::Zone;
 use kelos_model::{Constraint, Gate, Otherwise};
 use serde_json::{Value, json};
 
-use super::fault::Fault;
 use super::fields::Field;
+use crate::fault::Fault;
 
 /// Reads a constraint. Where nothing is said of waiting, what happens is the default of its kind.
 pub(super) fn read(field: &Field<'_>) -> Result<Constraint, Fault> {

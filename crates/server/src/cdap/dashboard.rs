@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::asked::{self, Asked};
 use super::catalogue::{Catalogue, ProgramName, events};
-use super::fault::Fault;
 use super::runs::{name_of, status_of};
 use super::schedules::look;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// So many runs and times to come are told of at once: who asks for more is told so.
 const MOST: usize = 50_000;
@@ -40,7 +40,7 @@ impl DashboardQuery {
         let start = seconds("start")?;
         let duration = seconds("duration")?;
         if duration < 0 {
-            return Err(Fault::bad_request(format!("duration is {duration}, expected a number of seconds from 0")));
+            return Err(plain::bad_request(format!("duration is {duration}, expected a number of seconds from 0")));
         }
         let moment = |seconds: i64| asked::moment(seconds.saturating_mul(1000));
         let range = Range::new(moment(start), moment(start.saturating_add(duration)));
@@ -70,7 +70,7 @@ fn record(program: &ProgramName, start: Timestamp, method: &str) -> Value {
 }
 
 fn too_many() -> Fault {
-    Fault::bad_request(format!("duration: it has more than {MOST} runs, expected a shorter stretch of time"))
+    plain::bad_request(format!("duration: it has more than {MOST} runs, expected a shorter stretch of time"))
 }
 
 /// Workflows by id, with the programs that they run; also those that are gone.

@@ -13,10 +13,10 @@ use kelos_store::StoreError;
 use serde_json::{Map, Value, json};
 
 use super::catalogue::{Catalogue, events};
-use super::fault::Fault;
 use super::fields::Field;
 use super::kind::{self, Kind};
 use super::{constraint, trigger};
+use crate::fault::{Fault, plain};
 use kelos_wire::secrets;
 
 /// What a body says of a schedule; none is what it leaves out. What it says of where the schedule is, and of its status, is
@@ -85,7 +85,7 @@ impl Detail {
     /// Checks that the body names no other schedule than the path.
     pub(super) fn check_name(&self, name: &str) -> Result<(), Fault> {
         match &self.name {
-            Some(other) if other != name => Err(Fault::bad_request(format!(
+            Some(other) if other != name => Err(plain::bad_request(format!(
                 "name is \"{other}\", and the path names \"{name}\": expected the same name, or none"
             ))),
             _ => Ok(()),
@@ -226,9 +226,9 @@ pub(super) fn new_schedule(
     program: &WorkflowRow,
 ) -> Result<Workflow, Fault> {
     if name.trim().is_empty() {
-        return Err(Fault::bad_request(format!("name is \"{name}\", expected one that says something")));
+        return Err(plain::bad_request(format!("name is \"{name}\", expected one that says something")));
     }
-    let id = project.member(None, name).map_err(|error| Fault::bad_request(format!("name: {error}")))?;
+    let id = project.member(None, name).map_err(|error| plain::bad_request(format!("name: {error}")))?;
     let mut keys = EventKeys::new(name, program.id.clone());
     let mut workflow = Workflow::keyed(id, Keys::Requests(no_program()), program.definition.job.clone());
     workflow.project = project.to_string();
@@ -242,7 +242,7 @@ pub(super) fn new_schedule(
 pub(super) fn changed(row: &WorkflowRow, detail: Detail) -> Result<Workflow, Fault> {
     let mut workflow = Workflow::clone(&row.definition);
     let Keys::Events(mut keys) = std::mem::replace(&mut workflow.keys, Keys::Requests(no_program())) else {
-        return Err(Fault::not_found(format!("{} is no schedule", row.id)));
+        return Err(plain::not_found(format!("{} is no schedule", row.id)));
     };
     detail.put(&mut workflow, &mut keys);
     workflow.keys = Keys::Events(keys);
@@ -257,5 +257,5 @@ fn no_program() -> Box<kelos_model::workflow::Program> {
 
 /// What no field alone can tell.
 fn check(workflow: &Workflow) -> Result<(), Fault> {
-    kelos_explain::schedules::check::check(workflow).map_err(Fault::bad_request)
+    kelos_explain::schedules::check::check(workflow).map_err(plain::bad_request)
 }

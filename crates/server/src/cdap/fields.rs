@@ -1,8 +1,7 @@
 //! Reading of bodies. What is wrong is named by where it stands, with what was expected there.
 
+use crate::fault::{Fault, plain};
 use serde_json::{Map, Value};
-
-use super::fault::Fault;
 
 /// How much of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
@@ -18,14 +17,14 @@ pub(super) struct Field<'a> {
 pub(super) fn object(body: &[u8]) -> Result<Value, Fault> {
     let value = json(body)?;
     if !value.is_object() {
-        return Err(Fault::bad_request(format!("the body is {}, expected a JSON object", shown(&value))));
+        return Err(plain::bad_request(format!("the body is {}, expected a JSON object", shown(&value))));
     }
     Ok(value)
 }
 
 /// Reads a body.
 pub(super) fn json(body: &[u8]) -> Result<Value, Fault> {
-    serde_json::from_slice(body).map_err(|error| Fault::bad_request(format!("the body is not JSON: {error}")))
+    serde_json::from_slice(body).map_err(|error| plain::bad_request(format!("the body is not JSON: {error}")))
 }
 
 /// A value in an error: whole where it is short.
@@ -59,12 +58,12 @@ impl<'a> Field<'a> {
 
     /// What is wrong with it, from what was expected.
     pub(super) fn wrong(&self, expected: &str) -> Fault {
-        Fault::bad_request(format!("{} is {}, expected {expected}", self.at(), shown(self.value)))
+        plain::bad_request(format!("{} is {}, expected {expected}", self.at(), shown(self.value)))
     }
 
     /// What is wrong with it, from a text that says both.
     pub(super) fn refused(&self, why: &impl std::fmt::Display) -> Fault {
-        Fault::bad_request(format!("{}: {why}", self.at()))
+        plain::bad_request(format!("{}: {why}", self.at()))
     }
 
     fn path_to(&self, name: &str) -> String {
@@ -83,7 +82,7 @@ impl<'a> Field<'a> {
 
     /// A field that must be there.
     pub(super) fn need(&self, name: &str, expected: &str) -> Result<Field<'a>, Fault> {
-        let missing = || Fault::bad_request(format!("{} is missing, expected {expected}", self.path_to(name)));
+        let missing = || plain::bad_request(format!("{} is missing, expected {expected}", self.path_to(name)));
         self.get(name)?.ok_or_else(missing)
     }
 
@@ -125,7 +124,7 @@ impl<'a> Field<'a> {
         match stray {
             Some((name, _)) => {
                 let expected = known.join(", ");
-                Err(Fault::bad_request(format!("{} is unknown, expected {expected}", self.path_to(name))))
+                Err(plain::bad_request(format!("{} is unknown, expected {expected}", self.path_to(name))))
             }
             None => Ok(()),
         }

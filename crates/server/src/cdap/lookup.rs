@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::asked::{self, Asked};
 use super::catalogue::{ProgramName, events};
-use super::fault::Fault;
 use super::kind::{self, Kind};
 use super::schedules::{look, written};
 use super::trigger::state_named;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// Statuses that a program can have, and that no trigger waits for.
 const PASSING: [&str; 2] = ["INITIALIZING", "RUNNING"];
@@ -42,7 +42,7 @@ fn triggering(asked: &Asked) -> Result<ProgramName, Fault> {
     let name = asked.need("trigger-program-name")?.to_owned();
     let kind = Kind::of_category(category).ok_or_else(|| {
         let expected = kind::CATEGORIES;
-        Fault::bad_request(format!("trigger-program-type is \"{category}\", expected {expected}"))
+        plain::bad_request(format!("trigger-program-type is \"{category}\", expected {expected}"))
     })?;
     let version = asked.get("trigger-app-version").unwrap_or(DEFAULT_VERSION);
     Ok(ProgramName { project: asked::project(namespace, app, version)?, kind, name })
@@ -58,7 +58,7 @@ fn states(asked: &Asked) -> Result<Option<Vec<SlotState>>, Fault> {
             Some(state) => states.push(state),
             None if passing => {}
             None => {
-                return Err(Fault::bad_request(format!(
+                return Err(plain::bad_request(format!(
                     "trigger-program-statuses has \"{status}\", expected INITIALIZING, RUNNING, COMPLETED, FAILED or \
                      KILLED with commas between"
                 )));

@@ -20,6 +20,8 @@ mod schedules;
 mod times;
 mod trigger;
 
+pub(crate) use fault::response as fault;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
@@ -28,11 +30,16 @@ use axum::routing::{any, get, post, put};
 use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use self::fault::Fault;
 use crate::app::App;
+use crate::fault::{Fault, panicked, plain, wrong_method};
 
 /// Largest body.
 const LARGEST_BODY: usize = 1 << 20;
+
+/// Whether a path belongs to this dialect.
+pub(crate) fn is_call(path: &str) -> bool {
+    path == "/v3" || path.starts_with("/v3/")
+}
 
 pub(crate) fn router() -> Router<App> {
     Router::new()
@@ -97,7 +104,7 @@ async fn unmatched(State(app): State<App>, request: Request) -> Response {
     }
     let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
     let Ok(uri) = format!("{plain}{query}").parse::<Uri>() else {
-        return Fault::bad_request(format!("{path} is no path")).into_response();
+        return plain::bad_request(format!("{path} is no path")).into_response();
     };
     let (parts, body) = request.into_parts();
     let mut again = Request::new(body);
@@ -112,15 +119,5 @@ async fn unsupported(method: Method, uri: Uri) -> Fault {
          docs/coming-from-cdap.md says what takes the place of the rest",
         uri.path()
     );
-    Fault::new(StatusCode::NOT_IMPLEMENTED, told)
-}
-
-async fn wrong_method(method: Method) -> Fault {
-    Fault::new(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible here; the header allow lists what is"))
-}
-
-fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic itself has been written to the log by then.
-    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "a bug in the server, whose log says more; it goes on")
-        .into_response()
+    plain::of(StatusCode::NOT_IMPLEMENTED, told)
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::asked::Asked;
 use super::catalogue::{Catalogue, events};
-use super::fault::Fault;
 use super::fields;
 use super::schedules::look;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// The bucket of registers that holds them.
 const BUCKET: &str = "cdap.profiles";
@@ -57,7 +57,7 @@ fn native() -> Value {
 }
 
 fn need(reader: &dyn Queries, namespace: &str, name: &str) -> Result<Value, Fault> {
-    let missing = || Fault::not_found(format!("no profile \"{name}\" in namespace \"{namespace}\""));
+    let missing = || plain::not_found(format!("no profile \"{name}\" in namespace \"{namespace}\""));
     find(reader, namespace, name)?.ok_or_else(missing)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn check(catalogue: &Catalogue<'_>, project: &ProjectName, schedule: 
     if is_enabled(&need(catalogue.reader(), namespace, name)?) {
         return Ok(());
     }
-    Err(Fault::conflict(format!("the profile \"{name}\" of namespace \"{namespace}\" is disabled: enable it first")))
+    Err(plain::conflict(format!("the profile \"{name}\" of namespace \"{namespace}\" is disabled: enable it first")))
 }
 
 fn names(asked: &Asked) -> (String, String) {
@@ -104,7 +104,7 @@ pub(super) async fn put(asked: Asked, State(app): State<App>, body: Bytes) -> Re
     let mut profile = fields::object(&body)?;
     let (namespace, name) = names(&asked);
     if namespace == SYSTEM && name == NATIVE {
-        return Err(Fault::conflict("the profile \"native\" is always there and can't be changed"));
+        return Err(plain::conflict("the profile \"native\" is always there and can't be changed"));
     }
     let old = find_one(&app, &namespace, &name).await?;
     let status = old.as_ref().filter(|old| !is_enabled(old)).map_or("ENABLED", |_| "DISABLED");
@@ -132,14 +132,14 @@ pub(super) async fn act(asked: Asked, State(app): State<App>) -> Result<(), Faul
         "enable" => "ENABLED",
         "disable" => "DISABLED",
         other => {
-            return Err(Fault::bad_request(format!(
+            return Err(plain::bad_request(format!(
                 "\"{other}\" can't be done to a profile, expected enable or disable"
             )));
         }
     };
     let mut profile = look(&app, move |catalogue| need(catalogue.reader(), &namespace, &name)).await?;
     if profile["status"] == status {
-        return Err(Fault::conflict(format!("the profile is {status} already")));
+        return Err(plain::conflict(format!("the profile is {status} already")));
     }
     profile["status"] = json!(status);
     set(&app, &asked, Some(profile)).await
@@ -153,13 +153,13 @@ pub(super) async fn delete(asked: Asked, State(app): State<App>) -> Result<(), F
 
 fn may_go(catalogue: &Catalogue<'_>, namespace: &str, name: &str) -> Result<(), Fault> {
     if is_enabled(&need(catalogue.reader(), namespace, name)?) {
-        return Err(Fault::conflict(format!("the profile \"{name}\" is enabled: disable it first")));
+        return Err(plain::conflict(format!("the profile \"{name}\" is enabled: disable it first")));
     }
     for row in catalogue.all()?.iter() {
         let project = ProjectName::read(&row.definition.project);
         let property = events(row).and_then(|keys| keys.properties.get(PROPERTY));
         if property.is_some_and(|text| named(text, &project.namespace) == (namespace, name)) {
-            return Err(Fault::conflict(format!("the profile \"{name}\" is that of {}: delete it first", row.id)));
+            return Err(plain::conflict(format!("the profile \"{name}\" is that of {}: delete it first", row.id)));
         }
     }
     Ok(())

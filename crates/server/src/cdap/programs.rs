@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::asked::Asked;
 use super::catalogue::{Catalogue, events};
-use super::fault::Fault;
 use super::fields::{self, Field};
 use super::schedules::look;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// The namespaces that there are: the usual one, and those of applications.
 fn all_namespaces(catalogue: &Catalogue<'_>) -> Result<BTreeSet<String>, StoreError> {
@@ -32,7 +32,7 @@ fn namespace_json(name: &str) -> Value {
 /// The namespace in the path, which must be there.
 fn need_namespace(catalogue: &Catalogue<'_>, name: &str) -> Result<(), Fault> {
     let there = all_namespaces(catalogue)?.contains(name);
-    there.then_some(()).ok_or_else(|| Fault::not_found(format!("no namespace \"{name}\": it has no application")))
+    there.then_some(()).ok_or_else(|| plain::not_found(format!("no namespace \"{name}\": it has no application")))
 }
 
 pub(super) async fn namespaces(_: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
@@ -88,7 +88,7 @@ fn program_json(catalogue: &Catalogue<'_>, row: &WorkflowRow, project: &ProjectN
 /// Applications come from files here.
 pub(super) async fn deploy(asked: Asked) -> Fault {
     let name = Some(asked.name("app")).filter(|name| !name.is_empty()).unwrap_or("NAME");
-    Fault::new(
+    plain::of(
         StatusCode::NOT_IMPLEMENTED,
         format!(
             "applications are deployed as files here: put {name}.js into the folder of definitions, or deploy it through \
@@ -103,7 +103,7 @@ pub(super) async fn start(asked: Asked, State(app): State<App>, body: Bytes) -> 
     let workflow = look(&app, move |catalogue| catalogue.need_program(&program)).await?;
     if !matches!(workflow.definition.keys, Keys::Requests(_)) {
         let told = format!("{} runs at the times of its own schedule: rerun one of its slots instead", workflow.id);
-        return Err(Fault::conflict(told));
+        return Err(plain::conflict(told));
     }
     let request = FireRequest { workflow: workflow.id, arguments, unconstrained: false, reason: None };
     app.ask(&asked.by, request).await?;

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::asked::{self, Asked};
 use super::batch;
 use super::catalogue::{Catalogue, ProgramName};
-use super::fault::Fault;
 use super::schedules::look;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// Runs that a list has where nothing else is asked for, and the most it can have.
 const USUAL_RUNS: usize = 100;
@@ -87,7 +87,7 @@ impl RunQuery {
         let limit = asked.number("limit")?;
         if limit.is_some_and(|limit| limit < 0) {
             let limit = limit.unwrap_or_default();
-            return Err(Fault::bad_request(format!("limit is {limit}, expected a whole number from 0")));
+            return Err(plain::bad_request(format!("limit is {limit}, expected a whole number from 0")));
         }
         Ok(RunQuery {
             states: states(asked.get("status"))?,
@@ -130,7 +130,7 @@ fn states(status: Option<&str>) -> Result<Vec<RunState>, Fault> {
     let found: Vec<_> = RunState::ALL.into_iter().filter(named).collect();
     if found.is_empty() {
         let told = format!("status is \"{text}\", expected ALL, STARTING, RUNNING, COMPLETED, FAILED or KILLED");
-        return Err(Fault::bad_request(told));
+        return Err(plain::bad_request(told));
     }
     Ok(found)
 }
@@ -156,7 +156,7 @@ fn newest(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>, query: &RunQuery
         }
     }
     if newest.len() > MOST_RUNS {
-        return Err(Fault::bad_request(format!(
+        return Err(plain::bad_request(format!(
             "limit: there are more than {MOST_RUNS} such runs, expected a limit up to that, or a start and an end that are \
              closer together"
         )));
@@ -224,9 +224,9 @@ fn run(catalogue: &Catalogue<'_>, program: &ProgramName, text: &str) -> Result<R
     let row = catalogue.need_program(program)?;
     let Some(mut id) = run_named(text) else {
         let told = format!("the run in the path is \"{text}\", expected a runid of {}", program.told());
-        return Err(Fault::bad_request(told));
+        return Err(plain::bad_request(told));
     };
-    let missing = || Fault::not_found(format!("no run \"{text}\" of {}", program.told()));
+    let missing = || plain::not_found(format!("no run \"{text}\" of {}", program.told()));
     if !Runners::read(catalogue.reader())?.of(&row.id).contains(&id.slot.workflow) {
         return Err(missing());
     }
@@ -308,7 +308,7 @@ fn check_stop(asked: &Asked) -> Result<(), Fault> {
     }
     let told = "the query parameter graceful is not supported: a run is asked to end, and ended by force once its executor's \
                 own grace is over; stop it without";
-    Err(Fault::new(StatusCode::NOT_IMPLEMENTED, told))
+    Err(plain::of(StatusCode::NOT_IMPLEMENTED, told))
 }
 
 async fn kill(app: &App, by: &Actor, slot: SlotRef) -> Result<(), Fault> {
@@ -328,7 +328,7 @@ pub(super) async fn stop(asked: Asked, State(app): State<App>) -> Result<(), Fau
         let mut live = live(catalogue.reader())?;
         live.retain(|run| runners.contains(&run.id.slot.workflow));
         if live.is_empty() {
-            return Err(Fault::bad_request(format!("{} is not running", program.told())));
+            return Err(plain::bad_request(format!("{} is not running", program.told())));
         }
         Ok(live)
     });
@@ -345,7 +345,7 @@ pub(super) async fn stop_one(asked: Asked, State(app): State<App>) -> Result<(),
         let run = run(catalogue, &program, &text)?;
         if run.state.is_final() {
             let status = status_of(run.state);
-            return Err(Fault::bad_request(format!(
+            return Err(plain::bad_request(format!(
                 "the run \"{text}\" of {} is {status}, and not running",
                 program.told()
             )));

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::asked::Asked;
 use super::catalogue::{Catalogue, ProgramName, events, told};
 use super::detail::{self, Detail};
-use super::fault::Fault;
 use super::kind::WORKFLOW;
 use super::{fields, profiles, trigger};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// Asks the catalogue on a thread that may block.
 pub(super) async fn look<T: Send + 'static>(
@@ -41,7 +41,7 @@ pub(super) async fn add(asked: Asked, State(app): State<App>, body: Bytes) -> Re
 fn new_schedule(catalogue: &Catalogue<'_>, project: &ProjectName, name: &str, body: &Value) -> Result<Workflow, Fault> {
     let detail = Detail::read(body, catalogue)?;
     detail.check_name(name)?;
-    let missing = |field: &str| Fault::bad_request(format!("{field} is missing, expected it in the body"));
+    let missing = |field: &str| plain::bad_request(format!("{field} is missing, expected it in the body"));
     let program = detail.program.as_ref().ok_or_else(|| missing("program"))?;
     let kind = program.kind.ok_or_else(|| missing("program.programType"))?;
     let program = program.name.clone().ok_or_else(|| missing("program.programName"))?;
@@ -50,11 +50,11 @@ fn new_schedule(catalogue: &Catalogue<'_>, project: &ProjectName, name: &str, bo
     }
     let program = catalogue.need_program(&ProgramName { project: project.clone(), kind, name: program })?;
     if kind != WORKFLOW {
-        return Err(Fault::bad_request(format!("program.programType is {}, expected WORKFLOW", kind.name)));
+        return Err(plain::bad_request(format!("program.programType is {}, expected WORKFLOW", kind.name)));
     }
     let schedule = detail::new_schedule(project, name, detail, &program)?;
     if is_taken(catalogue, &schedule.id)? {
-        return Err(Fault::conflict(format!("\"{name}\" exists already in {}", told(project))));
+        return Err(plain::conflict(format!("\"{name}\" exists already in {}", told(project))));
     }
     profiles::check(catalogue, project, &schedule)?;
     Ok(schedule)
@@ -70,7 +70,7 @@ pub(super) async fn act(asked: Asked, State(app): State<App>, body: Bytes) -> Re
         "update" => update(&asked, &app, &body).await.map(|()| ""),
         "enable" | "resume" => switch(&asked, &app, |schedule, reason| Enable { schedule, reason }).await,
         "disable" | "suspend" => switch(&asked, &app, |schedule, reason| Disable { schedule, reason }).await,
-        other => Err(Fault::bad_request(format!(
+        other => Err(plain::bad_request(format!(
             "\"{other}\" can't be done to a schedule, expected update, enable, resume, disable or suspend"
         ))),
     }
@@ -122,7 +122,7 @@ fn check_program(catalogue: &Catalogue<'_>, row: &WorkflowRow, detail: &Detail) 
     }
     let told =
         format!("the program of a schedule can't be changed: expected {} \"{}\", or none", is.kind.name, is.name);
-    Err(Fault::bad_request(told))
+    Err(plain::bad_request(told))
 }
 
 async fn switch<R: Request>(
@@ -163,7 +163,7 @@ pub(super) async fn get(asked: Asked, State(app): State<App>) -> Result<Json<Val
 pub(super) async fn about(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
     if asked.name("action") != "status" {
         let told = format!("\"{}\" of a schedule is not supported, expected status", asked.name("action"));
-        return Err(Fault::new(StatusCode::NOT_IMPLEMENTED, told));
+        return Err(plain::of(StatusCode::NOT_IMPLEMENTED, told));
     }
     let status = one(&asked, &app, |_, row| Ok(detail::status_of(row))).await?;
     Ok(Json(json!({ "status": status })))
@@ -180,7 +180,7 @@ impl ScheduleFilter {
         let of_category = match asked.get("trigger-type") {
             None => |_: &Trigger| true,
             Some(text) => trigger::is_of_category(text).ok_or_else(|| {
-                Fault::bad_request(format!("trigger-type is \"{text}\", expected {}", trigger::CATEGORIES))
+                plain::bad_request(format!("trigger-type is \"{text}\", expected {}", trigger::CATEGORIES))
             })?,
         };
         Ok(ScheduleFilter { disabled: asked.disabled()?, of_category })

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::asked::Asked;
 use super::batch;
 use super::catalogue::{Catalogue, ProgramName, events};
-use super::fault::Fault;
 use super::kind::WORKFLOW;
 use super::schedules::{look, schedules_of};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// Which times.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ async fn several(asked: &Asked, app: &App, body: &[u8], which: TimeKind) -> Resu
 fn times(catalogue: &Catalogue<'_>, program: &ProgramName, which: TimeKind) -> Result<Value, Fault> {
     if program.kind != WORKFLOW {
         let kind = program.kind.category;
-        return Err(Fault::bad_request(format!("{kind} can't be scheduled, expected workflows")));
+        return Err(plain::bad_request(format!("{kind} can't be scheduled, expected workflows")));
     }
     let row = catalogue.need_program(program)?;
     let mut entries = Vec::new();

@@ -10,9 +10,9 @@ use kelos_store::StoreError;
 use serde_json::{Value, json};
 
 use super::catalogue::{Catalogue, ProgramName};
-use super::fault::Fault;
 use super::fields::Field;
 use super::kind::{self, Kind};
+use crate::fault::Fault;
 
 const TYPES: &str = "TIME, PARTITION, PROGRAM_STATUS, AND, OR or SIGNAL";
 

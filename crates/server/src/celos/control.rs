@@ -9,8 +9,9 @@ use kelos_engine::AskError;
 use kelos_model::WorkflowId;
 
 use super::params::Params;
-use super::{Fault, slots};
+use super::slots;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// A scheduler step at a moment, until nothing more can happen at that moment.
 pub(super) async fn step(State(app): State<App>, params: Params) -> Result<(), Fault> {
@@ -27,7 +28,7 @@ fn only(params: &Params) -> Result<Only, Fault> {
     let ids: Result<BTreeSet<_>, _> = ids.split(',').map(WorkflowId::new).collect();
     match ids {
         Ok(ids) => Ok(Some(Arc::new(ids))),
-        Err(error) => Err(Fault::bad_request(format!("ids: {error}"))),
+        Err(error) => Err(plain::bad_request(format!("ids: {error}"))),
     }
 }
 
@@ -62,7 +63,7 @@ pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), 
         text if text.eq_ignore_ascii_case("true") => true,
         text if text.eq_ignore_ascii_case("false") => false,
         other => {
-            return Err(Fault::bad_request(format!("paused is \"{other}\", expected true or false")));
+            return Err(plain::bad_request(format!("paused is \"{other}\", expected true or false")));
         }
     };
     match paused {

@@ -9,9 +9,10 @@ use kelos_model::time::{TimeTextError, parse_instant};
 use kelos_model::{Actor, SlotKey, SlotRef, WorkflowId};
 use percent_encoding::percent_decode;
 
-use super::{Fault, LARGEST_BODY};
+use super::LARGEST_BODY;
 use crate::app::App;
 use crate::caller::{self, Door};
+use crate::fault::{Fault, plain};
 
 /// The parameters of a request, its body, and who sent it.
 pub(super) struct Params {
@@ -27,10 +28,10 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         let mut pairs = decode(request.uri().query().unwrap_or_default().as_bytes());
         // The body of a PUT is the thing to put, whatever type curl gives it.
         let form = *request.method() == Method::POST && is_form(request.headers());
-        let by = caller::actor(request.headers(), request.extensions(), Door::Celos).map_err(Fault::bad_request)?;
+        let by = caller::actor(request.headers(), request.extensions(), Door::Celos).map_err(plain::bad_request)?;
         let body = Bytes::from_request(request, state)
             .await
-            .map_err(|rejection| Fault::new(rejection.status(), too_large_or(&rejection)))?;
+            .map_err(|rejection| plain::of(rejection.status(), too_large_or(&rejection)))?;
         if form {
             pairs.extend(decode(&body));
         }
@@ -59,13 +60,13 @@ impl Params {
     }
 
     pub(super) fn require(&self, name: &str) -> Result<&str, Fault> {
-        self.get(name).ok_or_else(|| Fault::bad_request(format!("{name} parameter missing.")))
+        self.get(name).ok_or_else(|| plain::bad_request(format!("{name} parameter missing.")))
     }
 
     /// The workflow that `id` names.
     pub(super) fn id(&self) -> Result<WorkflowId, Fault> {
         let id = WorkflowId::new(self.require("id")?);
-        id.map_err(|error| Fault::bad_request(error.to_string()))
+        id.map_err(|error| plain::bad_request(error.to_string()))
     }
 
     /// A time, where it is given.
@@ -73,9 +74,9 @@ impl Params {
         let parse = |text: &str| {
             parse_instant(text).map_err(|error| match error {
                 TimeTextError::NotUtc { text } => {
-                    Fault::bad_request(format!("Scheduled time must be in UTC, but isn't: {text}"))
+                    plain::bad_request(format!("Scheduled time must be in UTC, but isn't: {text}"))
                 }
-                form @ TimeTextError::Form { .. } => Fault::bad_request(form.to_string()),
+                form @ TimeTextError::Form { .. } => plain::bad_request(form.to_string()),
             })
         };
         self.get(name).map(parse).transpose()
@@ -107,7 +108,7 @@ fn decode(text: &[u8]) -> Vec<(String, String)> {
 /// Names of registers: they once were names of files.
 pub(super) fn register_name(name: &str, text: &str) -> Result<String, Fault> {
     if text.contains(['/', '.']) {
-        return Err(Fault::new(
+        return Err(plain::of(
             StatusCode::BAD_REQUEST,
             format!("{name} is \"{text}\", expected a name without \"/\" and \".\""),
         ));

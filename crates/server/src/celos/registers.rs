@@ -8,9 +8,10 @@ use kelos_store::RegisterKeys;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::as_json;
 use super::params::{Params, register_name};
-use super::{Fault, as_json};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 #[derive(Serialize)]
 struct Keys {
@@ -24,14 +25,14 @@ fn name(params: &Params, name: &str) -> Result<String, Fault> {
 pub(super) async fn get(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
     let value = app.read(move |reader| reader.register(&bucket, &key)).await?;
-    let value = value.ok_or_else(|| Fault::not_found("Register not found"))?;
+    let value = value.ok_or_else(|| plain::not_found("Register not found"))?;
     Ok(as_json(&value))
 }
 
 pub(super) async fn put(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
     let value: Value = serde_json::from_slice(&params.body)
-        .map_err(|error| Fault::bad_request(format!("The body must be JSON: {error}")))?;
+        .map_err(|error| plain::bad_request(format!("The body must be JSON: {error}")))?;
     set(&app, &params.by, bucket, key, Some(value)).await
 }
 

@@ -15,8 +15,9 @@ use kelos_store::{Paging, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 
 use super::params::Params;
-use super::{Fault, as_json, status_of};
+use super::{as_json, status_of};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use kelos_explain::schedule;
 
 /// How far one request may look.
@@ -115,7 +116,7 @@ pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Resp
     let slot = params.slot(&app).await?;
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
-    let none = || Fault::not_found(format!("Slot not found: {}", slot.workflow));
+    let none = || plain::not_found(format!("Slot not found: {}", slot.workflow));
     let found = found.ok_or_else(none)?;
     if !is_recorded(&app, &slot).await? {
         return Err(none());
@@ -156,7 +157,7 @@ pub(super) async fn check_time(app: &App, slot: &SlotRef) -> Result<(), Fault> {
     let id = slot.clone();
     let read = move |reader: &dyn Queries| -> Result<Result<(), Fault>, StoreError> {
         let Some(row) = schedule::defined(reader, &id.workflow)? else {
-            return Ok(Err(Fault::not_found(format!("Workflow not found: {}", id.workflow))));
+            return Ok(Err(plain::not_found(format!("Workflow not found: {}", id.workflow))));
         };
         if row.definition.keys.schedule().is_none() {
             return Ok(Ok(()));
@@ -176,7 +177,7 @@ type Found = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;
 async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: Timestamp) -> Found {
     let read = move |reader: &dyn Queries| -> Result<Found, StoreError> {
         let Some(row) = schedule::defined(reader, &id)? else {
-            return Ok(Err(Fault::not_found(format!("Workflow not found: {id}"))));
+            return Ok(Err(plain::not_found(format!("Workflow not found: {id}"))));
         };
         let begun = row.definition.start_time.unwrap_or(Timestamp::MIN);
         let window = end.checked_sub(WINDOW).unwrap_or(Timestamp::MIN);
@@ -184,7 +185,7 @@ async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: 
         if range.start < window {
             let hours = WINDOW.as_hours();
             let message = format!("Time interval between start and end is limited to: {hours} hours");
-            return Ok(Err(Fault::bad_request(message)));
+            return Ok(Err(plain::bad_request(message)));
         }
         let times: Vec<Timestamp> = match schedule::resolved(reader, &row)? {
             Ok(schedule) => schedule.times(range.start, range.end).collect(),
@@ -213,7 +214,7 @@ fn stored(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMa
 
 fn no_schedule(problem: &ScheduleProblem) -> Fault {
     match problem {
-        ScheduleProblem::Unknown { on } => Fault::bad_request(format!("Workflow {on} doesn't exist.")),
-        cycle => Fault::bad_request(cycle.to_string()),
+        ScheduleProblem::Unknown { on } => plain::bad_request(format!("Workflow {on} doesn't exist.")),
+        cycle => plain::bad_request(cycle.to_string()),
     }
 }

@@ -12,9 +12,10 @@ use kelos_model::trigger::{Conditions, Verdict, Waker, evaluate, plain};
 use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow};
 use serde::Serialize;
 
+use super::as_json;
 use super::params::Params;
-use super::{Fault, as_json};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::known::Known;
 
 #[derive(Serialize)]
@@ -136,7 +137,7 @@ pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Res
     let slot = params.slot(&app).await?;
     let id = slot.workflow.clone();
     let row = app.read(move |reader| schedule::defined(reader, &id)).await?;
-    let row = row.ok_or_else(|| Fault::not_found(format!("Workflow not found: {}", slot.workflow)))?;
+    let row = row.ok_or_else(|| plain::not_found(format!("Workflow not found: {}", slot.workflow)))?;
     let known = look(&app, &slot, &row.definition).await?;
     let evaluation =
         evaluate(&row.definition.trigger, &slot.workflow, &KeyValues::of(&row.definition.keys, &slot.key), &known);

@@ -9,9 +9,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::page::{Page, Tab, segment};
-use super::trouble::Trouble;
 use super::{asked, events};
 use crate::app::App;
+use crate::fault::Fault;
 
 mod alike;
 
@@ -104,7 +104,7 @@ fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<
 pub(super) async fn show(
     wanted: Result<Query<LogQuery>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let wanted = asked::query(wanted)?;
     let workflow = asked::filled(wanted.workflow).map(|id| asked::workflow(&id)).transpose()?;
     let looks = asked::filled(wanted.looks).is_some();

@@ -9,30 +9,30 @@ use jiff::Timestamp;
 use kelos_model::time::parse_instant;
 use kelos_model::{Actor, SlotRef, WorkflowId};
 
-use super::trouble::Trouble;
 use crate::app::App;
 use crate::caller::{self, Door};
+use crate::fault::{Fault, plain};
 use crate::{api, key};
 
 /// A workflow named in a path.
-pub(super) fn workflow(id: &str) -> Result<WorkflowId, Trouble> {
-    WorkflowId::new(id).map_err(|error| Trouble::bad_request(format!("{error}.")))
+pub(super) fn workflow(id: &str) -> Result<WorkflowId, Fault> {
+    WorkflowId::new(id).map_err(|error| plain::bad_request(format!("{error}.")))
 }
 
 /// A slot named in a path: by its time, or its job id.
-pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Trouble> {
+pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Fault> {
     let named = key::slot(app, &workflow(id)?, key).await;
-    named.map_err(|problem| match problem.status() {
+    named.map_err(|problem| match problem.status {
         // Its hint is for programs.
-        StatusCode::NOT_FOUND => Trouble::not_found(format!("No workflow has ever been named \"{id}\".")),
-        _ => problem.into(),
+        StatusCode::NOT_FOUND => plain::not_found(format!("No workflow has ever been named \"{id}\".")),
+        _ => problem,
     })
 }
 
 /// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may; where both may, `ID@~JOB_ID` says which is which.
-pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Trouble> {
+pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Fault> {
     let expected = || {
-        Trouble::bad_request(format!(
+        plain::bad_request(format!(
             "\"{name}\" is \"{text}\", expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID."
         ))
     };
@@ -43,8 +43,8 @@ pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef
     slot(app, id, key).await
 }
 
-pub(super) fn moment(text: &str) -> Result<Timestamp, Trouble> {
-    parse_instant(text).map_err(|error| Trouble::bad_request(format!("{error}.")))
+pub(super) fn moment(text: &str) -> Result<Timestamp, Fault> {
+    parse_instant(text).map_err(|error| plain::bad_request(format!("{error}.")))
 }
 
 /// A field that a form sends empty where nobody filled it in.
@@ -52,22 +52,22 @@ pub(super) fn filled(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-pub(super) fn query<T>(query: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Trouble> {
+pub(super) fn query<T>(query: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Fault> {
     query.map(|query| query.0).map_err(|rejection| api::bad_query(&rejection.body_text()).into())
 }
 
-pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, Trouble> {
-    form.map(|form| form.0).map_err(|rejection| Trouble::bad_request(format!("{}.", rejection.body_text())))
+pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, Fault> {
+    form.map(|form| form.0).map_err(|rejection| plain::bad_request(format!("{}.", rejection.body_text())))
 }
 
 /// The sender of a form; pages can't say, so it is the web.
 pub(super) struct Caller(pub(super) Actor);
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Trouble;
+    type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Trouble> {
-        caller::of_parts(parts, Door::Web).map(Caller).map_err(Trouble::bad_request)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        caller::of_parts(parts, Door::Web).map(Caller).map_err(plain::bad_request)
     }
 }
 

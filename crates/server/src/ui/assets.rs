@@ -1,10 +1,9 @@
 //! Scripts and styles: part of the program, named by what is in them, so that browsers may keep them for good.
 
+use crate::fault::plain;
 use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-
-use super::trouble::Trouble;
 
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
@@ -69,7 +68,7 @@ pub(super) async fn serve(Path((hash, name)): Path<(String, String)>) -> Respons
             let kept = "public, max-age=31536000, immutable";
             ([(header::CONTENT_TYPE, asset.media), (header::CACHE_CONTROL, kept)], asset.text).into_response()
         }
-        None => Trouble::not_found(format!("There is no file {name} of this version")).into_response(),
+        None => plain::not_found(format!("There is no file {name} of this version")).into_response(),
     }
 }
 

@@ -8,15 +8,15 @@ use kelos_model::WorkflowId;
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};
-use super::trouble::Trouble;
 use super::words;
 use crate::api::capacity::ask;
 use crate::app::App;
+use crate::fault::Fault;
 
 /// Permits that are drawn one by one; more of them are one bar.
 const DRAWN: u32 = 40;
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
+pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
     let found = ask(&app).await?;
     let body = html! {

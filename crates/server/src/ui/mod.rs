@@ -10,6 +10,7 @@ mod backfills;
 mod board;
 mod capacity;
 mod events;
+mod fault;
 mod graph;
 mod jobs;
 mod neighbours;
@@ -24,7 +25,6 @@ mod state;
 mod stuck;
 mod timeline;
 mod tree;
-mod trouble;
 mod versions;
 mod waits;
 mod words;
@@ -32,15 +32,15 @@ mod workflow;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
+use crate::fault::{Fault, panicked};
 pub(crate) use graph::file_of as graph_file;
-use trouble::Trouble;
 
 /// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -79,8 +79,9 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.split(',').any(|media| media.trim().starts_with("text/html")))
 }
 
-pub(crate) fn unknown_path(path: &str) -> Response {
-    guard(Trouble::not_found(format!("There is nothing at {path}")).into_response())
+/// The page that tells a fault.
+pub(crate) fn fault(fault: &Fault) -> Response {
+    guard(fault::page(fault))
 }
 
 async fn guarded(request: Request, next: Next) -> Response {
@@ -95,10 +96,4 @@ fn guard(mut response: Response) -> Response {
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
-}
-
-fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic itself has been written to the log by then.
-    let detail = "This is a bug in the server; see its log.";
-    Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
 }

@@ -16,9 +16,9 @@ use kelos_store::{Paging, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};
-use super::trouble::Trouble;
 use super::{source, words};
 use crate::app::App;
+use crate::fault::Fault;
 
 /// Dispatched slots that are asked why they do not run yet.
 const ASKED: usize = 200;
@@ -28,7 +28,7 @@ const NAMED: usize = 10;
 /// Slots whose start was put off, by the reason.
 type DeferredStarts = BTreeMap<String, Vec<SlotRef>>;
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
+pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
     let deferred = app.read(move |reader| deferred(reader, now)).await?;
     let frozen = app.read(frozen).await?;

@@ -12,9 +12,9 @@ use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 
 use super::page::{segment, slot_href};
-use super::trouble::Trouble;
 use super::{asked, versions, words};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::links::Links;
 
 /// Bytes of output that a page shows of a run; the rest is for downloading.
@@ -198,12 +198,12 @@ async fn read_tail(app: &App, run: &RunId) -> Result<(u64, u64, Vec<u8>), LocalE
 pub(super) async fn download(
     Path((id, time, number)): Path<(String, String, String)>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let slot = asked::slot(&app, &id, &time).await?;
     let run = find(&app, slot, &number).await?;
     let name = file_name(&run);
     let end = app.node().launcher().log_len(&run_ref(&run)).await;
-    let end = end.map_err(|error| Trouble::not_found(format!("Failed to {error}.")))?;
+    let end = end.map_err(|error| plain::not_found(format!("Failed to {error}.")))?;
     let pieces = unfold((app, run, 0), move |(app, run, offset)| async move {
         if offset >= end {
             return None;
@@ -222,11 +222,11 @@ pub(super) async fn download(
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-async fn find(app: &App, slot: SlotRef, number: &str) -> Result<RunId, Trouble> {
+async fn find(app: &App, slot: SlotRef, number: &str) -> Result<RunId, Fault> {
     let id = slot.clone();
     let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
     let found = runs.into_iter().find(|run| run.id.number.to_string() == number);
-    found.map(|run| run.id).ok_or_else(|| Trouble::not_found(format!("Slot {} has no run {number}.", slot.short())))
+    found.map(|run| run.id).ok_or_else(|| plain::not_found(format!("Slot {} has no run {number}.", slot.short())))
 }
 
 /// A name for every file system.

@@ -25,9 +25,9 @@ use super::neighbours::{self, Neighbour, Neighbours};
 use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs::{self, Tail};
 use super::state::badge;
-use super::trouble::Trouble;
 use super::{asked, graph, schedules, timeline, tree, words};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::links::Links;
 
 pub(super) use act::act;
@@ -74,7 +74,7 @@ pub(super) async fn show(
     Path((id, time)): Path<(String, String)>,
     wanted: Result<Query<SlotQuery>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
     let at = asked::filled(wanted.at).map(|at| asked::moment(&at)).transpose()?;
     let found = find(&app, id, at, wanted.run).await?;
@@ -82,7 +82,7 @@ pub(super) async fn show(
     Ok(Page::new(&app, &title).style("pages.css").script("live.js").script("log.js").show(&found.page()))
 }
 
-async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Trouble> {
+async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Fault> {
     let why = kelos_explain::why::why(app.handle(), &id, at).await?;
     let of = id.clone();
     let functions = app.node().functions();
@@ -98,7 +98,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         Ok(Some((rows, job)))
     });
     let Some(((workflow, slot, life, neighbours, earlier, later, story), job)) = rows.await? else {
-        return Err(Trouble::not_found(format!("No workflow has ever been named \"{}\".", id.workflow)));
+        return Err(plain::not_found(format!("No workflow has ever been named \"{}\".", id.workflow)));
     };
     let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
     let shown_run = shown.map(|run| run.id.number);

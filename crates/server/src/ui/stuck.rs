@@ -9,11 +9,11 @@ use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::state::badge;
-use super::trouble::Trouble;
 use super::words;
 use crate::app::App;
+use crate::fault::Fault;
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
+pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
     let found = stuck(app.handle()).await?;
     let body = html! {

@@ -8,9 +8,9 @@ use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
 use super::page::{Page, workflow_href};
-use super::trouble::Trouble;
 use super::{asked, source, words};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use kelos_wire::secrets;
 
 /// Versions that a workflow's page lists, the newest.
@@ -48,13 +48,13 @@ pub(super) fn list(id: &WorkflowId, past: &[PastDefinition]) -> Markup {
 pub(super) async fn show(
     Path((id, version)): Path<(String, String)>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let id = asked::workflow(&id)?;
     let of = id.clone();
     let past = app.read(move |reader| reader.definitions(&of, None)).await?;
     let at = past.iter().position(|one| one.version.to_string() == version);
     let Some(at) = at else {
-        return Err(Trouble::not_found(format!("The workflow \"{id}\" has no version {version}.")));
+        return Err(plain::not_found(format!("The workflow \"{id}\" has no version {version}.")));
     };
     let shown = Shown {
         id: &id,

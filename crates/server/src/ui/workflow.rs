@@ -20,12 +20,12 @@ use maud::{Markup, html};
 use super::board::view::parameters;
 use super::page::{Page, Tab, segment, workflow_href};
 use super::state::badge;
-use super::trouble::Trouble;
 use super::waits::{self, Waits};
 use super::{
     asked, backfills, graph, jobs, neighbours, plot, problems, schedules, slot, source, tree, versions, words,
 };
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 /// Times of the future that are shown.
 const NEXT_TIMES: usize = 5;
@@ -59,20 +59,20 @@ pub(super) async fn show(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let id = asked::workflow(&id)?;
     let matrix = matrix(&app, &id, query.as_deref().unwrap_or_default()).await?;
     let (now, problems) = (app.handle().now(), app.node().problems());
     let of = id.clone();
     let found = app.read(move |reader| read(reader, &of, now, problems)).await?;
-    let found = found.ok_or_else(|| Trouble::not_found(format!("No workflow has ever been named \"{id}\".")))?;
+    let found = found.ok_or_else(|| plain::not_found(format!("No workflow has ever been named \"{id}\".")))?;
     let page = Page::new(&app, id.as_str()).style("pages.css").script("live.js");
     let page = if found.is_schedule() { page.at(Tab::Schedules) } else { page };
     Ok(page.show(&found.page(now, matrix.as_ref())))
 }
 
 /// The jobs of a workflow that is keyed by job ids; none of another.
-async fn matrix(app: &App, id: &WorkflowId, query: &str) -> Result<Option<jobs::MatrixPage>, Trouble> {
+async fn matrix(app: &App, id: &WorkflowId, query: &str) -> Result<Option<jobs::MatrixPage>, Fault> {
     let (of, given) = (id.clone(), parameters(query));
     let Some(row) = app.read(move |reader| reader.workflow(&of)).await? else { return Ok(None) };
     let Some(keys) = row.definition.keys.jobs() else { return Ok(None) };
@@ -336,13 +336,13 @@ pub(super) async fn act(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
     fields: Result<Form<jobs::Submit>, FormRejection>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let (id, fields) = (asked::workflow(&id)?, asked::form(fields)?);
     match action.as_str() {
         "pause" => app.ask(&who, Pause { workflow: id.clone(), reason: asked::filled(fields.reason) }).await?,
         "resume" => app.ask(&who, Resume { workflow: id.clone(), reason: asked::filled(fields.reason) }).await?,
         "submit" => return jobs::submit(&app, &who, id, fields).await,
-        _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
+        _ => return Err(plain::of(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
     }
     Ok(asked::back_to(&workflow_href(&id)))
 }

@@ -11,7 +11,9 @@ use kelos_explain::schedules::{decisions, overview};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
-use kelos_wire::{DecisionDto, EventScheduleDto, ListDto, PageDto, ReasonRequest, SlotDto, StartRequest};
+use kelos_wire::{
+    DecisionDto, EventScheduleDto, ListDto, PageDto, ProblemDetailsDto, ReasonRequest, SlotDto, StartRequest,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use super::dto::{self, FromLibrary, has_kind, schedule};
 use super::extract::{AnyJson, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath, part};
 use super::slots;
 use crate::app::App;
-use crate::problem::Problem;
+use crate::fault::Fault;
 use request::{ScheduleRequest, bad, unknown_program};
 
 /// Event schedules that one request creates at the most.
@@ -83,10 +85,10 @@ impl Wanted {
     }
 
     /// What is asked for that there is not, so that no answer is taken for "none of these".
-    fn check(&self, rows: &[WorkflowRow]) -> Result<(), Problem> {
+    fn check(&self, rows: &[WorkflowRow]) -> Result<(), Fault> {
         if let Some(kind) = self.trigger.as_deref().filter(|kind| !KINDS.contains(kind)) {
             let expected = KINDS.join(", ");
-            return Err(Problem::bad_request("bad-query", format!("`trigger` is \"{kind}\", expected {expected}")));
+            return Err(Fault::bad_request("bad-query", format!("`trigger` is \"{kind}\", expected {expected}")));
         }
         let is_there = |row: &&WorkflowRow| row.present;
         let known = |program: &str| rows.iter().filter(is_there).any(|row| row.id.as_str() == program);
@@ -95,7 +97,7 @@ impl Wanted {
         }
         let known = |project: &str| rows.iter().filter(is_there).any(|row| row.definition.project == project);
         match self.project.as_deref().filter(|project| !known(project)) {
-            Some(project) => Err(Problem::not_found("project-not-found", format!("there is no project \"{project}\""))
+            Some(project) => Err(Fault::not_found("project-not-found", format!("there is no project \"{project}\""))
                 .with_hint("GET /api/v1/projects lists the projects")),
             None => Ok(()),
         }
@@ -115,12 +117,12 @@ impl Wanted {
 /// Lists event schedules, ascending by id.
 #[utoipa::path(get, path = "/schedules", tag = "schedules", params(Wanted), responses(
     (status = 200, description = "A page of event schedules", body = PageDto<EventScheduleDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
-) -> Result<Json<PageDto<EventScheduleDto>>, Problem> {
+) -> Result<Json<PageDto<EventScheduleDto>>, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| {
         let rows = reader.workflows(None)?;
@@ -137,17 +139,17 @@ pub(super) async fn list(
     Ok(Json(app.read(read).await??))
 }
 
-fn unknown(id: &WorkflowId) -> Problem {
+fn unknown(id: &WorkflowId) -> Fault {
     Refusal::NoEventSchedule(id.clone()).into()
 }
 
 /// An event schedule that is there.
-fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Fault>, StoreError> {
     let row = reader.workflow(id)?.filter(|row| row.present && row.definition.keys.events().is_some());
     Ok(row.ok_or_else(|| unknown(id)))
 }
 
-async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Problem> {
+async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| {
         let row = match known(reader, &id)? {
@@ -166,13 +168,13 @@ async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Problem> {
 /// Shows an event schedule: its definition, and how it stands.
 #[utoipa::path(get, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath), responses(
     (status = 200, description = "The event schedule", body = EventScheduleDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     State(app): State<App>,
-) -> Result<Json<EventScheduleDto>, Problem> {
+) -> Result<Json<EventScheduleDto>, Fault> {
     shown(&app, path.id).await.map(Json)
 }
 
@@ -200,14 +202,14 @@ enum Created {
 /// Creates event schedules: all that are given, or none. They are disabled unless they say otherwise.
 #[utoipa::path(post, path = "/schedules", tag = "schedules", params(ReasonRequest), request_body = OneOrSeveral, responses(
     (status = 201, description = "It was created, or they were", body = Created),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn create(
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
     AnyJson(body): AnyJson,
-) -> Result<Response, Problem> {
+) -> Result<Response, Fault> {
     let is_list = body.is_array();
     let requests = requests(body)?;
     let read = move |reader: &dyn Queries| {
@@ -254,14 +256,14 @@ fn twice(ids: &[WorkflowId]) -> Option<&WorkflowId> {
 }
 
 /// What is to be created, of a body that has one or several.
-fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
+fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Fault> {
     match body {
         Value::Array(all) if all.len() > MOST_CREATED => {
             Err(bad(format!("{} schedules at once, expected at most {MOST_CREATED}", all.len())))
         }
         Value::Array(all) => {
             let read = all.into_iter().enumerate();
-            read.map(|(number, one)| part(one).map_err(|problem: Problem| problem.about(&nth(number)))).collect()
+            read.map(|(number, one)| part(one).map_err(|fault: Fault| fault.about(&nth(number)))).collect()
         }
         one => part(one).map(|one| vec![one]),
     }
@@ -277,7 +279,7 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
     request_body = ScheduleRequest,
     responses(
         (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn replace(
@@ -286,7 +288,7 @@ pub(super) async fn replace(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
-) -> Result<Json<EventScheduleDto>, Problem> {
+) -> Result<Json<EventScheduleDto>, Fault> {
     put(&app, &by, because.reason, path.id, |row, reader| request.replace(row, reader)).await
 }
 
@@ -300,7 +302,7 @@ pub(super) async fn replace(
     request_body = ScheduleRequest,
     responses(
         (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn change(
@@ -309,7 +311,7 @@ pub(super) async fn change(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
-) -> Result<Json<EventScheduleDto>, Problem> {
+) -> Result<Json<EventScheduleDto>, Fault> {
     put(&app, &by, because.reason, path.id, |row, reader| request.change(row, reader)).await
 }
 
@@ -318,8 +320,8 @@ async fn put(
     by: &Actor,
     reason: Option<String>,
     id: WorkflowId,
-    make: impl FnOnce(&WorkflowRow, &dyn Queries) -> Result<Result<Workflow, Problem>, StoreError> + Send + 'static,
-) -> Result<Json<EventScheduleDto>, Problem> {
+    make: impl FnOnce(&WorkflowRow, &dyn Queries) -> Result<Result<Workflow, Fault>, StoreError> + Send + 'static,
+) -> Result<Json<EventScheduleDto>, Fault> {
     let _alone = app.changing_schedules().await;
     let wanted = id.clone();
     let read = move |reader: &dyn Queries| match known(reader, &wanted)? {
@@ -334,14 +336,14 @@ async fn put(
 /// Deletes an event schedule. What it had pending ends; runs that go on are left alone.
 #[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath, ReasonRequest), responses(
     (status = 200, description = "It is deleted; this is what it was", body = EventScheduleDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
     State(app): State<App>,
-) -> Result<Json<EventScheduleDto>, Problem> {
+) -> Result<Json<EventScheduleDto>, Fault> {
     let was = shown(&app, path.id.clone()).await?;
     app.ask(&by, DeleteSchedules { schedules: vec![path.id], reason: because.reason }).await?;
     Ok(Json(was))
@@ -350,7 +352,7 @@ pub(super) async fn delete(
 /// Enables an event schedule: facts count from now on.
 #[utoipa::path(post, path = "/schedules/{id}/enable", tag = "schedules", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is enabled", body = EventScheduleDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn enable(
     Path(path): Path<WorkflowPath>,
@@ -358,7 +360,7 @@ pub(super) async fn enable(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<EventScheduleDto>, Problem> {
+) -> Result<Json<EventScheduleDto>, Fault> {
     app.ask(&by, Enable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
@@ -366,7 +368,7 @@ pub(super) async fn enable(
 /// Disables an event schedule. What it had pending ends; runs that go on are left alone.
 #[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is disabled", body = EventScheduleDto),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn disable(
     Path(path): Path<WorkflowPath>,
@@ -374,13 +376,13 @@ pub(super) async fn disable(
     Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<ReasonRequest>,
-) -> Result<Json<EventScheduleDto>, Problem> {
+) -> Result<Json<EventScheduleDto>, Fault> {
     app.ask(&by, Disable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
 /// Refuses arguments that are too many or too long.
-fn check(request: &StartRequest) -> Result<(), Problem> {
+fn check(request: &StartRequest) -> Result<(), Fault> {
     if request.arguments.len() > MOST_ARGUMENTS {
         return Err(bad(format!("{} arguments, expected at most {MOST_ARGUMENTS}", request.arguments.len())));
     }
@@ -397,7 +399,7 @@ fn check(request: &StartRequest) -> Result<(), Problem> {
     request_body = Option<StartRequest>,
     responses(
         (status = 200, description = "The slot that goes", body = SlotDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn fire(
@@ -406,7 +408,7 @@ pub(super) async fn fire(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<StartRequest>,
-) -> Result<Json<SlotDto>, Problem> {
+) -> Result<Json<SlotDto>, Fault> {
     go(&app, &by, path.id, request).await.map(Json)
 }
 
@@ -419,7 +421,7 @@ pub(super) async fn fire(
     request_body = Option<StartRequest>,
     responses(
         (status = 200, description = "The slot that goes", body = SlotDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn start(
@@ -428,11 +430,11 @@ pub(super) async fn start(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<StartRequest>,
-) -> Result<Json<SlotDto>, Problem> {
+) -> Result<Json<SlotDto>, Fault> {
     go(&app, &by, path.id, request).await.map(Json)
 }
 
-async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Problem> {
+async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Fault> {
     check(&request)?;
     let StartRequest { arguments, unconstrained, reason } = request;
     let ask = FireRequest { workflow, arguments, unconstrained, reason };
@@ -457,13 +459,13 @@ pub(super) struct Decided {
 /// schedule itself.
 #[utoipa::path(get, path = "/schedules/{id}/decisions", tag = "schedules", params(WorkflowPath, Decided), responses(
     (status = 200, description = "A page of decisions", body = PageDto<DecisionDto>),
-    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn decisions(
     Path(path): Path<WorkflowPath>,
     Query(wanted): Query<Decided>,
     State(app): State<App>,
-) -> Result<Json<PageDto<DecisionDto>>, Problem> {
+) -> Result<Json<PageDto<DecisionDto>>, Fault> {
     let read = move |reader: &dyn Queries| {
         // Also of one that was deleted.
         let row = reader.workflow(&path.id)?.filter(|row| row.definition.keys.events().is_some());

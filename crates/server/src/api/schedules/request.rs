@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::super::dto::zone_of;
 use super::super::extract::At;
-use crate::problem::Problem;
+use crate::fault::Fault;
 
 /// Longest name, description, name of a property and value of one, in bytes.
 const LONGEST: [(&str, usize); 4] =
@@ -156,20 +156,16 @@ fn read_zone(name: &str) -> Result<Zone, String> {
     Zone::parse(name).map_err(|error| error.to_string())
 }
 
-pub(super) fn bad(why: impl Into<String>) -> Problem {
-    Problem::bad_request("bad-body", why)
+pub(super) fn bad(why: impl Into<String>) -> Fault {
+    Fault::bad_request("bad-body", why)
 }
 
-fn lacking(field: &str) -> Problem {
+fn lacking(field: &str) -> Fault {
     bad(format!("`{field}` is missing"))
 }
 
 /// The definition of a workflow that an event schedule may run.
-fn program(
-    reader: &dyn Queries,
-    text: &str,
-    project: Option<&str>,
-) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+fn program(reader: &dyn Queries, text: &str, project: Option<&str>) -> Result<Result<WorkflowRow, Fault>, StoreError> {
     let by_id = WorkflowId::new(text).ok();
     let in_project = project.and_then(|project| ProjectName::read(project).member(None, text).ok());
     for id in by_id.into_iter().chain(in_project) {
@@ -183,8 +179,8 @@ fn program(
     Ok(Err(unknown_program(text)))
 }
 
-pub(super) fn unknown_program(text: &str) -> Problem {
-    let problem = Problem::not_found("program-not-found", format!("there is no workflow \"{text}\" to run"));
+pub(super) fn unknown_program(text: &str) -> Fault {
+    let problem = Fault::not_found("program-not-found", format!("there is no workflow \"{text}\" to run"));
     problem.with_hint("GET /api/v1/workflows lists the workflows")
 }
 
@@ -200,7 +196,7 @@ fn is_of_another_kind(row: &WorkflowRow, text: &str, project: Option<&str>) -> b
     row.present && program.kind.is_some() && is_named
 }
 
-fn runnable(row: WorkflowRow) -> Result<WorkflowRow, Problem> {
+fn runnable(row: WorkflowRow) -> Result<WorkflowRow, Fault> {
     match &row.definition.keys {
         Keys::Events(_) => Err(bad(format!("{} is an event schedule: expected a workflow for it to run", row.id))),
         Keys::Requests(program) if program.kind.is_some() => {
@@ -216,7 +212,7 @@ impl ScheduleRequest {
     ///
     /// # Errors
     /// When the store can't be read; the inner one when this is none.
-    pub(super) fn create(self, reader: &dyn Queries) -> Result<Result<Workflow, Problem>, StoreError> {
+    pub(super) fn create(self, reader: &dyn Queries) -> Result<Result<Workflow, Fault>, StoreError> {
         let Some(wanted) = self.program.as_deref() else { return Ok(Err(lacking("program"))) };
         let program = match program(reader, wanted, self.project.as_deref())? {
             Ok(program) => program,
@@ -225,7 +221,7 @@ impl ScheduleRequest {
         Ok(self.define(&program))
     }
 
-    fn define(self, program: &WorkflowRow) -> Result<Workflow, Problem> {
+    fn define(self, program: &WorkflowRow) -> Result<Workflow, Fault> {
         let name = self.name.clone().ok_or_else(|| lacking("name"))?;
         if self.trigger.is_none() {
             return Err(lacking("trigger"));
@@ -244,7 +240,7 @@ impl ScheduleRequest {
         self,
         row: &WorkflowRow,
         reader: &dyn Queries,
-    ) -> Result<Result<Workflow, Problem>, StoreError> {
+    ) -> Result<Result<Workflow, Fault>, StoreError> {
         let Some(events) = row.definition.keys.events() else { return Ok(Err(none(&row.id))) };
         if self.trigger.is_none() {
             return Ok(Err(lacking("trigger")));
@@ -256,15 +252,11 @@ impl ScheduleRequest {
     }
 
     /// An event schedule that exists, with what is given changed.
-    pub(super) fn change(
-        self,
-        row: &WorkflowRow,
-        reader: &dyn Queries,
-    ) -> Result<Result<Workflow, Problem>, StoreError> {
+    pub(super) fn change(self, row: &WorkflowRow, reader: &dyn Queries) -> Result<Result<Workflow, Fault>, StoreError> {
         self.on(Workflow::clone(&row.definition), reader)
     }
 
-    fn on(self, before: Workflow, reader: &dyn Queries) -> Result<Result<Workflow, Problem>, StoreError> {
+    fn on(self, before: Workflow, reader: &dyn Queries) -> Result<Result<Workflow, Fault>, StoreError> {
         let Keys::Events(events) = &before.keys else { return Ok(Err(none(&before.id))) };
         if let Err(problem) = self.fits(&before, &events.name) {
             return Ok(Err(problem));
@@ -279,7 +271,7 @@ impl ScheduleRequest {
     }
 
     /// Whether what can't change is left as it is.
-    fn fits(&self, before: &Workflow, name: &str) -> Result<(), Problem> {
+    fn fits(&self, before: &Workflow, name: &str) -> Result<(), Fault> {
         if self.name.as_deref().is_some_and(|given| given != name) {
             return Err(bad(format!("`name` can't be changed: {} keeps its own", before.id)));
         }
@@ -294,7 +286,7 @@ impl ScheduleRequest {
     }
 
     /// A definition with what is given in place of what it had.
-    fn apply(mut self, mut workflow: Workflow, program: Option<WorkflowId>) -> Result<Workflow, Problem> {
+    fn apply(mut self, mut workflow: Workflow, program: Option<WorkflowId>) -> Result<Workflow, Fault> {
         self.check_sizes()?;
         let zone = self.zone(&workflow)?;
         self.apply_gates(&mut workflow, &zone)?;
@@ -312,7 +304,7 @@ impl ScheduleRequest {
         Ok(workflow)
     }
 
-    fn apply_gates(&mut self, workflow: &mut Workflow, zone: &Zone) -> Result<(), Problem> {
+    fn apply_gates(&mut self, workflow: &mut Workflow, zone: &Zone) -> Result<(), Fault> {
         match self.trigger.take() {
             Some(trigger) => workflow.trigger = trigger.read(zone, "trigger").map_err(bad)?,
             None if self.time_zone.is_some() => workflow.trigger = workflow.trigger.clone().within(zone),
@@ -342,13 +334,13 @@ impl ScheduleRequest {
     }
 
     /// The zone of what says none: the one that is given, or that was.
-    fn zone(&self, workflow: &Workflow) -> Result<Zone, Problem> {
+    fn zone(&self, workflow: &Workflow) -> Result<Zone, Fault> {
         let name = self.time_zone.clone().or_else(|| zone_of(workflow));
         let zone = name.map_or_else(|| Ok(Zone::utc()), |name| read_zone(&name));
         zone.map_err(|why| bad(format!("`timeZone`: {why}")))
     }
 
-    fn check_sizes(&self) -> Result<(), Problem> {
+    fn check_sizes(&self) -> Result<(), Fault> {
         let properties = self.properties.as_ref();
         if properties.is_some_and(|all| all.len() > MOST_PROPERTIES) {
             return Err(bad(format!("it has more than {MOST_PROPERTIES} properties")));
@@ -372,7 +364,7 @@ impl ScheduleRequest {
     }
 }
 
-fn constraints(all: Vec<ConstraintRequest>, zone: &Zone) -> Result<Vec<Constraint>, Problem> {
+fn constraints(all: Vec<ConstraintRequest>, zone: &Zone) -> Result<Vec<Constraint>, Fault> {
     let read = all.into_iter().map(|one| one.read(zone));
     read.collect::<Result<_, _>>().map_err(|why| bad(format!("`constraints`: {why}")))
 }
@@ -389,7 +381,7 @@ fn windows_in(constraints: &mut [Constraint], zone: &Zone) {
 }
 
 /// The id of an event schedule of a project.
-fn member(project: &ProjectName, name: &str) -> Result<WorkflowId, Problem> {
+fn member(project: &ProjectName, name: &str) -> Result<WorkflowId, Fault> {
     if name.trim().is_empty() {
         return Err(bad("a schedule without a name: expected one"));
     }
@@ -402,7 +394,7 @@ fn member(project: &ProjectName, name: &str) -> Result<WorkflowId, Problem> {
     project.member(None, name).map_err(|error| bad(error.to_string()))
 }
 
-fn none(id: &WorkflowId) -> Problem {
+fn none(id: &WorkflowId) -> Fault {
     kelos_core::Refusal::NoEventSchedule(id.clone()).into()
 }
 

@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::{bar, done_when, href, standing};
 use crate::app::App;
+use crate::fault::Fault;
 use crate::ui::page::{Page, Tab, segment, workflow_href};
-use crate::ui::trouble::Trouble;
 use crate::ui::{asked, words};
 
 /// Backfills of a page.
@@ -45,7 +45,7 @@ struct ListPage {
 pub(super) async fn show(
     wanted: Result<Query<ListQuery>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let wanted = asked::query(wanted)?;
     let workflow = asked::filled(wanted.workflow).map(|id| asked::workflow(&id)).transpose()?;
     let (before, now) = (asked::filled(wanted.before), app.handle().now());

@@ -17,8 +17,8 @@ use serde::Deserialize;
 use super::{href, mode_name, mode_words};
 use crate::api::backfills::{Opened, make};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::page::{Page, Tab, segment, slot_href, workflow_href};
-use crate::ui::trouble::Trouble;
 use crate::ui::{asked, words};
 
 /// How far back a backfill goes where nobody says otherwise.
@@ -55,7 +55,7 @@ struct Wanted {
 
 impl Asked {
     /// None while workflow or times are not filled in.
-    fn wanted(&self) -> Result<Option<Wanted>, Trouble> {
+    fn wanted(&self) -> Result<Option<Wanted>, Fault> {
         let parts = [&self.workflow, &self.from, &self.to].map(|text| asked::filled(text.clone()));
         let [Some(workflow), Some(from), Some(to)] = parts else { return Ok(None) };
         let name = asked::filled(self.name.clone()).map(|name| BackfillId::new(&name)).transpose();
@@ -64,7 +64,7 @@ impl Asked {
             range: Range::new(asked::moment(&from)?, asked::moment(&to)?),
             mode: self.mode.unwrap_or_default(),
             priority: self.priority.unwrap_or(USUAL_PRIORITY),
-            name: name.map_err(|error| Trouble::bad_request(format!("{error}.")))?,
+            name: name.map_err(|error| plain::bad_request(format!("{error}.")))?,
             reason: asked::filled(self.reason.clone()),
         }))
     }
@@ -102,7 +102,7 @@ pub(super) async fn show(
     query: Result<Query<Asked>, QueryRejection>,
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let asked = asked::query(query)?;
     let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
     let Some(wanted) = asked.wanted()? else {
@@ -119,9 +119,9 @@ pub(super) async fn create(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
     asked: Result<Form<Asked>, FormRejection>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let asked = asked::form(asked)?;
-    let wanted = asked.wanted()?.ok_or_else(|| Trouble::bad_request("A backfill needs a workflow, from and to."))?;
+    let wanted = asked.wanted()?.ok_or_else(|| plain::bad_request("A backfill needs a workflow, from and to."))?;
     let made = make(&app, &who, wanted.request()).await?;
     Ok(asked::back_to(&href(&made.id)))
 }

@@ -16,9 +16,9 @@ use serde::Deserialize;
 
 use super::{bar, done_when, href, legend, mode_words, standing};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::ui::state::badge;
-use crate::ui::trouble::Trouble;
 use crate::ui::{asked, slot, words};
 
 /// Failures that are shown.
@@ -55,19 +55,19 @@ struct BackfillPage {
     now: Timestamp,
 }
 
-fn name(id: &str) -> Result<BackfillId, Trouble> {
-    BackfillId::new(id).map_err(|error| Trouble::bad_request(format!("{error}.")))
+fn name(id: &str) -> Result<BackfillId, Fault> {
+    BackfillId::new(id).map_err(|error| plain::bad_request(format!("{error}.")))
 }
 
 pub(super) async fn show(
     Path(id): Path<String>,
     query: Result<Query<SlotsQuery>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let (id, wanted, now) = (name(&id)?, asked::query(query)?, app.handle().now());
     let of = id.clone();
     let found = app.read(move |reader| read(reader, &of, wanted, now)).await?;
-    let found = found.ok_or_else(|| Trouble::not_found(format!("No backfill is named \"{id}\".")))?;
+    let found = found.ok_or_else(|| plain::not_found(format!("No backfill is named \"{id}\".")))?;
     let title = format!("Backfill {id}");
     let page = Page::new(&app, &title).at(Tab::Backfills).style("pages.css").script("live.js");
     Ok(page.show(&found.page()))
@@ -301,7 +301,7 @@ pub(super) async fn act(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
     sent: Result<Form<ActionForm>, FormRejection>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let (backfill, sent) = (name(&id)?, asked::form(sent)?);
     let (back, reason) = (href(&backfill), asked::filled(sent.reason));
     match action.as_str() {
@@ -310,10 +310,10 @@ pub(super) async fn act(
         "rerun" => drop(app.ask(&who, RerunBackfill { backfill, reason }).await?),
         "cancel" => app.ask(&who, CancelBackfill { backfill, reason }).await?,
         "prioritise" => {
-            let priority = sent.priority.ok_or_else(|| Trouble::bad_request("A priority is a number."))?;
+            let priority = sent.priority.ok_or_else(|| plain::bad_request("A priority is a number."))?;
             app.ask(&who, PrioritiseBackfill { backfill, priority, reason }).await?;
         }
-        _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on backfills."))),
+        _ => return Err(plain::of(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on backfills."))),
     }
     Ok(asked::back_to(&back))
 }

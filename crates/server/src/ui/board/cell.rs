@@ -10,9 +10,9 @@ use maud::{Markup, html};
 
 use super::view::parameters;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::page::{Page, Tab, slot_href, workflow_href};
 use crate::ui::state::badge;
-use crate::ui::trouble::Trouble;
 
 /// Most slots of a list.
 const MOST: usize = 500;
@@ -28,8 +28,8 @@ fn wanted(query: &str) -> Result<(WorkflowId, Range), String> {
     Ok((id, Range::new(time("from")?, time("to")?)))
 }
 
-pub(super) async fn open(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {
-    let (id, range) = wanted(query.as_deref().unwrap_or_default()).map_err(Trouble::bad_request)?;
+pub(super) async fn open(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
+    let (id, range) = wanted(query.as_deref().unwrap_or_default()).map_err(plain::bad_request)?;
     let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
     let page = app.read(move |reader| reader.slots(&filter, Paging::newest(MOST))).await?;
     if let ([only], None) = (page.rows.as_slice(), &page.next) {

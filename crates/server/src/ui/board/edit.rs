@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::App;
+use crate::fault::Fault;
 use crate::groups::{self, Groups, InForce, SaidBy};
 use crate::ui::asked;
 use crate::ui::page::{Page, Tab};
-use crate::ui::trouble::Trouble;
 
 /// Where the groups are changed.
 const HREF: &str = "/ui/board/groups";
@@ -37,7 +37,7 @@ pub(super) struct GroupsForm {
     act: String,
 }
 
-async fn now(app: &App) -> Result<Now, Trouble> {
+async fn now(app: &App) -> Result<Now, Fault> {
     let file = app.groups_of_file().clone();
     let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
@@ -47,7 +47,7 @@ async fn now(app: &App) -> Result<Now, Trouble> {
     Ok(Now { said_by, trouble, text, workflows })
 }
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
+pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = now(&app).await?;
     Ok(page(&app, &now, &now.text, None))
 }
@@ -56,7 +56,7 @@ pub(super) async fn save(
     State(app): State<App>,
     asked::Caller(by): asked::Caller,
     sent: Result<Form<GroupsForm>, FormRejection>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let sent = asked::form(sent)?;
     if sent.act == "reset" {
         app.ask(&by, groups::request(None)).await?;

@@ -21,8 +21,8 @@ use kelos_store::{Queries, StoreError};
 
 use super::jobs::{self, Section};
 use super::page::{Page, Tab};
-use super::trouble::Trouble;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::groups::{Groups, InForce};
 use row::Rows;
 use view::View;
@@ -58,8 +58,8 @@ fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<BoardData, S
     Ok(BoardData { workflows, groups: InForce::read(reader, file)?, rows, jobs, seq })
 }
 
-async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {
-    let view = View::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(Trouble::bad_request)?;
+async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
+    let view = View::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(plain::bad_request)?;
     let file = app.groups_of_file().clone();
     let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;
     let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);

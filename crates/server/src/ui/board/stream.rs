@@ -15,8 +15,8 @@ use super::row::Rows;
 use super::view::{View, parameters};
 use crate::api::follow::{UntilClosed, closed, last_event_id, stream};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::groups;
-use crate::ui::trouble::Trouble;
 
 /// How long changes are gathered before they are told together.
 const GATHER: Duration = Duration::from_millis(200);
@@ -149,9 +149,9 @@ pub(super) async fn follow(
     headers: HeaderMap,
     closing: UntilClosed,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let query = query.unwrap_or_default();
-    let view = View::read(&query, app.handle().now()).map_err(Trouble::bad_request)?;
+    let view = View::read(&query, app.handle().now()).map_err(plain::bad_request)?;
     let after = parameters(&query).get("after").and_then(|after| after.parse().ok());
     let after = last_event_id(&headers).ok().flatten().or(after);
     let commits = app.handle().watch_commits();

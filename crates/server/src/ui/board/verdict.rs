@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::BoardData;
 use super::view::View;
 use crate::app::App;
+use crate::fault::Fault;
 use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look};
-use crate::ui::trouble::Trouble;
 use crate::ui::words::count;
 
 /// Workflows that are named.
@@ -42,7 +42,7 @@ pub(super) fn verdict(view: &View, shown: &BoardData) -> Markup {
 
 /// How many workflows have slots that are late or run for long, which no letter tells: `{"late": 2}`. The script asks for it
 /// once the board is painted.
-pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Trouble> {
+pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     let found = app.read(move |reader| stuck::read(reader, now)).await?;
     let late = found.rows.iter().filter(|row| matches!(row.kind, Kind::Late | Kind::Expiring | Kind::Long));

@@ -29,9 +29,9 @@ use self::family::FamilyPage;
 use self::picture::Picture;
 use self::view::{View, ViewQuery};
 use super::page::{Page, Tab};
-use super::trouble::Trouble;
 use super::{asked, assets, words};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 pub(super) use family::family_href;
 pub(super) use view::{graph_href, obstacles_href};
@@ -58,7 +58,7 @@ struct GraphPage {
     seq: u64,
 }
 
-async fn find(app: &App, view: View) -> Result<GraphPage, Trouble> {
+async fn find(app: &App, view: View) -> Result<GraphPage, Fault> {
     let now = app.handle().now();
     let of = view.clone();
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
@@ -82,7 +82,7 @@ fn unfinished(reader: &dyn Queries, id: &WorkflowId) -> Result<Vec<(SlotRef, Slo
     Ok(reader.slot_states(&filter, Paging::newest(SLOTS_LISTED))?.rows)
 }
 
-async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> Result<View, Trouble> {
+async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> Result<View, Fault> {
     let mut asked = asked::query(asked)?;
     let slot = match asked::filled(asked.slot.take()) {
         Some(text) => Some(asked::slot_of(app, "slot", &text).await?),
@@ -98,7 +98,7 @@ async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> 
 }
 
 /// A job with its ancestors and descendants.
-async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, Trouble> {
+async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, Fault> {
     let reach = Reach { up: view.up, down: view.down, most: family::MOST_DRAWN };
     let (of, now, functions) = (job.clone(), app.handle().now(), app.node().functions());
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
@@ -110,7 +110,7 @@ async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, T
     Ok(page.show(&FamilyPage { job, family, upstream }.show()))
 }
 
-async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
+async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Fault> {
     let view = view_of(&app, asked).await?;
     if let Some(job) = view.slot.clone().filter(|slot| slot.key.job().is_some()) {
         return show_family(&app, job, &view).await;
@@ -122,9 +122,9 @@ async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State
 }
 
 /// The picture as a file, for documents and slides.
-async fn file(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
+async fn file(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Fault> {
     let found = find(&app, view_of(&app, asked).await?).await?;
-    drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(Trouble::bad_request)
+    drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(plain::bad_request)
 }
 
 fn drawing(graph: &Graph, view: &View, upstream: Option<&Upstream>) -> Result<Response, String> {
@@ -142,18 +142,18 @@ pub(crate) fn file_of(graph: &Graph, focus: Option<WorkflowId>, hours: u32) -> R
 }
 
 /// How some nodes look now: `[[id, class, letter, note, words], …]`.
-async fn nodes(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {
+async fn nodes(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
     let (mut of, mut hours) = (BTreeSet::new(), view::USUAL_HOURS);
     for (name, value) in query.as_deref().unwrap_or_default().split('&').filter_map(|field| field.split_once('=')) {
         let value = percent_decode_str(value).decode_utf8_lossy();
         match name {
             "of" => drop(of.insert(asked::workflow(&value)?)),
-            "hours" => hours = value.parse().map_err(|_| Trouble::bad_request("\"hours\" is no number."))?,
-            _ => return Err(Trouble::bad_request(format!("There is no parameter \"{name}\"."))),
+            "hours" => hours = value.parse().map_err(|_| plain::bad_request("\"hours\" is no number."))?,
+            _ => return Err(plain::bad_request(format!("There is no parameter \"{name}\"."))),
         }
     }
     if of.len() > MOST_TOLD {
-        return Err(Trouble::bad_request(format!("{} workflows are more than {MOST_TOLD}.", of.len())));
+        return Err(plain::bad_request(format!("{} workflows are more than {MOST_TOLD}.", of.len())));
     }
     let now = app.handle().now();
     let nodes = app.read(move |reader| graph::states(reader, &of, now, hours)).await?;

@@ -6,9 +6,9 @@ use kelos_explain::graph::{Focus, Upstream, Wanted};
 use kelos_model::{SlotRef, WorkflowId};
 use serde::Deserialize;
 
+use crate::fault::{Fault, plain};
 use crate::ui::asked;
 use crate::ui::page::segment;
-use crate::ui::trouble::Trouble;
 
 /// Levels around a focus where nothing is said.
 pub(super) const USUAL_LEVELS: u32 = 2;
@@ -52,13 +52,13 @@ pub(super) struct View {
 
 impl View {
     /// Reads an address; the slot that it names was found by then.
-    pub(super) fn read(asked: ViewQuery, slot: Option<SlotRef>) -> Result<View, Trouble> {
+    pub(super) fn read(asked: ViewQuery, slot: Option<SlotRef>) -> Result<View, Fault> {
         let focus = asked::filled(asked.focus).map(|id| asked::workflow(&id)).transpose()?;
         let as_list = match asked::filled(asked.form).as_deref() {
             None | Some("picture") => false,
             Some("list") => true,
             Some(other) => {
-                return Err(Trouble::bad_request(format!("\"as\" is \"{other}\", expected list or picture.")));
+                return Err(plain::bad_request(format!("\"as\" is \"{other}\", expected list or picture.")));
             }
         };
         Ok(View {
@@ -158,10 +158,10 @@ pub(in crate::ui) fn graph_href(id: &WorkflowId) -> String {
     format!("/ui/graph?focus={}", segment(id.as_str()))
 }
 
-fn number(name: &str, text: Option<String>, least: u32, most: u32, usual: u32) -> Result<u32, Trouble> {
+fn number(name: &str, text: Option<String>, least: u32, most: u32, usual: u32) -> Result<u32, Fault> {
     let Some(text) = asked::filled(text) else { return Ok(usual) };
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| {
-        Trouble::bad_request(format!("\"{name}\" is \"{text}\", expected a number from {least} to {most}."))
+        plain::bad_request(format!("\"{name}\" is \"{text}\", expected a number from {least} to {most}."))
     })
 }

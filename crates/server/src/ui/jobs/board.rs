@@ -12,9 +12,9 @@ use kelos_store::{Columns, Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::fault::Fault;
 use crate::ui::page::{Page, Tab, workflow_href};
 use crate::ui::state::{BY_WEIGHT, badge, is_trouble};
-use crate::ui::trouble::Trouble;
 use crate::ui::words;
 
 /// Workflows in trouble that are named.
@@ -85,7 +85,7 @@ fn contents(section: &Section) -> Markup {
 }
 
 /// The section by itself.
-pub(in crate::ui) async fn page(State(app): State<App>) -> Result<Response, Trouble> {
+pub(in crate::ui) async fn page(State(app): State<App>) -> Result<Response, Fault> {
     let section = app.read(|reader| section(reader, &reader.workflows(None)?)).await?;
     let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");
     Ok(page.show(&show(&section)))

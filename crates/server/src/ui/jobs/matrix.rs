@@ -10,9 +10,9 @@ use kelos_model::{SlotState, WorkflowId};
 use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
+use crate::fault::{Fault, plain};
 use crate::ui::page::{segment, slot_href, workflow_href};
 use crate::ui::state::{BY_WEIGHT, look};
-use crate::ui::trouble::Trouble;
 use crate::ui::{slot, words};
 
 /// Rows and columns of a page.
@@ -32,13 +32,13 @@ pub(in crate::ui) struct MatrixView {
 
 impl MatrixView {
     /// Reads a query. What it does not say is chosen: the first identifier for the rows, the next for the columns.
-    pub(in crate::ui) fn read(keys: &JobKeys, mut given: BTreeMap<String, String>) -> Result<MatrixView, Trouble> {
+    pub(in crate::ui) fn read(keys: &JobKeys, mut given: BTreeMap<String, String>) -> Result<MatrixView, Fault> {
         let names: Vec<Arc<str>> = keys.template.identifiers().cloned().collect();
         let known = |name: &str| {
             let found = names.iter().find(|known| ***known == *name).cloned();
             let expected = || names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
             found.ok_or_else(|| {
-                Trouble::bad_request(format!("There is no identifier \"{name}\", expected {}.", expected()))
+                plain::bad_request(format!("There is no identifier \"{name}\", expected {}.", expected()))
             })
         };
         given.retain(|_, value| !value.is_empty());
@@ -56,14 +56,14 @@ impl MatrixView {
             None => free(Some(&rows)),
         };
         let number = |name: &str| match given.get(name).map(|text| text.parse()) {
-            Some(Err(_)) => Err(Trouble::bad_request(format!("\"{name}\" is no number."))),
+            Some(Err(_)) => Err(plain::bad_request(format!("\"{name}\" is no number."))),
             Some(Ok(number)) => Ok(number),
             None => Ok(0),
         };
         let states = given.get("state").map(|name| state(name)).transpose()?.into_iter().collect();
         let allowed = |name: &String| name.starts_with("is.") || PARAMETERS.contains(&name.as_str());
         if let Some(unknown) = given.keys().find(|name| !allowed(name)) {
-            return Err(Trouble::bad_request(format!("There is no parameter \"{unknown}\".")));
+            return Err(plain::bad_request(format!("There is no parameter \"{unknown}\".")));
         }
         Ok(MatrixView {
             wanted: MatrixQuery { rows, columns, only, states },
@@ -101,9 +101,9 @@ impl MatrixView {
 
 const PARAMETERS: [&str; 5] = ["rows", "columns", "state", "row", "column"];
 
-fn state(name: &str) -> Result<SlotState, Trouble> {
+fn state(name: &str) -> Result<SlotState, Fault> {
     let found = SlotState::ALL.into_iter().find(|state| state.as_str() == name);
-    found.ok_or_else(|| Trouble::bad_request(format!("There is no state \"{name}\".")))
+    found.ok_or_else(|| plain::bad_request(format!("There is no state \"{name}\".")))
 }
 
 /// A matrix, ready to be shown.

@@ -8,9 +8,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::asked;
 use crate::ui::page::{slot_href, workflow_href};
-use crate::ui::trouble::Trouble;
 
 /// The priority that goes last, and the usual one, as people say it: 1 goes first.
 const LAST_PRIORITY: i32 = 100;
@@ -43,10 +43,10 @@ pub(in crate::ui) fn form(id: &WorkflowId, template: &str) -> Markup {
 }
 
 /// Submits a job, and leads to it.
-pub(in crate::ui) async fn submit(app: &App, by: &Actor, id: WorkflowId, wanted: Submit) -> Result<Response, Trouble> {
+pub(in crate::ui) async fn submit(app: &App, by: &Actor, id: WorkflowId, wanted: Submit) -> Result<Response, Fault> {
     let job = asked::slot(app, id.as_str(), wanted.job.as_deref().unwrap_or_default().trim()).await?;
     if job.key.job().is_none() {
-        return Err(Trouble::new(StatusCode::BAD_REQUEST, format!("\"{id}\" has no job ids.")));
+        return Err(plain::of(StatusCode::BAD_REQUEST, format!("\"{id}\" has no job ids.")));
     }
     let request = SubmitRequest {
         jobs: vec![SlotRef::clone(&job)],
@@ -58,8 +58,8 @@ pub(in crate::ui) async fn submit(app: &App, by: &Actor, id: WorkflowId, wanted:
     Ok(asked::back_to(&slot_href(&job)))
 }
 
-fn priority(given: Option<String>) -> Result<i32, Trouble> {
+fn priority(given: Option<String>) -> Result<i32, Fault> {
     let Some(text) = asked::filled(given) else { return Ok(LAST_PRIORITY) };
     let number = text.parse().ok().filter(|number| (1..=LAST_PRIORITY).contains(number));
-    number.ok_or_else(|| Trouble::bad_request(format!("The priority is \"{text}\", expected 1 to {LAST_PRIORITY}.")))
+    number.ok_or_else(|| plain::bad_request(format!("The priority is \"{text}\", expected 1 to {LAST_PRIORITY}.")))
 }

@@ -13,9 +13,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::asked;
 use crate::ui::page::{segment, slot_href, workflow_href};
-use crate::ui::trouble::Trouble;
 
 /// What a form says.
 #[derive(Default, Deserialize)]
@@ -36,7 +36,7 @@ pub(in crate::ui) async fn act(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
     wanted: Result<Form<ScheduleForm>, FormRejection>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let (id, wanted) = (asked::workflow(&id)?, asked::form(wanted)?);
     let back = match wanted.back.as_deref() {
         Some("list") => "/ui/schedules".to_owned(),
@@ -49,23 +49,23 @@ pub(in crate::ui) async fn act(
             let slot = app.ask(&who, request(id, wanted)?).await?;
             return Ok(asked::back_to(&slot_href(&slot)));
         }
-        _ => return Err(Trouble::not_found(format!("There is no action \"{action}\" on schedules."))),
+        _ => return Err(plain::not_found(format!("There is no action \"{action}\" on schedules."))),
     }
     Ok(asked::back_to(&back))
 }
 
-fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Trouble> {
+fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Fault> {
     let arguments = read(wanted.arguments.as_deref().unwrap_or_default())?;
     let reason = asked::filled(wanted.reason);
     Ok(FireRequest { workflow, arguments, unconstrained: wanted.unconstrained.is_some(), reason })
 }
 
 /// Arguments as people write them: a line for each.
-fn read(text: &str) -> Result<BTreeMap<String, String>, Trouble> {
+fn read(text: &str) -> Result<BTreeMap<String, String>, Fault> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let pairs = lines.map(|line| match line.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(Trouble::bad_request(format!("\"{line}\" is no argument, expected NAME=VALUE, one in each line."))),
+        _ => Err(plain::bad_request(format!("\"{line}\" is no argument, expected NAME=VALUE, one in each line."))),
     });
     pairs.collect()
 }

@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use super::{act, words as told};
 use crate::app::App;
+use crate::fault::Fault;
 use crate::ui::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::ui::state::badge;
-use crate::ui::trouble::Trouble;
 use crate::ui::{asked, runs, words};
 
 /// Schedules of a page.
@@ -77,7 +77,7 @@ struct Found {
 pub(in crate::ui) async fn show(
     wanted: Result<Query<Wanted>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let wanted: Wanted = asked::query(wanted)?;
     let wanted = Wanted { find: asked::filled(wanted.find), only: asked::filled(wanted.only), after: wanted.after };
     let now = app.handle().now();

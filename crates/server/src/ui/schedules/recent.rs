@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use super::words as told;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::page::{Page, Tab, slot_href};
-use crate::ui::trouble::Trouble;
 use crate::ui::{asked, words};
 use kelos_wire::secrets;
 
@@ -57,10 +57,10 @@ struct Found {
 pub(in crate::ui) async fn show(
     wanted: Result<Query<Wanted>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let before = asked::filled(asked::query(wanted)?.before);
     if before.as_ref().is_some_and(|before| before.parse::<u64>().is_err()) {
-        return Err(Trouble::bad_request("\"before\" is not a position of the log, expected a number."));
+        return Err(plain::bad_request("\"before\" is not a position of the log, expected a number."));
     }
     let found = app.read(move |reader| read(reader, before.as_deref())).await?;
     let (sources, now) = (app.node().sources().standings(), app.handle().now());
@@ -155,7 +155,7 @@ fn asked_again(sources: &[Standing], now: Timestamp) -> Markup {
         @if !sources.is_empty() {
             h2 { "Sources that are asked" }
             div.wide { table.told {
-                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Trouble" } } }
+                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Fault" } } }
                 tbody { @for source in sources { tr {
                     td { (source.name) }
                     td { @if let Some(at) = source.answered_at { span title=(words::moment(at)) { (words::ago(at, now)) } } @else { "never yet" } }

@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use super::{SlotPage, list};
 use crate::app::App;
+use crate::fault::{Fault, plain};
 use crate::ui::neighbours::Neighbour;
 use crate::ui::page::{Page, slot_href, workflow_href};
-use crate::ui::trouble::Trouble;
 use crate::ui::{asked, words};
 
 /// Slots of each kind that a preview names.
@@ -75,7 +75,7 @@ pub(in crate::ui) async fn act(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
     because: Result<Form<Because>, FormRejection>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
     let reason = asked::filled(because.reason);
     match action.as_str() {
@@ -91,7 +91,7 @@ pub(in crate::ui) async fn act(
         "kill" => app.ask(&who, Kill { slot: slot.clone(), reason }).await?,
         "skip" => app.ask(&who, Skip { slot: slot.clone(), reason }).await?,
         "mark" => app.ask(&who, MarkSucceeded { slot: slot.clone(), reason }).await?,
-        _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
+        _ => return Err(plain::of(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
     }
     Ok(asked::back_to(&slot_href(&slot)))
 }
@@ -107,7 +107,7 @@ struct RerunPreview {
 }
 
 /// Shows what a rerun with all that depends on a slot would do.
-async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Trouble> {
+async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Fault> {
     // With `kill_live` nothing is in the way, so that all is named.
     let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };
     let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(who, request).await?;

@@ -21,8 +21,8 @@ use kelos_store::{Paging, Queries, RunFilter, StoreError};
 
 use super::asked;
 use super::page::{Page, Tab};
-use super::trouble::Trouble;
 use crate::app::App;
+use crate::fault::{Fault, plain};
 
 pub(super) use view::path_href;
 use view::{By, View, TimelineQuery};
@@ -62,7 +62,7 @@ struct TimelineData {
 pub(super) async fn show(
     asked: Result<Query<TimelineQuery>, QueryRejection>,
     State(app): State<App>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Fault> {
     let mut asked = asked::query(asked)?;
     let slot = match asked::filled(asked.slot.take()) {
         Some(text) => Some(asked::slot_of(&app, "slot", &text).await?),
@@ -71,7 +71,7 @@ pub(super) async fn show(
     let view = View::read(asked, slot.clone(), app.handle().now())?;
     let shown = app.read(move |reader| read(reader, view)).await?;
     if let Some(slot) = slot.filter(|_| shown.path.is_none()) {
-        return Err(Trouble::not_found(format!("There is no slot {}, so it has no critical path.", slot.short())));
+        return Err(plain::not_found(format!("There is no slot {}, so it has no critical path.", slot.short())));
     }
     let page = Page::new(&app, "Timeline").at(Tab::Timeline).style("pages.css").style("timeline.css");
     Ok(page.script("live.js").script("timeline.js").show(&chart::page(&shown)))

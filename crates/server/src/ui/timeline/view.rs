@@ -8,9 +8,9 @@ use kelos_model::time::{format_full, format_short};
 use kelos_model::{RunState, SlotRef};
 use serde::Deserialize;
 
+use crate::fault::{Fault, plain};
 use crate::ui::asked;
 use crate::ui::page::segment;
-use crate::ui::trouble::Trouble;
 
 /// Hours that buttons lead to.
 pub(super) const WIDTHS: [u32; 5] = [1, 6, 24, 72, 168];
@@ -83,7 +83,7 @@ pub(super) struct View {
 
 impl View {
     /// Reads an address; the slot that it names was found by then.
-    pub(super) fn read(asked: TimelineQuery, slot: Option<SlotRef>, now: Timestamp) -> Result<View, Trouble> {
+    pub(super) fn read(asked: TimelineQuery, slot: Option<SlotRef>, now: Timestamp) -> Result<View, Fault> {
         let (from, to) = (asked::filled(asked.from), asked::filled(asked.to));
         let hours = asked::filled(asked.hours).map(|hours| read_hours(&hours)).transpose()?;
         let window = match (from, to, hours) {
@@ -308,16 +308,16 @@ fn following(now: Timestamp, hours: u32) -> Range {
     between(end - width, end)
 }
 
-fn wrong(name: &str, given: &str, expected: &str) -> Trouble {
-    Trouble::bad_request(format!("The parameter \"{name}\" is \"{given}\", expected {expected}."))
+fn wrong(name: &str, given: &str, expected: &str) -> Fault {
+    plain::bad_request(format!("The parameter \"{name}\" is \"{given}\", expected {expected}."))
 }
 
-fn read_hours(text: &str) -> Result<u32, Trouble> {
+fn read_hours(text: &str) -> Result<u32, Fault> {
     let read = text.parse().ok().filter(|hours| (1..=MOST_HOURS).contains(hours));
     read.ok_or_else(|| wrong("hours", text, &format!("a number of hours, 1 to {MOST_HOURS}")))
 }
 
-fn read_range(from: Option<String>, to: Option<String>, hours: u32, now: Timestamp) -> Result<Range, Trouble> {
+fn read_range(from: Option<String>, to: Option<String>, hours: u32, now: Timestamp) -> Result<Range, Fault> {
     let width = SignedDuration::from_hours(i64::from(hours)).as_millis() as i64;
     let read = |text: Option<String>| text.map(|text| asked::moment(&text)).transpose();
     let (from, to) = (read(from)?.map(|at| at.as_millisecond()), read(to)?.map(|at| at.as_millisecond()));
@@ -327,16 +327,16 @@ fn read_range(from: Option<String>, to: Option<String>, hours: u32, now: Timesta
         (None, end) => (end.unwrap_or(now.as_millisecond()) - width, end.unwrap_or(now.as_millisecond())),
     };
     if start >= end {
-        return Err(Trouble::bad_request("The parameter \"from\" must be before \"to\".".to_owned()));
+        return Err(plain::bad_request("The parameter \"from\" must be before \"to\".".to_owned()));
     }
     Ok(between(start, end))
 }
 
-fn read_zone(zone: &str) -> Result<TimeZone, Trouble> {
+fn read_zone(zone: &str) -> Result<TimeZone, Fault> {
     TimeZone::get(zone).map_err(|_| wrong("zone", zone, "UTC or a name such as Europe/Berlin"))
 }
 
-fn read_by(by: &str) -> Result<By, Trouble> {
+fn read_by(by: &str) -> Result<By, Fault> {
     match by {
         "workflow" => Ok(By::Workflow),
         "pool" => Ok(By::Pool),
@@ -344,7 +344,7 @@ fn read_by(by: &str) -> Result<By, Trouble> {
     }
 }
 
-fn read_form(form: &str) -> Result<bool, Trouble> {
+fn read_form(form: &str) -> Result<bool, Fault> {
     match form {
         "table" => Ok(true),
         "bars" => Ok(false),
@@ -352,7 +352,7 @@ fn read_form(form: &str) -> Result<bool, Trouble> {
     }
 }
 
-fn read_state(state: &str) -> Result<RunState, Trouble> {
+fn read_state(state: &str) -> Result<RunState, Fault> {
     let known = || RunState::ALL.map(RunState::as_str).join(", ");
     RunState::parse(state).ok_or_else(|| wrong("state", state, &format!("one of {}", known())))
 }
