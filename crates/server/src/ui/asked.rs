@@ -53,7 +53,7 @@ pub(super) fn filled(text: Option<String>) -> Option<String> {
 }
 
 pub(super) fn query<T>(query: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Fault> {
-    query.map(|query| query.0).map_err(|rejection| api::bad_query(&rejection.body_text()).into())
+    query.map(|query| query.0).map_err(|rejection| api::bad_query(&rejection.body_text()))
 }
 
 pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, Fault> {

@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::fault::{Fault, plain};
 
 pub(super) use view::path_href;
-use view::{By, View, TimelineQuery};
+use view::{By, TimelineQuery, View};
 
 /// Runs that are read for a page at the most, the newest.
 const MOST_RUNS: usize = 20_000;
