@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use kelos_door_stolos::TasksJson;
-use kelos_sandbox::{Limits, Loaded, Problem, Severity, check};
+use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     Ok(if loaded.has_errors() { BAD } else { 0 })
 }
 
-fn print(loaded: &Loaded, files: usize) {
+fn print(loaded: &LoadResult, files: usize) {
     let people = std::io::stdout().is_terminal();
     for problem in &loaded.problems {
         if people {
@@ -67,7 +67,7 @@ fn print(loaded: &Loaded, files: usize) {
 }
 
 /// A problem with the lines around it, drawn for a terminal.
-fn report(loaded: &Loaded, problem: &Problem) -> String {
+fn report(loaded: &LoadResult, problem: &Problem) -> String {
     let severity = match problem.severity {
         Severity::Error => miette::Severity::Error,
         Severity::Warning => miette::Severity::Warning,

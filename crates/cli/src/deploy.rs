@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use kelos_door_celos::deploy::{self, Bundle, DeployError, HDFS_ROOT, Prepared, ProjectName, Site};
+use kelos_door_celos::deploy::{self, Bundle, DeployError, DeploymentPlan, HDFS_ROOT, ProjectName, Site};
 use kelos_door_stolos::TasksJson;
 use kelos_storage::StorageConfig;
 use kelos_wire::{BundleDto, Code, DeploymentDto, FileChangeDto, SlotEffectDto};
@@ -153,7 +153,7 @@ async fn prepare(
     target: &str,
     project: ProjectName,
     bundle: Option<Bundle>,
-) -> Result<Prepared, Failure> {
+) -> Result<DeploymentPlan, Failure> {
     let user = std::env::var(USER).ok().filter(|user| !user.is_empty());
     let root = args.hdfs_root.as_deref().unwrap_or(HDFS_ROOT);
     let site =

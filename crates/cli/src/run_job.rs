@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use kelos::local_executors;
 use kelos_door_stolos::TasksJson;
-use kelos_engine::executor::{Given, Reports, Start};
+use kelos_engine::executor::{Reports, RunInput, Start};
 use kelos_engine::job::{NoFunctions, filled};
 use kelos_executors::local::Launcher;
 use kelos_executors::run_ref;
-use kelos_executors::workers::{News, Over, Wanted, Worker};
+use kelos_executors::workers::{News, RunEnd, Worker, WorkerOffer};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use kelos_sandbox::{Limits, check};
@@ -99,7 +99,7 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
     let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
     crew.must_know(std::slice::from_ref(&args.app))?;
     let job = args.job_id.as_deref().map(|job| unopened(&crew, args, job)).transpose()?;
-    let wanted = Wanted {
+    let wanted = WorkerOffer {
         workflows: [args.app.clone()].into(),
         held: job.is_some(),
         job: job.clone(),
@@ -225,7 +225,7 @@ async fn one_job(
     news: &mut UnboundedReceiver<News>,
     signals: &mut Signals,
     first: Option<News>,
-) -> Result<Option<Over>, Failure> {
+) -> Result<Option<RunEnd>, Failure> {
     let first = match first {
         Some(first) => Some(first),
         None => on_its_way_out(worker, news, signals).await,
@@ -265,7 +265,7 @@ async fn on_its_way_out(
 }
 
 /// Waits for the end of the one run.
-async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<Over, Failure> {
+async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<RunEnd, Failure> {
     loop {
         match news.recv().await {
             Some(News::Over(over)) => return Ok(over),
@@ -339,7 +339,7 @@ fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
     let run = RunId { slot: SlotRef::new(workflow.id.clone(), key), number: 1 };
     let filled = filled(workflow, &run.slot.key, None, &NoFunctions)?;
     let (settings, properties) = (filled.settings, filled.properties);
-    Ok(Start { run, workflow: workflow.clone(), settings, properties, given: Given::default(), worker: None })
+    Ok(Start { run, workflow: workflow.clone(), settings, properties, given: RunInput::default(), worker: None })
 }
 
 /// Does a run for nobody else.

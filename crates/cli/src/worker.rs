@@ -8,7 +8,7 @@ use kelos::local_executors;
 use kelos_engine::executor::Start;
 use kelos_executors::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
 use kelos_executors::local::{self, Launcher};
-use kelos_executors::workers::{Answer, Door, News, NoAnswer, Roll, Wanted, Word, Worker};
+use kelos_executors::workers::{Answer, Door, News, NoAnswer, Roll, Word, Worker, WorkerOffer};
 use kelos_model::{Outcome, RunId, WorkflowId};
 use kelos_sandbox::apps::AppsSource;
 use kelos_wire::{ListDto, ProblemDetailsDto, WorkflowDto};
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
     let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
     crew.must_know(&args.apps)?;
     let processors = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
-    let wanted = Wanted {
+    let wanted = WorkerOffer {
         workflows: args.apps.iter().cloned().collect(),
         job: None,
         at_a_time: args.at_a_time.unwrap_or(processors),
@@ -195,7 +195,7 @@ impl Crew {
     /// Sets a worker to work; within the runtime.
     pub(crate) fn start(
         &self,
-        wanted: Wanted,
+        wanted: WorkerOffer,
         more: Extras,
     ) -> Result<(Worker<Line>, UnboundedReceiver<News>), Failure> {
         let runs = runs_of(&self.fleet);

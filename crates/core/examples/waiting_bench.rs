@@ -13,7 +13,7 @@ use kelos_core::{Checkpoint, Config, Core, Input, Past};
 use kelos_model::ranges::Range;
 use kelos_model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos_model::trigger::Trigger;
-use kelos_model::workflow::{Job, Moments, Planned, WorkflowRow};
+use kelos_model::workflow::{Job, Moments, PlanState, WorkflowRow};
 use kelos_model::{BackfillId, FactKey, Slot, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Map;
 
@@ -63,7 +63,7 @@ fn patient(name: &str, trigger: Trigger) -> WorkflowRow {
         present: true,
         enabled: true,
         paused: false,
-        planned: Planned::default(),
+        planned: PlanState::default(),
         moments: Moments::default(),
     }
 }

@@ -13,7 +13,7 @@ use crate::permits::{Position, Queue, WorkersOf};
 use crate::plan::TICK;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
-    Enable, EnableChanged, FireRequest, Inspect, InspectCapacity, Kill, MarkSucceeded, Pause, PauseBackfill,
+    Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
     PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SubmitRequest, Tell,
 };
 use crate::{Ask, Command, Core, Inspection, Refusal, Request};
@@ -38,8 +38,8 @@ impl Core {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
             Ask::Rerun(Rerun { slot, reason }) => Rerun::reply(self.rerun(&slot, by, reason)),
             Ask::Kill(Kill { slot, reason }) => Kill::reply(self.kill(&slot, by, reason)),
-            Ask::MarkSucceeded(MarkSucceeded { slot, reason }) => {
-                MarkSucceeded::reply(self.mark_succeeded(&slot, by, reason))
+            Ask::MarkSuccess(MarkSuccess { slot, reason }) => {
+                MarkSuccess::reply(self.mark_succeeded(&slot, by, reason))
             }
             Ask::Skip(Skip { slot, reason }) => Skip::reply(self.skip(&slot, by, reason)),
             Ask::RerunDownstream(request) => DownstreamRequest::reply(self.rerun_downstream(&request, &by)),
@@ -81,8 +81,8 @@ impl Core {
             Ask::Disable(Disable { schedule, reason }) => {
                 Disable::reply(self.switch(&schedule, false, &Mandate { by, reason }))
             }
-            Ask::EnableChanged(EnableChanged { schedules, range, reason }) => {
-                EnableChanged::reply(self.enable_changed(&schedules, range, &Mandate { by, reason }))
+            Ask::EnableByTime(EnableByTime { schedules, range, reason }) => {
+                EnableByTime::reply(self.enable_changed(&schedules, range, &Mandate { by, reason }))
             }
             Ask::Fire(request) => FireRequest::reply(self.fire_now(request, by)),
             Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
@@ -104,7 +104,7 @@ impl Core {
         match ask {
             Ask::Rerun(Rerun { slot, .. })
             | Ask::Kill(Kill { slot, .. })
-            | Ask::MarkSucceeded(MarkSucceeded { slot, .. })
+            | Ask::MarkSuccess(MarkSuccess { slot, .. })
             | Ask::Skip(Skip { slot, .. }) => self.slots.recall([slot.clone()], past),
             Ask::RerunDownstream(request) => {
                 self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)

@@ -26,12 +26,12 @@ pub struct Config {
     /// that. With fewer than may run at a time, places stay free for the length of a tick.
     pub frontier: usize,
     /// What the simulation breaks on purpose. None anywhere else.
-    pub planted: Option<Planted>,
+    pub planted: Option<PlantedBreach>,
 }
 
 /// An invariant that the simulation breaks on purpose: something happens to a slot of a workflow, within a span of time.
 #[derive(Debug, Clone)]
-pub struct Planted {
+pub struct PlantedBreach {
     /// The workflow of the slots.
     pub workflow: WorkflowId,
     /// When.

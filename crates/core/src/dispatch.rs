@@ -6,11 +6,11 @@ use kelos_model::arguments::kept_arguments;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, WorkflowId};
 
 use crate::permits::{Grant, Terms};
-use crate::{Command, Core, Only};
+use crate::{Command, Core, WorkflowFilter};
 
 impl Core {
     /// Has those run that get the permits for it.
-    pub(crate) fn dispatch(&mut self, only: &Only) {
+    pub(crate) fn dispatch(&mut self, only: &WorkflowFilter) {
         let (workflows, slots) = (&self.workflows, &self.slots);
         // A killed run that is still dying holds its slot back; so does a time that left the schedule.
         let is_ready = |id: &WorkflowId, key: &_| {

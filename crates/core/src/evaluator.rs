@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
-use kelos_model::facts::{Collected, Tally};
+use kelos_model::facts::{Collection, Tally};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, evaluate};
 use kelos_model::{
@@ -25,7 +25,7 @@ struct View<'a> {
     is_past: bool,
     slots: &'a SlotTable,
     wakes: &'a Wakes,
-    collected: Option<&'a Collected>,
+    collected: Option<&'a Collection>,
 }
 
 impl Facts for View<'_> {

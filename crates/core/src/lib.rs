@@ -58,18 +58,20 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Breach, Probe, WorkflowId};
 
-pub use port::{Checkpoint, Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Rows, Step, WORKER, deployments_of};
+pub use port::{
+    Checkpoint, Command, DEPLOYMENTS, Deployment, Input, Offer, Rows, Step, WORKER, WorkflowFilter, deployments_of,
+};
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
-    Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableChanged, FactTally, FireRequest, Inspect,
-    InspectCapacity, Kill, MarkSucceeded, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun,
-    RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SlotList, SubmitRequest, Submitted, Tell,
+    Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,
+    InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun, RerunBackfill,
+    Resume, ResumeBackfill, SetRegister, Skip, SlotList, SubmitOutcome, SubmitRequest, Tell,
 };
 
 pub use backfills::LARGEST_BACKFILL;
 pub use breaches::StepError;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
-pub use config::{Config, Planted, PlantedIn};
+pub use config::{Config, PlantedBreach, PlantedIn};
 pub use driver::{Surroundings, drive, live_through};
 pub use inspection::Inspection;
 pub use past::Past;

@@ -8,7 +8,7 @@ use kelos_model::{Invariant, SlotEvent, SlotRef, Stretch, WorkflowId};
 use crate::past::PastOf;
 use crate::planner::{Draw, Next, Plan, PlanPart, UpstreamPage, free_of_slots, next_planning};
 use crate::tick::Looks;
-use crate::{Core, Only};
+use crate::{Core, WorkflowFilter};
 
 /// The shortest step of time keys.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
@@ -98,7 +98,12 @@ impl Core {
     }
 
     /// Makes slots of what goes next of backlogs. Says whether any were made, or more came to be known.
-    pub(crate) fn draw_backlogs<E>(&mut self, only: &Only, drawn: &mut Looks, past: PastOf<'_, E>) -> Result<bool, E> {
+    pub(crate) fn draw_backlogs<E>(
+        &mut self,
+        only: &WorkflowFilter,
+        drawn: &mut Looks,
+        past: PastOf<'_, E>,
+    ) -> Result<bool, E> {
         let mut any = false;
         for id in self.planner.take_to_draw(only) {
             let left = drawn.of(&id);

@@ -7,7 +7,8 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, Breach, Collected, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow, WorkflowId,
+    Actor, Breach, Collection, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow,
+    WorkflowId,
 };
 use serde_json::Value;
 
@@ -17,15 +18,15 @@ use crate::requests::{Ask, Reply};
 pub const WORKER: &str = "worker";
 
 /// Which workflows a tick is about; none means all.
-pub type Only = Option<Arc<BTreeSet<WorkflowId>>>;
+pub type WorkflowFilter = Option<Arc<BTreeSet<WorkflowId>>>;
 
 /// Whether a tick is about a workflow.
-pub(crate) fn allows(only: &Only, id: &WorkflowId) -> bool {
+pub(crate) fn allows(only: &WorkflowFilter, id: &WorkflowId) -> bool {
     only.as_ref().is_none_or(|only| only.contains(id))
 }
 
 /// Takes out of a set the workflows that a tick is about.
-pub(crate) fn take_allowed(set: &mut BTreeSet<WorkflowId>, only: &Only) -> BTreeSet<WorkflowId> {
+pub(crate) fn take_allowed(set: &mut BTreeSet<WorkflowId>, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
     let Some(only) = only else { return std::mem::take(set) };
     let taken = set.intersection(only).cloned().collect();
     set.retain(|id| !only.contains(id));
@@ -39,7 +40,7 @@ pub enum Input {
     /// only note what they change, but for facts, each of which is judged when it comes; nothing is dispatched between ticks.
     Woke {
         /// Which workflows it is about.
-        only: Only,
+        only: WorkflowFilter,
         /// Ask every probe again and plan every workflow anew, whatever the timers say: one step of a
         /// server that is stepped by hand.
         look_again: bool,
@@ -181,7 +182,7 @@ pub enum Command {
         /// The worker that is to do it; none where the scheduler's own executor does.
         worker: Option<Arc<str>>,
         /// What its slot collected, and when it came to be.
-        collected: Option<Arc<Collected>>,
+        collected: Option<Arc<Collection>>,
     },
     /// Find out how a run stands that another process started.
     CheckRun {

@@ -43,7 +43,7 @@ pub enum AnyAnswer {
     /// This slot goes.
     Fired(SlotRef),
     /// What became of each job, in the order in which they were given.
-    Submitted(Vec<Submitted>),
+    Submitted(Vec<SubmitOutcome>),
     /// The slots of a backfill.
     Backfill(BackfillOutcome),
     /// These were opened again.
@@ -94,10 +94,10 @@ macro_rules! requests {
 }
 
 requests! {
-    Submit(SubmitRequest) -> Submitted(Vec<Submitted>);
+    Submit(SubmitRequest) -> Submitted(Vec<SubmitOutcome>);
     Rerun(Rerun) -> Done(());
     Kill(Kill) -> Done(());
-    MarkSucceeded(MarkSucceeded) -> Done(());
+    MarkSuccess(MarkSuccess) -> Done(());
     Skip(Skip) -> Done(());
     RerunDownstream(DownstreamRequest) -> Downstream(DownstreamOutcome);
     Pause(Pause) -> Done(());
@@ -114,7 +114,7 @@ requests! {
     DeleteSchedules(DeleteSchedules) -> Done(());
     Enable(Enable) -> Done(());
     Disable(Disable) -> Done(());
-    EnableChanged(EnableChanged) -> Enabled(Vec<WorkflowId>);
+    EnableByTime(EnableByTime) -> Enabled(Vec<WorkflowId>);
     Fire(FireRequest) -> Fired(SlotRef);
     SetRegister(SetRegister) -> Done(());
     Inspect(Inspect) -> Inspection(Inspection);
@@ -141,7 +141,7 @@ pub struct Kill {
 
 /// Take a slot for succeeded whose run is not alive: what it was for is done.
 #[derive(Debug, Clone)]
-pub struct MarkSucceeded {
+pub struct MarkSuccess {
     /// The slot.
     pub slot: SlotRef,
     /// Why, in their words.
@@ -269,7 +269,7 @@ pub struct Disable {
 
 /// Enable those of some event schedules that are disabled and were last changed within a range.
 #[derive(Debug, Clone)]
-pub struct EnableChanged {
+pub struct EnableByTime {
     /// The event schedules.
     pub schedules: Vec<WorkflowId>,
     /// When.
@@ -346,7 +346,7 @@ pub struct SubmitRequest {
 
 /// What became of a job that was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Submitted {
+pub enum SubmitOutcome {
     /// It was opened.
     Opened,
     /// It had ended, and was opened again, with so many that depend on it.

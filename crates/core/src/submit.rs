@@ -6,7 +6,7 @@ use kelos_model::{Actor, SlotRef, SlotState};
 
 use crate::downstream::Tree;
 use crate::past::PastOf;
-use crate::{Core, DownstreamRequest, Refusal, SubmitRequest, Submitted};
+use crate::{Core, DownstreamRequest, Refusal, SubmitOutcome, SubmitRequest};
 
 impl Core {
     /// Brings jobs into memory that are submitted, and of those that are opened again what depends on them.
@@ -21,18 +21,18 @@ impl Core {
         self.recall_downstream(&ended, &opened, past)
     }
 
-    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Result<Vec<Submitted>, Refusal> {
+    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Result<Vec<SubmitOutcome>, Refusal> {
         for job in &request.jobs {
             self.check_openable(job)?;
         }
         Ok(request.jobs.iter().map(|job| self.submit_one(job, request, by)).collect())
     }
 
-    fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {
+    fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> SubmitOutcome {
         match self.slots.state(job) {
             None => {
                 self.plan_asked(job, request.priority, Some(by.clone()), request.reason.clone());
-                Submitted::Opened
+                SubmitOutcome::Opened
             }
             Some(state) if state.is_final() && request.readd => {
                 // It is opened again with what depends on it. What runs goes on; what waits looks again anyway.
@@ -40,9 +40,9 @@ impl Core {
                 let reason = request.reason.clone();
                 let asked = DownstreamRequest { slot: job.clone(), reason, kill_live: false, dry_run: false };
                 self.open_tree(&tree, &asked, request.priority, by);
-                Submitted::Reopened { descendants: tree.descendants() }
+                SubmitOutcome::Reopened { descendants: tree.descendants() }
             }
-            Some(state) => Submitted::Existed(state),
+            Some(state) => SubmitOutcome::Existed(state),
         }
     }
 }

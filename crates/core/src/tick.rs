@@ -7,7 +7,7 @@ use kelos_model::WorkflowId;
 use crate::past::PastOf;
 use crate::programs::About;
 use crate::wakes::Due;
-use crate::{Core, Only};
+use crate::{Core, WorkflowFilter};
 
 /// How many slots a tick may still look at.
 pub(crate) struct Looks {
@@ -38,7 +38,7 @@ pub(crate) fn share(most: usize, workflows: usize) -> usize {
 }
 
 impl Core {
-    pub(crate) fn tick<E>(&mut self, only: &Only, look_again: bool, past: PastOf<'_, E>) -> Result<(), E> {
+    pub(crate) fn tick<E>(&mut self, only: &WorkflowFilter, look_again: bool, past: PastOf<'_, E>) -> Result<(), E> {
         // A step of a server that is stepped by hand is about everything.
         let most = if look_again { usize::MAX } else { self.config.at_once.max(1) };
         self.fire_timers(most);

@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, Queries, Register, RegisterKeys, SlotFilter, SlotRow, StoreError};
+use kelos_store::{PageRequest, Queries, Register, RegisterKeys, SlotFilter, SlotRow, StoreError};
 use serde::Serialize;
 
 use crate::celos_db::{
@@ -180,7 +180,7 @@ impl Export<'_> {
         let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
         let mut from = None;
         loop {
-            let page = self.reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
+            let page = self.reader.slots(&filter, PageRequest::newest(PAGE).after(from.as_deref()))?;
             // What has become a workflow with a schedule may have jobs from before.
             let mut timed = page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row)));
             timed.try_for_each(|(time, row)| each(time, row))?;

@@ -20,7 +20,7 @@ use kelos_model::workflow::{Job, Keys, Source};
 use kelos_model::{
     Actor, Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries, SlotFilter};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, SlotFilter};
 use kelos_store_sqlite::SqliteStore;
 use proptest::prelude::*;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn only(imported: &ImportReport) -> &ImportedWorkflow {
 }
 
 fn all_slots(reader: &dyn Queries) -> BTreeMap<SlotRef, Slot> {
-    let page = reader.slots(&SlotFilter::default(), Paging::newest(100_000)).unwrap();
+    let page = reader.slots(&SlotFilter::default(), PageRequest::newest(100_000)).unwrap();
     page.rows.into_iter().map(|row| (row.id, row.slot)).collect()
 }
 
@@ -90,7 +90,7 @@ fn all_slots(reader: &dyn Queries) -> BTreeMap<SlotRef, Slot> {
 fn folds(reader: &dyn Queries) {
     let mut folded: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for EventRecord { seq, at, previous, event } in
-        reader.events(&EventFilter::default(), Paging::oldest(1_000_000)).unwrap().rows
+        reader.events(&EventFilter::default(), PageRequest::oldest(1_000_000)).unwrap().rows
     {
         let Event::Slot { slot, what } = event else { continue };
         let before = folded.remove(&slot);

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use kelos_door_celos::deploy::{Bundle, DeployError, Difference, HdfsRoot, Plan, Prepared, ProjectName, Site, prepare};
+use kelos_door_celos::deploy::{
+    Bundle, DeployError, DeploymentPlan, Difference, HdfsRoot, Plan, ProjectName, Site, prepare,
+};
 use kelos_storage::{Entry, FileSystem, LocalFiles, Place, Storage, StorageConfig, StorageError};
 use tempfile::TempDir;
 use tokio::io::AsyncRead;
@@ -119,7 +121,7 @@ impl World {
         self.site(Arc::new(Faulty { left: AtomicUsize::new(calls), cause }))
     }
 
-    async fn prepare(&self, bundle: Option<Bundle>) -> Result<Prepared, DeployError> {
+    async fn prepare(&self, bundle: Option<Bundle>) -> Result<DeploymentPlan, DeployError> {
         prepare(project(), bundle, self.site(Arc::new(LocalFiles)), NOW.parse().unwrap()).await
     }
 

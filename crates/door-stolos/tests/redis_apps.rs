@@ -5,7 +5,7 @@ mod real {
 
     use kelos_door_stolos::RedisApps;
     use kelos_sandbox::apps::AppsSource;
-    use kelos_sandbox::{Folders, Host, Limits, Loaded, Scripts};
+    use kelos_sandbox::{Folders, Host, Limits, LoadResult, Scripts};
     use kelos_test_servers::address;
     use redis::{Client, Connection, cmd};
 
@@ -47,7 +47,7 @@ mod real {
         }
 
         /// Loads until something is seen.
-        fn until(&self, what: &str, holds: impl Fn(&Loaded) -> bool) -> Loaded {
+        fn until(&self, what: &str, holds: impl Fn(&LoadResult) -> bool) -> LoadResult {
             let began = Instant::now();
             loop {
                 let loaded = self.scripts.load();
@@ -60,7 +60,7 @@ mod real {
         }
     }
 
-    fn ids(loaded: &Loaded) -> Vec<&str> {
+    fn ids(loaded: &LoadResult) -> Vec<&str> {
         loaded.workflows.iter().map(|one| one.id.as_str()).collect()
     }
 
@@ -77,7 +77,7 @@ mod real {
         assert_eq!(loaded.problems, []);
         assert_eq!(loaded.workflows[0].job.settings["shell"], "echo {date}");
         place.set("a", "'bash_cmd'", "__import__('os').system('id')");
-        let broken = place.until("what is wrong", Loaded::has_errors);
+        let broken = place.until("what is wrong", LoadResult::has_errors);
         assert_eq!(ids(&broken), ["a", "b"]);
         assert!(broken.problems[0].message.ends_with("bash_cmd: expected a value at character 1, not '_'"));
         assert!(broken.problems[0].kept_last_good);
@@ -92,7 +92,7 @@ mod real {
         place.set("a", "'bash_cmd'", "'true'");
         place.until("the app", |loaded| ids(loaded) == ["a"]);
         kelos_test_servers::crash("redis");
-        let gone = place.until("that nobody answers", Loaded::has_errors);
+        let gone = place.until("that nobody answers", LoadResult::has_errors);
         assert_eq!(ids(&gone), ["a"]);
         assert!(gone.problems[0].message.contains("can't be read"), "{}", gone.problems[0]);
         kelos_test_servers::up("redis");

@@ -18,7 +18,7 @@ use kelos_model::{RunId, Workflow};
 use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
-pub use given::{ARGUMENT, ARGUMENTS, Given, TRIGGERED_BY, fits};
+pub use given::{ARGUMENT, ARGUMENTS, RunInput, TRIGGERED_BY, fits};
 
 /// A run to be started, with everything filled in for its slot.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct Start {
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
     /// What it is given of what its slot collected.
-    pub given: Given,
+    pub given: RunInput,
     /// The worker that offered to do it, where one did.
     pub worker: Option<Arc<str>>,
 }
@@ -137,8 +137,9 @@ impl Executors {
     #[must_use]
     pub fn adjusted(self, adjust: impl Fn(&mut Start) + Send + Sync + 'static) -> Executors {
         let adjust: Arc<dyn Fn(&mut Start) + Send + Sync> = Arc::new(adjust);
-        let adjusted =
-            |inner: Arc<dyn Executor>| -> Arc<dyn Executor> { Arc::new(Adjusted { inner, adjust: adjust.clone() }) };
+        let adjusted = |inner: Arc<dyn Executor>| -> Arc<dyn Executor> {
+            Arc::new(AdjustingExecutor { inner, adjust: adjust.clone() })
+        };
         Executors {
             by_name: self.by_name.into_iter().map(|(name, inner)| (name, adjusted(inner))).collect(),
             otherwise: self.otherwise.map(adjusted),
@@ -151,12 +152,12 @@ impl Executors {
 }
 
 /// An executor whose starts are changed before they are begun.
-struct Adjusted {
+struct AdjustingExecutor {
     inner: Arc<dyn Executor>,
     adjust: Arc<dyn Fn(&mut Start) + Send + Sync>,
 }
 
-impl Executor for Adjusted {
+impl Executor for AdjustingExecutor {
     fn start(&self, mut start: Start, reports: Reports) {
         (self.adjust)(&mut start);
         self.inner.start(start, reports);

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use kelos_core::{Input, Only, Refusal, Request, TakenName};
+use kelos_core::{Input, Refusal, Request, TakenName, WorkflowFilter};
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow};
 use kelos_store::Queries;
@@ -119,7 +119,7 @@ impl Handle {
     ///
     /// # Errors
     /// When this engine does not lead, or does not answer.
-    pub async fn step(&self, at: Timestamp, only: Only) -> Result<(), AskError> {
+    pub async fn step(&self, at: Timestamp, only: WorkflowFilter) -> Result<(), AskError> {
         if self.status() == Status::Standby {
             return Err(AskError::Standby);
         }

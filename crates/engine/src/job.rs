@@ -10,10 +10,10 @@ use kelos_model::shell::{Trust, trust_of};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
-use kelos_model::{Collected, RunId, SlotKey, Workflow, WorkflowId};
+use kelos_model::{Collection, RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
-use crate::executor::{Given, Start};
+use crate::executor::{RunInput, Start};
 
 pub use address::Address;
 use address::filled_url;
@@ -78,7 +78,7 @@ pub fn calls_a_script(workflow: &Workflow) -> bool {
 
 /// What a job is given, filled in for a slot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Filled {
+pub struct JobInput {
     /// What its executor needs.
     pub settings: Map<String, Value>,
     /// What the job itself is given.
@@ -93,13 +93,18 @@ pub struct Filled {
 pub fn filled(
     workflow: &Workflow,
     key: &SlotKey,
-    collected: Option<&Collected>,
+    collected: Option<&Collection>,
     functions: &dyn Functions,
-) -> Result<Filled, String> {
-    filled_with(workflow, key, &Given::of(workflow, key, collected), functions)
+) -> Result<JobInput, String> {
+    filled_with(workflow, key, &RunInput::of(workflow, key, collected), functions)
 }
 
-fn filled_with(workflow: &Workflow, key: &SlotKey, given: &Given, functions: &dyn Functions) -> Result<Filled, String> {
+fn filled_with(
+    workflow: &Workflow,
+    key: &SlotKey,
+    given: &RunInput,
+    functions: &dyn Functions,
+) -> Result<JobInput, String> {
     let properties = match &workflow.job.properties {
         Properties::Fixed(properties) => properties.clone(),
         Properties::Function(function) => functions.properties(function, &workflow.id, key)?,
@@ -107,12 +112,17 @@ fn filled_with(workflow: &Workflow, key: &SlotKey, given: &Given, functions: &dy
     let values = given.values(workflow, key);
     let executor = &workflow.job.executor;
     let settings = fill_settings(executor, &workflow.job.settings, &values)?;
-    Ok(Filled { settings, properties: fill_settings(executor, &properties, &values)? })
+    Ok(JobInput { settings, properties: fill_settings(executor, &properties, &values)? })
 }
 
 /// Fills a job in for a run.
-pub fn fill(run: &RunId, workflow: &Arc<Workflow>, given: Given, functions: &dyn Functions) -> Result<Start, String> {
-    let Filled { settings, properties } = filled_with(workflow, &run.slot.key, &given, functions)?;
+pub fn fill(
+    run: &RunId,
+    workflow: &Arc<Workflow>,
+    given: RunInput,
+    functions: &dyn Functions,
+) -> Result<Start, String> {
+    let JobInput { settings, properties } = filled_with(workflow, &run.slot.key, &given, functions)?;
     Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties, given, worker: None })
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::deployments::DefinitionSets;
 use super::stepping::{StepQueue, StepRequest};
 use super::{EngineParts, EngineView, MENDING, Message, Pace, Status};
-use crate::executor::{Given, Reports, Start, WORKER};
+use crate::executor::{Reports, RunInput, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
 use crate::turn::{BreachReport, Remedy, TurnError, Turns};
@@ -452,7 +452,7 @@ impl Leader {
             match command {
                 Command::Probe(probe) => probes.push(probe),
                 Command::StartRun { run, workflow, worker, collected } => {
-                    let given = Given::of(&workflow, &run.slot.key, collected.as_deref());
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
                     self.start_run(run, workflow, given, worker);
                 }
                 Command::CheckRun { run, executor, external_id } => {
@@ -483,7 +483,7 @@ impl Leader {
         }
     }
 
-    fn start_run(&self, run: RunId, workflow: Arc<Workflow>, given: Given, worker: Option<Arc<str>>) {
+    fn start_run(&self, run: RunId, workflow: Arc<Workflow>, given: RunInput, worker: Option<Arc<str>>) {
         let (functions, reports) = (self.parts.functions.clone(), self.reports.clone());
         let name = if worker.is_some() { WORKER } else { &*workflow.job.executor };
         let executor = self.parts.executors.get(name);

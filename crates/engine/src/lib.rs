@@ -19,7 +19,7 @@ use std::sync::{Arc, RwLock, mpsc};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Config, Input, Only, Reply, TakenName};
+use kelos_core::{Ask, Config, Input, Reply, TakenName, WorkflowFilter};
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow};
 use kelos_storage::Storage;
@@ -134,7 +134,7 @@ pub(crate) enum Message {
     },
     Step {
         at: Timestamp,
-        only: Only,
+        only: WorkflowFilter,
         done: oneshot::Sender<()>,
     },
     /// Answered after the commit of the turn that takes it, and with it all that was sent before.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
-use kelos_core::{Command, Input, Only};
+use kelos_core::{Command, Input, WorkflowFilter};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// A step that somebody asked for.
 pub(super) struct StepRequest {
     pub(super) at: Timestamp,
-    pub(super) only: Only,
+    pub(super) only: WorkflowFilter,
     pub(super) done: oneshot::Sender<()>,
 }
 

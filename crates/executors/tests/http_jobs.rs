@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use kelos_core::Input;
 use kelos_engine::clock::{Clock, system_clock};
-use kelos_engine::executor::{Executor, Given, Reports, Start};
+use kelos_engine::executor::{Executor, Reports, RunInput, Start};
 use kelos_executors::http::Http;
 use kelos_executors::{HttpExecutor, Records};
 use kelos_model::run::Report;
@@ -123,7 +123,7 @@ fn start(settings: Value) -> Start {
         workflow: Arc::new(workflow),
         settings,
         properties: Map::new(),
-        given: Given::default(),
+        given: RunInput::default(),
         worker: None,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Run, RunState, SlotState};
-use kelos_store::{Paging, Queries, RunFilter, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, StoreError};
 
 /// Latest runs of a workflow that an estimate looks at.
 const RUNS_READ: usize = 200;
@@ -186,7 +186,7 @@ fn signs(
     }
     let states = vec![RunState::Succeeded, RunState::Failed];
     let filter = RunFilter { workflow: Some(backfill.workflow.clone()), states, ..RunFilter::default() };
-    let runs = reader.runs(&filter, Paging::newest(RUNS_READ))?.rows;
+    let runs = reader.runs(&filter, PageRequest::newest(RUNS_READ))?.rows;
     let took = runs.iter().filter(|run| run.state == RunState::Succeeded).filter_map(took);
     Ok(Signs {
         left,

@@ -53,7 +53,7 @@ pub struct Link {
     /// How it came to be open, where the path begins here: `planned`, `reopened by ada`.
     pub opened: Option<String>,
     /// Its wait for the slot before it on the path.
-    pub waited: Option<Waited>,
+    pub waited: Option<SlotWait>,
     /// What it did in its share of the time, oldest first, without gaps.
     pub steps: Vec<Step>,
     /// What stands in its way besides, in words.
@@ -62,7 +62,7 @@ pub struct Link {
 
 /// A wait for another slot, which has the time between for its own steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waited {
+pub struct SlotWait {
     /// For which slot.
     pub on: SlotRef,
     /// Since when.
@@ -180,7 +180,7 @@ impl CriticalPath {
     }
 
     /// A wait for another slot, with what took most of it.
-    fn waited_words(&self, waited: &Waited) -> String {
+    fn waited_words(&self, waited: &SlotWait) -> String {
         let words = format!("waited {} for {}", text::took(waited.from, waited.until), waited.on.short());
         let within = |step: &Step| millis(step.from.max(waited.from), step.until.min(waited.until));
         let before = self.links.iter().take_while(|link| link.waited.as_ref() != Some(waited));
@@ -281,7 +281,7 @@ impl Walk<'_> {
         }
         steps.reverse();
         let from = next.as_ref().map_or(life.opened, |(_, at)| *at).min(to.at);
-        let waited = next.as_ref().map(|(next, at)| Waited { on: next.slot.clone(), from: next.since, until: *at });
+        let waited = next.as_ref().map(|(next, at)| SlotWait { on: next.slot.clone(), from: next.since, until: *at });
         let opened = next.is_none().then(|| life.opened_words.clone());
         let (slot, state) = (life.slot.clone(), Some(life.state));
         self.links.push(Link { slot, state, from, until: to.at, opened, waited, steps, besides });

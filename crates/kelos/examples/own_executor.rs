@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use kelos::{
-    CronSchedule, Executor, Executors, Job, MemoryStore, Node, NodeConfig, Outcome, Paging, Report, Reports,
+    CronSchedule, Executor, Executors, Job, MemoryStore, Node, NodeConfig, Outcome, PageRequest, Report, Reports,
     RetryPolicy, RunId, Schedule, SlotFilter, Start, Workflow, WorkflowId, own_shim,
 };
 use serde_json::{Map, Value, json};
@@ -166,7 +166,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     node.handle().define(vec![Arc::new(hourly()?)], BTreeMap::new())?;
     let mut commits = node.handle().watch_commits();
     loop {
-        let slots = node.reader().slots(&SlotFilter::default(), Paging::newest(10))?.rows;
+        let slots = node.reader().slots(&SlotFilter::default(), PageRequest::newest(10))?.rows;
         if slots.len() >= 4 && slots.iter().all(|row| row.slot.state.is_final()) {
             slots.iter().for_each(|row| println!("{} {}", row.id, row.slot.state.as_str()));
             break;

@@ -11,7 +11,7 @@ mod node;
 
 pub use kelos_core::Config;
 pub use kelos_engine::clock::{Clock, system_clock};
-pub use kelos_engine::executor::{Executor, Executors, Given, Reports, Start};
+pub use kelos_engine::executor::{Executor, Executors, Reports, RunInput, Start};
 pub use kelos_engine::job::{Functions, NoFunctions};
 pub use kelos_engine::{AskError, Definitions, EngineParts, Handle, Pace, Project, Status, start};
 pub use kelos_model::run::Report;
@@ -21,7 +21,9 @@ pub use kelos_model::{
     Trigger, Workflow, WorkflowId,
 };
 pub use kelos_storage::{Storage, StorageConfig};
-pub use kelos_store::{EventFilter, Journal, MemoryStore, Page, Paging, Queries, RunFilter, SlotFilter, StoreError};
+pub use kelos_store::{
+    EventFilter, Journal, MemoryStore, Page, PageRequest, Queries, RunFilter, SlotFilter, StoreError,
+};
 #[cfg(feature = "sqlite")]
 pub use kelos_store_sqlite::SqliteStore;
 

@@ -17,7 +17,7 @@ use kelos_engine::{AskError, EngineParts, Handle, Pace};
 #[cfg(feature = "http")]
 use kelos_executors::http::Http;
 use kelos_executors::local::{self, Launcher, LocalError, RunDirs};
-use kelos_executors::workers::{self, Desk, Roll};
+use kelos_executors::workers::{self, Hub, Roll};
 #[cfg(feature = "http")]
 use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
 use kelos_sandbox::apps::AppsSource;
@@ -127,7 +127,7 @@ pub struct Node {
     functions: Arc<dyn Functions>,
     launcher: Launcher,
     storage: Storage,
-    desk: Desk,
+    desk: Hub,
     sources: Sources,
 }
 
@@ -158,7 +158,7 @@ impl Node {
         #[cfg(feature = "http")]
         let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
         let roll = Roll::beside(&config.runs);
-        let desk = Desk::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
+        let desk = Hub::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
         let executors = local_executors(&launcher, &runtime).with(WORKER, desk.clone());
         #[cfg(feature = "http")]
         let executors = executors.and(services(&records, &config.clock, &runtime));
@@ -213,7 +213,7 @@ impl Node {
 
     /// Where workers come to; one of a node that runs jobs itself takes none.
     #[must_use]
-    pub fn desk(&self) -> &Desk {
+    pub fn desk(&self) -> &Hub {
         &self.desk
     }
 
@@ -267,7 +267,7 @@ impl Node {
     ///
     /// # Errors
     /// When this node does not lead, or its engine does not answer.
-    pub async fn step(&self, at: jiff::Timestamp, only: kelos_core::Only) -> Result<(), AskError> {
+    pub async fn step(&self, at: jiff::Timestamp, only: kelos_core::WorkflowFilter) -> Result<(), AskError> {
         self.reload().await;
         self.handle.step(at, only).await
     }
@@ -318,7 +318,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
 
-    use kelos_model::workflow::{Job, Keys, Moments, Planned, Program, WorkflowRow};
+    use kelos_model::workflow::{Job, Keys, Moments, PlanState, Program, WorkflowRow};
     use kelos_model::{Workflow, WorkflowId};
     use kelos_store::{Commit, MemoryStore};
 
@@ -336,7 +336,7 @@ mod tests {
             present: true,
             enabled: true,
             paused: false,
-            planned: Planned::default(),
+            planned: PlanState::default(),
             moments: Moments::default(),
         }
     }

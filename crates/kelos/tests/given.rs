@@ -15,7 +15,7 @@ use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program};
 use kelos_model::{Actor, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos_store::{MemoryStore, Paging, SlotFilter};
+use kelos_store::{MemoryStore, PageRequest, SlotFilter};
 use serde_json::{Map, Value, json};
 
 /// How long a job may take on a busy machine before a test gives up.
@@ -80,7 +80,7 @@ impl Bench {
         let filter = SlotFilter { workflow: Some(named(id)), ..SlotFilter::default() };
         let waiting = async {
             loop {
-                let rows = self.node.reader().slots(&filter, Paging::newest(9)).unwrap().rows;
+                let rows = self.node.reader().slots(&filter, PageRequest::newest(9)).unwrap().rows;
                 if let Some(row) = rows.iter().find(|row| row.slot.state.is_final()) {
                     return row.clone();
                 }
@@ -96,7 +96,7 @@ impl Bench {
     /// The only run of a workflow.
     fn run_of(&self, id: &str) -> kelos_model::Run {
         let filter = kelos_store::RunFilter { workflow: Some(named(id)), ..Default::default() };
-        self.node.reader().runs(&filter, kelos_store::Paging::newest(1)).unwrap().rows.remove(0)
+        self.node.reader().runs(&filter, kelos_store::PageRequest::newest(1)).unwrap().rows.remove(0)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kelos::local_executors;
 use kelos_core::Input;
 use kelos_door_stolos::apps;
-use kelos_engine::executor::{Given, Reports, Start};
+use kelos_engine::executor::{Reports, RunInput, Start};
 use kelos_executors::run_ref;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotRef, Workflow};
@@ -43,7 +43,7 @@ impl Bench {
             workflow: self.workflow.clone(),
             settings: self.workflow.job.settings.clone(),
             properties: Map::new(),
-            given: Given::default(),
+            given: RunInput::default(),
             worker: None,
         }
     }

@@ -20,7 +20,7 @@ use kelos_model::{
     Actor, BackfillId, Fact, Occurrence, Outcome, RunId, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{Journal, Paging, Queries, SlotFilter, SlotRow};
+use kelos_store::{Journal, PageRequest, Queries, SlotFilter, SlotRow};
 use kelos_store_sqlite::SqliteStore;
 
 const TENTH: &str = include_str!("../../../fixtures/databases/schema-10.sql");
@@ -83,7 +83,7 @@ fn agrees(reader: &dyn Queries) {
 
 fn slots(handle: &Handle, workflow: &str) -> Vec<SlotRow> {
     let filter = SlotFilter { workflow: Some(WorkflowId::new(workflow).unwrap()), ..SlotFilter::default() };
-    handle.reader().slots(&filter, Paging::newest(100)).unwrap().rows
+    handle.reader().slots(&filter, PageRequest::newest(100)).unwrap().rows
 }
 
 /// Steps until nothing is left of what the turns before had begun.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos_core::Input;
-use kelos_engine::executor::{Executor, Given, Reports, Start};
+use kelos_engine::executor::{Executor, Reports, RunInput, Start};
 use kelos_executors::{CommandExecutor, SparkExecutor, run_ref};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule, parse_instant};
@@ -90,7 +90,7 @@ fn start(settings: Value) -> Start {
         workflow: Arc::new(workflow),
         settings,
         properties: Map::new(),
-        given: Given::default(),
+        given: RunInput::default(),
         worker: None,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::facts::{Collected, Occurrence, Subject};
+use crate::facts::{Collection, Occurrence, Subject};
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
 use crate::project::{DEFAULT_NAMESPACE, Member};
@@ -22,7 +22,7 @@ pub const LOGICAL_START_TIME: &str = "logicalStartTime";
 /// The arguments of a slot's runs: the schedule's properties, then what they take over from the run that triggered it,
 /// then the time, then what somebody who fired it gave; the later goes before the earlier.
 #[must_use]
-pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, key: &SlotKey) -> BTreeMap<String, String> {
+pub fn arguments(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> BTreeMap<String, String> {
     let Some(collected) = collected else { return BTreeMap::new() };
     let mut all = BTreeMap::new();
     if let Some(events) = workflow.keys.events() {
@@ -46,7 +46,7 @@ pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, key: &SlotK
 /// How many bytes they have as JSON, where that is more than [`LARGEST_GIVEN`](crate::run::LARGEST_GIVEN).
 pub fn kept_arguments(
     workflow: &Workflow,
-    collected: Option<&Collected>,
+    collected: Option<&Collection>,
     key: &SlotKey,
 ) -> Result<BTreeMap<String, String>, usize> {
     let all = arguments(workflow, collected, key);
@@ -55,7 +55,7 @@ pub fn kept_arguments(
 
 /// The time that was scheduled: that of the first cron time that the slot collected.
 #[must_use]
-pub fn logical_start(trigger: &Trigger, collected: &Collected) -> Option<Timestamp> {
+pub fn logical_start(trigger: &Trigger, collected: &Collection) -> Option<Timestamp> {
     let fired = trigger.firings().into_iter().filter_map(|firing| collected.of(&Subject::Fired(firing.name())));
     let times = fired.filter_map(|tally| match tally.first.as_deref() {
         Some(Occurrence::Fired { time, .. }) => Some(*time),
@@ -66,7 +66,7 @@ pub fn logical_start(trigger: &Trigger, collected: &Collected) -> Option<Timesta
 
 /// The runs that triggered a slot, in the order of their subjects.
 fn upstream(
-    collected: &Collected,
+    collected: &Collection,
 ) -> impl Iterator<Item = (&BTreeMap<String, String>, &Map<String, Value>, &WorkflowId)> {
     collected.tallies.values().filter_map(|tally| match tally.first.as_deref() {
         Some(Occurrence::Ended { program, arguments, outputs, .. }) => Some((arguments, outputs, program)),
@@ -138,7 +138,7 @@ fn check_entry(at: &str, entry: &Value, of_stage: bool) -> Result<(), String> {
 
 /// What a mapping takes over. Two forms are known: an object from each argument to what it is called upstream, and that of
 /// pipelines, with lists of `arguments` and `pluginProperties`. What upstream does not have is left out.
-fn mapped(mapping: &str, collected: &Collected) -> BTreeMap<String, String> {
+fn mapped(mapping: &str, collected: &Collection) -> BTreeMap<String, String> {
     let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return BTreeMap::new() };
     let mut taken = BTreeMap::new();
     for (arguments, outputs, program) in upstream(collected) {

@@ -215,7 +215,7 @@ impl Fact {
 
 /// What a slot has collected so far: the fold of what it was told, whose size does not grow with the number of facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Collected {
+pub struct Collection {
     /// When the slot came to be, or was last opened again: timeouts and delays count from here.
     pub since: Timestamp,
     /// What came, by subject.
@@ -223,7 +223,7 @@ pub struct Collected {
     pub tallies: BTreeMap<Subject, Tally>,
     /// Fired by hand without its trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    pub asked: Option<ManualStart>,
     /// Its trigger was met once; it stays so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub met: bool,
@@ -246,7 +246,7 @@ pub struct Tally {
 
 /// What somebody wants who has a slot go now.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ManualStart {
     /// Arguments beside those of its workflow.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
@@ -258,11 +258,11 @@ pub struct Asked {
     pub by: Option<Actor>,
 }
 
-impl Collected {
+impl Collection {
     /// Nothing yet.
     #[must_use]
-    pub fn new(since: Timestamp) -> Collected {
-        Collected { since, tallies: BTreeMap::new(), asked: None, met: false, again: false }
+    pub fn new(since: Timestamp) -> Collection {
+        Collection { since, tallies: BTreeMap::new(), asked: None, met: false, again: false }
     }
 
     /// What was collected, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_is_collected_does_not_grow_with_the_number_of_facts() {
-        let mut collected = Collected::new(Timestamp::UNIX_EPOCH);
+        let mut collected = Collection::new(Timestamp::UNIX_EPOCH);
         for n in 0..1000 {
             let keys = vec![format!("p{n}")];
             collected.add(&Occurrence::Partitions { dataset: "ds".into(), count: 2, keys });

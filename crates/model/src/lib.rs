@@ -38,7 +38,7 @@ pub use backlog::{Backlog, Kill, Stretch};
 pub use breach::{Breach, Freeze, Invariant};
 pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
-pub use facts::{Collected, Fact, FactKey, Occurrence, Subject};
+pub use facts::{Collection, Fact, FactKey, Occurrence, Subject};
 pub use function::FunctionRef;
 pub use id::{BackfillId, IdError, PoolId, WorkflowId};
 pub use key::{FlowKey, SlotKey, SlotRef};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Origin, SlotEvent};
-use crate::facts::{Asked, Collected};
+use crate::facts::{Collection, ManualStart};
 use crate::id::BackfillId;
 
 /// Where a slot stands.
@@ -172,7 +172,7 @@ pub struct Slot {
     pub last_event: u64,
     /// What it has collected, where its trigger or its constraints ask for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collected: Option<Box<Collected>>,
+    pub collected: Option<Box<Collection>>,
     /// When somebody last asked for it; none where only its schedule did. A timeout that had passed by then is counted from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
@@ -261,7 +261,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         SlotEvent::Collected { what, .. } => collected(&mut slot, at).add(what),
         SlotEvent::FiredBy { by, arguments, unconstrained, .. } => {
             let (by, arguments) = (Some(by.clone()), arguments.clone());
-            let asked = Asked { arguments, unconstrained: *unconstrained, by };
+            let asked = ManualStart { arguments, unconstrained: *unconstrained, by };
             collected(&mut slot, at).asked = Some(asked);
         }
         SlotEvent::Held { .. } => collected(&mut slot, at).met = true,
@@ -316,8 +316,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
 }
 
 /// What a slot collects, from now on where it has not begun.
-fn collected(slot: &mut Slot, at: Timestamp) -> &mut Collected {
-    slot.collected.get_or_insert_with(|| Box::new(Collected::new(at)))
+fn collected(slot: &mut Slot, at: Timestamp) -> &mut Collection {
+    slot.collected.get_or_insert_with(|| Box::new(Collection::new(at)))
 }
 
 /// Whether an event about a run is about the right one: never two live runs of a slot, numbers that go

@@ -506,7 +506,7 @@ pub struct WorkflowRow {
     /// Whether a person paused it. An event schedule never is: it is disabled.
     pub paused: bool,
     /// What has been planned of it.
-    pub planned: Planned,
+    pub planned: PlanState,
     /// Moments of its past that matter to what comes.
     #[serde(default)]
     pub moments: Moments,
@@ -556,7 +556,7 @@ pub struct LastRun {
 
 /// What has been planned of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Planned {
+pub struct PlanState {
     /// The parts of its schedule whose slots all exist, or are its backlog.
     pub ranges: RangeSet,
     /// The resolved schedule that `ranges` holds for, in words; another one asks for planning anew.
@@ -571,7 +571,7 @@ pub struct Planned {
     pub backlog_schedule: Option<String>,
 }
 
-impl Planned {
+impl PlanState {
     /// The schedule that says which times lie in the backlog; none where there is no backlog.
     #[must_use]
     pub fn schedule_of_backlog(&self) -> Option<CronSchedule> {

@@ -194,7 +194,7 @@ fn events_that_name_who_asked_by_a_text_are_read_as_before() {
 #[test]
 fn what_a_slot_collected_names_who_asked_as_before() {
     let old = r#"{"since":"1970-01-01T00:00:00Z","asked":{"unconstrained":true,"by":"anna"}}"#;
-    let collected: kelos_model::Collected = serde_json::from_str(old).unwrap();
+    let collected: kelos_model::Collection = serde_json::from_str(old).unwrap();
     assert_eq!(collected.asked.as_ref().unwrap().by, Some(Actor::unknown("anna")));
     assert_eq!(serde_json::to_string(&collected).unwrap(), old);
 }

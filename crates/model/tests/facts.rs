@@ -9,13 +9,13 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::trigger::{Facts, evaluate};
 use kelos_model::{
-    Answer, Collected, Constraint, Gate, Occurrence, Otherwise, Probe, ProbeAnswer, SlotRef, SlotState, Subject,
+    Answer, Collection, Constraint, Gate, Occurrence, Otherwise, Probe, ProbeAnswer, SlotRef, SlotState, Subject,
     Trigger, WorkflowId,
 };
 use proptest::prelude::*;
 
 /// Nothing is known but what was collected.
-struct Only<'a>(&'a Collected);
+struct Only<'a>(&'a Collection);
 
 impl Facts for Only<'_> {
     fn now(&self) -> Timestamp {
@@ -77,8 +77,8 @@ fn trigger() -> impl Strategy<Value = Trigger> {
     })
 }
 
-fn collected(facts: &[Occurrence]) -> Collected {
-    let mut collected = Collected::new(Timestamp::UNIX_EPOCH);
+fn collected(facts: &[Occurrence]) -> Collection {
+    let mut collected = Collection::new(Timestamp::UNIX_EPOCH);
     facts.iter().for_each(|fact| collected.add(fact));
     collected
 }

@@ -15,7 +15,7 @@ use kelos_model::reason::{Evidence, words};
 use kelos_model::time::Zone;
 use kelos_model::trigger::Verdict;
 use kelos_model::{
-    Answer, Collected, Finding, Occurrence, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState,
+    Answer, Collection, Finding, Occurrence, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState,
     WorkflowId,
 };
 use serde_json::{Value, json};
@@ -211,7 +211,7 @@ fn counts_openings_and_details_are_brought_up_to_date() {
     let nested = nested.into_iter().map(|finding| Reason::leaf(ReasonKind::LocalPath, Answer::NotYet, finding));
     let found =
         Reason { kind: ReasonKind::And, answer: Answer::NotYet, finding: Finding::AllOf, nested: nested.collect() };
-    let mut collected = Collected::new(looked_at);
+    let mut collected = Collection::new(looked_at);
     collected.add(&Occurrence::Partitions { dataset: "ds".into(), count: 3, keys: Vec::new() });
     let now = at("2026-01-02T08:00:00Z");
     let answer = ProbeAnswer { verdict: Verdict::No, detail: "2 of 3 files are there".to_owned(), at: now };

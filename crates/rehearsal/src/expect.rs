@@ -9,7 +9,7 @@ use kelos_model::ranges::Range;
 use kelos_model::time::{format_full, format_short};
 use kelos_model::{Run, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_sandbox::{ExpectedCounts, ExpectedRun, ExpectedState, Problem, TestPaths};
-use kelos_store::{Journal, Paging, Queries, RunFilter, SlotFilter, SlotRow};
+use kelos_store::{Journal, PageRequest, Queries, RunFilter, SlotFilter, SlotRow};
 use serde_json::{Map, Value, json};
 
 use super::files::Place;
@@ -49,7 +49,7 @@ fn slots(reader: &dyn Queries, range: Range) -> Result<BTreeMap<SlotRef, SlotSta
     let mut slots = BTreeMap::new();
     let mut next = None;
     loop {
-        let page = reader.slots(&filter, Paging::newest(PAGE).after(next.as_deref()))?;
+        let page = reader.slots(&filter, PageRequest::newest(PAGE).after(next.as_deref()))?;
         slots.extend(page.rows.into_iter().map(|SlotRow { id, slot }| (id, slot.state)));
         next = page.next;
         if next.is_none() {
@@ -63,7 +63,7 @@ fn runs(reader: &dyn Queries) -> Result<Vec<Run>, Trouble> {
     let mut runs = Vec::new();
     let mut next = None;
     loop {
-        let page = reader.runs(&RunFilter::default(), Paging::newest(PAGE).after(next.as_deref()))?;
+        let page = reader.runs(&RunFilter::default(), PageRequest::newest(PAGE).after(next.as_deref()))?;
         runs.extend(page.rows);
         next = page.next;
         if next.is_none() {

@@ -24,8 +24,8 @@ use kelos_core::{Config, Input, SetRegister, Surroundings as _};
 use kelos_model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos_sandbox::apps::AppFormat;
 use kelos_sandbox::{
-    Before, Folders, Host, Limits, Loaded, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase, TestExecutors,
-    TestFile, TestPlan, TestSource, closest,
+    Before, Folders, Host, Limits, LoadResult, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase,
+    TestExecutors, TestFile, TestPlan, TestSource, closest,
 };
 use kelos_scripts::ScriptFunctions;
 use kelos_store::{Journal, MemoryStore, Queries, RegisterKeys};
@@ -207,7 +207,7 @@ impl Play<'_> {
     }
 
     /// Reads the scripts: all of them have to be good.
-    fn load(&self, outside: &Outside<'_>) -> Result<(Loaded, Scripts), Trouble> {
+    fn load(&self, outside: &Outside<'_>) -> Result<(LoadResult, Scripts), Trouble> {
         let (clock, files) = (outside.clock.clone(), outside.files.clone());
         let sandbox = outside.real.as_ref().map_or_else(Sandbox::default, |real| Sandbox {
             prefix: real.root().to_string_lossy().into_owned(),
@@ -229,7 +229,7 @@ impl Play<'_> {
     }
 
     /// The workflows of the test. Each has to have slots.
-    fn taking_part(&self, loaded: &Loaded) -> Result<Vec<Arc<Workflow>>, Trouble> {
+    fn taking_part(&self, loaded: &LoadResult) -> Result<Vec<Arc<Workflow>>, Trouble> {
         let all = &loaded.workflows;
         if let Some(wanted) = &self.plan().workflows {
             let ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();

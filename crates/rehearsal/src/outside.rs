@@ -11,8 +11,8 @@ use kelos_core::{
     Ask, BackfillRequest, Command, Core, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun, Resume,
     SetRegister, Surroundings, drive, live_through,
 };
-use kelos_engine::executor::{Given, Start};
-use kelos_engine::job::{self, Filled, Functions};
+use kelos_engine::executor::{RunInput, Start};
+use kelos_engine::job::{self, Functions, JobInput};
 use kelos_engine::turn::Turns;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
@@ -139,7 +139,7 @@ pub(super) struct Outside<'a> {
     /// Real executors and their folder.
     pub(super) real: Option<RealRuns>,
     pub(super) live: BTreeMap<RunId, LiveRun>,
-    pub(super) given: BTreeMap<RunId, Filled>,
+    pub(super) given: BTreeMap<RunId, JobInput>,
     pub(super) mismatches: Vec<Mismatch>,
     /// Turns that may still be taken.
     pub(super) turns_left: u64,
@@ -209,7 +209,7 @@ impl Outside<'_> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
             Command::StartRun { run, workflow, collected, .. } => {
-                let given = Given::of(&workflow, &run.slot.key, collected.as_deref());
+                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
                 self.start(now, run, &workflow, given)
             }
             Command::CancelRun { run, .. } => {
@@ -336,13 +336,13 @@ impl Outside<'_> {
         now: Timestamp,
         run: RunId,
         workflow: &Arc<Workflow>,
-        given: Given,
+        given: RunInput,
     ) -> Result<Vec<Input>, Trouble> {
         let start = match job::fill(&run, workflow, given, &*self.functions) {
             Ok(start) => start,
             Err(reason) => return Ok(vec![ended(run, Outcome::refused(reason))]),
         };
-        let given = Filled { settings: start.settings.clone(), properties: start.properties.clone() };
+        let given = JobInput { settings: start.settings.clone(), properties: start.properties.clone() };
         self.given.insert(run.clone(), given);
         let (ending, takes) = self.ending(start)?;
         let external_id = format!("test {}", run.number);

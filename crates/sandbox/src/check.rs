@@ -12,7 +12,7 @@ use crate::apps::{AppFormat, AppsSource};
 use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
-use crate::problem::{Loaded, Problem, Severity};
+use crate::problem::{LoadResult, Problem, Severity};
 use crate::sample::disagreements;
 use crate::scripts::Scripts;
 
@@ -26,7 +26,7 @@ pub fn check(
     limits: Limits,
     format: Arc<dyn AppFormat>,
     apps: Option<AppsSource>,
-) -> std::io::Result<Loaded> {
+) -> std::io::Result<LoadResult> {
     let scripts = Scripts::start(folders, limits, Host::dry().with_format(format).with_apps(apps))?;
     let mut loaded = scripts.load();
     loaded.problems.extend(disagreements(&scripts, &loaded));
@@ -40,7 +40,7 @@ const NAMED: usize = 3;
 
 /// Triggers that wait for a workflow or a program that nobody defines, schedules that lead nowhere or round, and pools whose size is disputed.
 #[must_use]
-pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
+pub fn warnings(loaded: &LoadResult) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
     let ids = || by_id.keys().map(|id| id.as_str());
     let mut found = Vec::new();
@@ -65,7 +65,7 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
 }
 
 /// Triggers that wait for a job of a workflow that has none.
-fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+fn without_jobs(loaded: &LoadResult, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
     let mut found = Vec::new();
     for workflow in &loaded.workflows {
         let upstream = workflow.trigger.upstream_jobs();
@@ -82,7 +82,7 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
 }
 
 /// Event schedules that the end of their own program has go again, for ever.
-fn going_round(loaded: &Loaded) -> Vec<Problem> {
+fn going_round(loaded: &LoadResult) -> Vec<Problem> {
     let round = |workflow: &Arc<Workflow>| {
         let words = format!("schedule \"{}\": {}", workflow.id, workflow.goes_round()?);
         Some(warning(loaded, workflow, ProblemCode::GoesRound, words, Some(SLOWED.to_owned())))
@@ -92,7 +92,7 @@ fn going_round(loaded: &Loaded) -> Vec<Problem> {
 
 /// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to: it is named after an
 /// application that is here, or almost like something that is. Others may be told of from outside.
-fn without_programs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+fn without_programs(loaded: &LoadResult, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
     let projects: BTreeSet<&str> = loaded.workflows.iter().map(|one| &*one.project).collect();
     let runnable = by_id.values().filter(|one| one.keys.events().is_none());
     let runnable: BTreeSet<&str> = runnable.map(|one| one.id.as_str()).collect();
@@ -136,7 +136,7 @@ fn ended(subject: &Subject) -> Option<&WorkflowId> {
 type Sizes<'a> = BTreeMap<u32, Vec<(&'a Arc<Workflow>, &'a PoolUse)>>;
 
 /// Pools that have different sizes in different definitions, and runs that need more than the smallest.
-fn disputed(loaded: &Loaded) -> Vec<Problem> {
+fn disputed(loaded: &LoadResult) -> Vec<Problem> {
     let mut pools: BTreeMap<&PoolId, Sizes<'_>> = BTreeMap::new();
     for workflow in &loaded.workflows {
         for one in &workflow.pools {
@@ -146,7 +146,7 @@ fn disputed(loaded: &Loaded) -> Vec<Problem> {
     pools.iter().flat_map(|(pool, sizes)| disputed_sizes(loaded, pool, sizes)).collect()
 }
 
-fn disputed_sizes(loaded: &Loaded, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {
+fn disputed_sizes(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
     let Some((smallest, first)) = sizes.first_key_value() else { return found };
     for (size, users) in sizes.iter().skip(1) {
@@ -179,7 +179,7 @@ fn names(users: &[(&Arc<Workflow>, &PoolUse)]) -> String {
     }
 }
 
-fn unresolved(loaded: &Loaded) -> Vec<Problem> {
+fn unresolved(loaded: &LoadResult) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
     let schedules: BTreeMap<WorkflowId, &Schedule> =
         loaded.workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
@@ -198,7 +198,13 @@ fn unresolved(loaded: &Loaded) -> Vec<Problem> {
     found
 }
 
-fn warning(loaded: &Loaded, workflow: &Workflow, code: ProblemCode, message: String, hint: Option<String>) -> Problem {
+fn warning(
+    loaded: &LoadResult,
+    workflow: &Workflow,
+    code: ProblemCode,
+    message: String,
+    hint: Option<String>,
+) -> Problem {
     let source = &workflow.source;
     let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
     let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));

@@ -148,14 +148,14 @@ impl fmt::Display for ProblemCode {
 
 /// A refusal that the desk gives a script: its words and its kind.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct ScriptRefusal {
     pub(crate) code: ProblemCode,
     pub(crate) words: String,
 }
 
-impl Refused {
-    pub(crate) fn new(code: ProblemCode, words: impl Into<String>) -> Refused {
-        Refused { code, words: words.into() }
+impl ScriptRefusal {
+    pub(crate) fn new(code: ProblemCode, words: impl Into<String>) -> ScriptRefusal {
+        ScriptRefusal { code, words: words.into() }
     }
 
     /// For the prelude: the code and the words, each as a text.
@@ -165,9 +165,9 @@ impl Refused {
 }
 
 /// Most of what is refused is an argument.
-impl From<String> for Refused {
-    fn from(words: String) -> Refused {
-        Refused::new(ProblemCode::BadArgument, words)
+impl From<String> for ScriptRefusal {
+    fn from(words: String) -> ScriptRefusal {
+        ScriptRefusal::new(ProblemCode::BadArgument, words)
     }
 }
 

@@ -18,7 +18,7 @@ use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
 use crate::apps::{Mistake, Settings};
 use crate::closest;
-use crate::code::{ProblemCode, Refused};
+use crate::code::{ProblemCode, ScriptRefusal};
 use crate::draft::Draft;
 use crate::events::{self, Events};
 use crate::fault::{self, Place};
@@ -105,7 +105,7 @@ pub(crate) struct Uses {
 
 /// A function that stayed in a script.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct KeptFunction {
     pub(crate) digest: String,
     pub(crate) place: Option<Place>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct Desk {
     places: RefCell<BTreeMap<WorkflowId, usize>>,
     pub(crate) tests: RefCell<Vec<TestCase>>,
     pub(crate) warnings: RefCell<Vec<Problem>>,
-    pub(crate) kept: RefCell<Vec<Kept>>,
+    pub(crate) kept: RefCell<Vec<KeptFunction>>,
     pub(crate) uses: RefCell<Uses>,
     pub(crate) events: RefCell<Events>,
     /// The text that was thrown last as Celos throws it, what people are told of it, and the stack.
@@ -180,43 +180,46 @@ impl Desk {
     fn keep(&self, source: &str, stack: &str) -> String {
         let digest = digest(source);
         let place = fault::places(stack).into_iter().next();
-        self.kept.borrow_mut().push(Kept { digest: digest.clone(), place });
+        self.kept.borrow_mut().push(KeptFunction { digest: digest.clone(), place });
         digest
     }
 
-    fn define(&self, json: &str, stack: &str) -> Result<(), Refused> {
+    fn define(&self, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
         if self.calling.get().is_some() {
             let words = "celos.defineWorkflow: workflows can be defined only while the file is evaluated";
-            return Err(Refused::new(ProblemCode::OutOfPlace, words));
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         if self.role == Role::Tests {
             let words = "celos.defineWorkflow: workflows are defined by scripts of the workflows folder, which tests \
                          find there: expected only tests in this file";
-            return Err(Refused::new(ProblemCode::OutOfPlace, words));
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         let draft = Draft::parse(json)?;
         self.add(draft.workflow(&self.file, self.line(stack))?)
     }
 
     /// Takes in apps that a script describes; where they stand nobody knows but for the call.
-    fn define_jobs(&self, apps: &str, template: &str, kinds: [&str; 2], stack: &str) -> Result<(), Refused> {
+    fn define_jobs(&self, apps: &str, template: &str, kinds: [&str; 2], stack: &str) -> Result<(), ScriptRefusal> {
         const WHERE: &str = "celos.defineJobGraph";
         if self.calling.get().is_some() || self.role == Role::Tests {
             let words =
                 format!("{WHERE}: apps can be defined only while a script of the workflows folder is evaluated");
-            return Err(Refused::new(ProblemCode::OutOfPlace, words));
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         let template = Some(template).filter(|template| !template.is_empty());
         let settings = Settings::of_script(template, kinds)
-            .map_err(|error| Refused::new(ProblemCode::BadIdentifiers, format!("{WHERE}: failed to {error}")))?;
+            .map_err(|error| ScriptRefusal::new(ProblemCode::BadIdentifiers, format!("{WHERE}: failed to {error}")))?;
         let settings = Settings { folder: self.session.apps_folder().map(std::path::Path::to_owned), ..settings };
         let refused = |mistakes: Vec<Mistake>| {
             let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.what.as_str()).collect();
             let code = mistakes.first().map_or(ProblemCode::BadApp, |mistake| mistake.code);
-            Refused::new(code, format!("{WHERE}: {}", told.join("; ")))
+            ScriptRefusal::new(code, format!("{WHERE}: {}", told.join("; ")))
         };
         let format = self.session.format().ok_or_else(|| {
-            Refused::new(ProblemCode::OutOfPlace, format!("{WHERE}: this program was built without a format of apps"))
+            ScriptRefusal::new(
+                ProblemCode::OutOfPlace,
+                format!("{WHERE}: this program was built without a format of apps"),
+            )
         })?;
         let mut apps = format.apps(apps, &self.file, &settings).map_err(refused)?;
         // A call is taken as a whole, as any other.
@@ -240,11 +243,11 @@ impl Desk {
     }
 
     /// Adds a workflow of this file's project, the first of its name.
-    pub(crate) fn add(&self, workflow: Workflow) -> Result<(), Refused> {
+    pub(crate) fn add(&self, workflow: Workflow) -> Result<(), ScriptRefusal> {
         if let Some(line) = self.defined(&workflow.id, |first| first.source.line) {
             let words =
                 format!("Workflow with this ID already exists: {} (defined in line {line} of this file)", workflow.id);
-            return Err(Refused::new(ProblemCode::NameTaken, words));
+            return Err(ScriptRefusal::new(ProblemCode::NameTaken, words));
         }
         let mut workflows = self.workflows.borrow_mut();
         self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());
@@ -258,11 +261,11 @@ impl Desk {
         self.workflows.borrow().get(place).map(look)
     }
 
-    fn test(&self, name: String, json: &str, stack: &str) -> Result<(), Refused> {
+    fn test(&self, name: String, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
         let mut tests = self.tests.borrow_mut();
         if let Some(first) = tests.iter().find(|test| test.name == name) {
             let words = format!("kelos.test {name:?}: there is a test of this name in line {}", first.line);
-            return Err(Refused::new(ProblemCode::NameTaken, words));
+            return Err(ScriptRefusal::new(ProblemCode::NameTaken, words));
         }
         let plan = serde_json::from_str(json).map_err(|error| format!("kelos.test {name:?}: {error}"))?;
         tests.push(TestCase { name, line: self.line(stack), plan });
@@ -369,8 +372,8 @@ fn words<T, E: ToString>(checked: Result<T, E>) -> Option<String> {
 }
 
 /// The code and the words of what is refused.
-pub(crate) fn refused(checked: Result<(), Refused>) -> Option<Vec<String>> {
-    checked.err().map(Refused::told)
+pub(crate) fn refused(checked: Result<(), ScriptRefusal>) -> Option<Vec<String>> {
+    checked.err().map(ScriptRefusal::told)
 }
 
 /// The object that the prelude knows as `host`.

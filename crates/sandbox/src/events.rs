@@ -13,7 +13,7 @@ use rquickjs::{Ctx, Function, Object};
 use serde::Deserialize;
 
 use crate::closest;
-use crate::code::{ProblemCode, Refused};
+use crate::code::{ProblemCode, ScriptRefusal};
 use crate::desk::{Desk, refused};
 use crate::draft::{ConstraintDraft, ascending};
 use crate::fault::{self, Place};
@@ -24,7 +24,7 @@ use crate::realm::Role;
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     application: Option<Application>,
-    begun: Vec<Begun>,
+    begun: Vec<OpenSchedule>,
 }
 
 /// What `celos.application` was told.
@@ -39,7 +39,7 @@ struct Application {
 
 /// A schedule that a script describes, and how far that is.
 #[derive(Debug)]
-struct Begun {
+struct OpenSchedule {
     name: String,
     place: Option<Place>,
     stage: Stage,
@@ -136,37 +136,42 @@ impl Desk {
         self.events.borrow().application.as_ref()?.update_schedules
     }
 
-    fn is_defining(&self) -> Result<(), Refused> {
+    fn is_defining(&self) -> Result<(), ScriptRefusal> {
         if self.calling.get().is_some() || self.role == Role::Tests {
             let words = "expected only while a script of the workflows folder is evaluated";
-            return Err(Refused::new(ProblemCode::OutOfPlace, words));
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         Ok(())
     }
 
-    fn application(&self, json: &str) -> Result<(), Refused> {
+    fn application(&self, json: &str) -> Result<(), ScriptRefusal> {
         self.is_defining()?;
         if !self.workflows.borrow().is_empty() || !self.events.borrow().begun.is_empty() {
             let words = "something is defined already: expected it before all definitions of the file";
-            return Err(Refused::new(ProblemCode::OutOfPlace, words));
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         if self.events.borrow().application.is_some() {
             let words = "the file has said already which application it is: expected that once";
-            return Err(Refused::new(ProblemCode::OutOfPlace, words));
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         let told = serde_json::from_str(json).map_err(|error| error.to_string())?;
         self.events.borrow_mut().application = Some(told);
         let project = self.project();
         if !project.is_sound() {
             self.events.borrow_mut().application = None;
-            return Err(Refused::new(ProblemCode::BadName, unsound(&project)));
+            return Err(ScriptRefusal::new(ProblemCode::BadName, unsound(&project)));
         }
         let member = project.member(None, "name");
-        member.map(drop).map_err(|error| Refused::new(ProblemCode::BadName, error.to_string()))
+        member.map(drop).map_err(|error| ScriptRefusal::new(ProblemCode::BadName, error.to_string()))
     }
 
     /// The id of a program: what is not said of its application is that of this one.
-    fn program_id(&self, owner: [Option<String>; 3], kind: Option<&str>, name: &str) -> Result<WorkflowId, Refused> {
+    fn program_id(
+        &self,
+        owner: [Option<String>; 3],
+        kind: Option<&str>,
+        name: &str,
+    ) -> Result<WorkflowId, ScriptRefusal> {
         let own = self.project();
         let project = match owner {
             [None, None, None] => own,
@@ -177,9 +182,9 @@ impl Desk {
             },
         };
         if !project.is_sound() {
-            return Err(Refused::new(ProblemCode::BadName, unsound(&project)));
+            return Err(ScriptRefusal::new(ProblemCode::BadName, unsound(&project)));
         }
-        project.member(kind, name).map_err(|error| Refused::new(ProblemCode::BadName, error.to_string()))
+        project.member(kind, name).map_err(|error| ScriptRefusal::new(ProblemCode::BadName, error.to_string()))
     }
 
     /// A dataset as triggers and facts name it: of the namespace that is said, or else of this application's.
@@ -191,7 +196,7 @@ impl Desk {
         }
     }
 
-    fn define_program(&self, json: &str, stack: &str) -> Result<(), Refused> {
+    fn define_program(&self, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
         self.is_defining()?;
         let draft: ProgramDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let id = self.program_id([None, None, None], draft.kind.as_deref(), &draft.name)?;
@@ -207,7 +212,7 @@ impl Desk {
         })
     }
 
-    fn define_schedule(&self, json: &str, stack: &str) -> Result<(), Refused> {
+    fn define_schedule(&self, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
         self.is_defining()?;
         let draft: EventDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let id = self.program_id([None, None, None], None, &draft.name)?;
@@ -218,7 +223,7 @@ impl Desk {
     }
 
     /// Programs and schedules of an application share their names.
-    fn is_free(&self, id: &WorkflowId, what: &str) -> Result<(), Refused> {
+    fn is_free(&self, id: &WorkflowId, what: &str) -> Result<(), ScriptRefusal> {
         let taken = |first: &Workflow| match first.keys {
             Keys::Events(_) => ("a schedule", first.source.line),
             Keys::Requests(_) => ("a program", first.source.line),
@@ -229,16 +234,16 @@ impl Desk {
         let words = format!(
             "{taken} of that name is defined in line {line}: expected a name for {what} that is unique in application {project}"
         );
-        Err(Refused::new(ProblemCode::NameTaken, words))
+        Err(ScriptRefusal::new(ProblemCode::NameTaken, words))
     }
 
     /// A schedule is begun: gives its number.
-    fn begin(&self, name: String, stack: &str) -> Result<usize, Refused> {
+    fn begin(&self, name: String, stack: &str) -> Result<usize, ScriptRefusal> {
         self.is_defining()?;
         self.program_id([None, None, None], None, &name)?;
         let place = fault::places(stack).into_iter().next();
         let begun = &mut self.events.borrow_mut().begun;
-        begun.push(Begun { name, place, stage: Stage::Open });
+        begun.push(OpenSchedule { name, place, stage: Stage::Open });
         Ok(begun.len() - 1)
     }
 
@@ -389,8 +394,8 @@ fn constraint(json: &str) -> Result<(), String> {
 }
 
 /// An answer for the prelude, or the code and the words of what is refused.
-fn told<T: ToString>(answer: Result<T, Refused>) -> Vec<String> {
-    answer.map_or_else(Refused::told, |answer| vec![answer.to_string()])
+fn told<T: ToString>(answer: Result<T, ScriptRefusal>) -> Vec<String> {
+    answer.map_or_else(ScriptRefusal::told, |answer| vec![answer.to_string()])
 }
 
 /// The part of the host that programs and schedules need.

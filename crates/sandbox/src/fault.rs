@@ -57,7 +57,7 @@ pub(crate) fn same_statement(looked: Option<&str>, called: &str) -> bool {
 
 /// Why an evaluation or a call ended early, where that was not the script's own doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum StopReason {
     /// It ran longer than this many milliseconds.
     Time(u64),
     /// Its time by the clock was over, these milliseconds, before it had its share of the processor.
@@ -68,7 +68,7 @@ pub(crate) enum Stopped {
 
 /// A thrown value, in words.
 #[derive(Debug, Default)]
-pub(crate) struct Thrown {
+pub(crate) struct ThrownValue {
     /// The code that the prelude gave it; none where the script threw it.
     code: Option<ProblemCode>,
     message: String,
@@ -78,28 +78,28 @@ pub(crate) struct Thrown {
     null: bool,
 }
 
-impl Thrown {
+impl ThrownValue {
     /// Takes the pending exception. Reading it may run code of the script: the time limit must hold. A text that was thrown as
     /// Celos throws it, which is `known`, stands for what people are told of it.
-    pub(crate) fn take(ctx: &Ctx<'_>, known: Option<&[String; 3]>) -> Thrown {
+    pub(crate) fn take(ctx: &Ctx<'_>, known: Option<&[String; 3]>) -> ThrownValue {
         let value = ctx.catch();
         let text = value.as_string().and_then(|text| text.to_string().ok());
         if let Some([_, told, stack]) = known.filter(|[known, ..]| text.as_ref() == Some(known)) {
             let code = Some(ProblemCode::BadArgument);
-            return Thrown { code, message: told.clone(), places: places(stack), ..Thrown::default() };
+            return ThrownValue { code, message: told.clone(), places: places(stack), ..ThrownValue::default() };
         }
         match value.as_object().cloned().and_then(Exception::from_object) {
-            Some(error) => Thrown::error(ctx, &error),
-            None => Thrown::other(ctx, &value),
+            Some(error) => ThrownValue::error(ctx, &error),
+            None => ThrownValue::other(ctx, &value),
         }
     }
 
     /// A failure that is no exception of the script.
-    pub(crate) fn words(message: String) -> Thrown {
-        Thrown { code: Some(ProblemCode::Bug), message, ..Thrown::default() }
+    pub(crate) fn words(message: String) -> ThrownValue {
+        ThrownValue { code: Some(ProblemCode::Bug), message, ..ThrownValue::default() }
     }
 
-    fn error(ctx: &Ctx<'_>, error: &Exception<'_>) -> Thrown {
+    fn error(ctx: &Ctx<'_>, error: &Exception<'_>) -> ThrownValue {
         let name = error.get::<_, rquickjs::Coerced<String>>("name").map(|name| name.0);
         let code = error.get::<_, String>(CODE).ok().and_then(|code| ProblemCode::read(&code));
         let (message, stack) = (error.message().unwrap_or_default(), error.stack().unwrap_or_default());
@@ -112,10 +112,10 @@ impl Thrown {
             Ok("Error") | Err(_) => message,
             Ok(name) => format!("{name}: {message}"),
         };
-        Thrown { code, message, places: places(&stack), hint: None, memory, null: false }
+        ThrownValue { code, message, places: places(&stack), hint: None, memory, null: false }
     }
 
-    fn other<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Thrown {
+    fn other<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> ThrownValue {
         let words = match value.as_string().and_then(|text| text.to_string().ok()) {
             Some(text) => format!("thrown text: {text}"),
             None => {
@@ -127,10 +127,10 @@ impl Thrown {
         if value.is_null() {
             // With no memory left there is none for an Error either, and the engine throws null.
             let message = "null was thrown: by the script, or because it ran out of memory".to_owned();
-            return Thrown { message, null: true, ..Thrown::default() };
+            return ThrownValue { message, null: true, ..ThrownValue::default() };
         }
         let hint = "throw new Error(\"...\") instead, so that the place is known".to_owned();
-        Thrown { message: words, hint: Some(hint), ..Thrown::default() }
+        ThrownValue { message: words, hint: Some(hint), ..ThrownValue::default() }
     }
 
     /// Whether it is the end of the memory; `full` tells whether much of it is in use.
@@ -138,11 +138,11 @@ impl Thrown {
         self.memory || (self.null && full())
     }
 
-    fn code(&self, stopped: Option<Stopped>) -> ProblemCode {
+    fn code(&self, stopped: Option<StopReason>) -> ProblemCode {
         match stopped {
-            Some(Stopped::Time(_)) => ProblemCode::OutOfTime,
-            Some(Stopped::Starved(_)) => ProblemCode::MachineBusy,
-            Some(Stopped::Memory(_)) => ProblemCode::OutOfMemory,
+            Some(StopReason::Time(_)) => ProblemCode::OutOfTime,
+            Some(StopReason::Starved(_)) => ProblemCode::MachineBusy,
+            Some(StopReason::Memory(_)) => ProblemCode::OutOfMemory,
             None => self.code.unwrap_or(ProblemCode::ScriptThrew),
         }
     }
@@ -156,23 +156,23 @@ impl Thrown {
     pub(crate) fn problem(
         self,
         file: &str,
-        stopped: Option<Stopped>,
+        stopped: Option<StopReason>,
         sources: &dyn Fn(&str) -> Option<Arc<str>>,
     ) -> Problem {
         let code = self.code(stopped);
         let mut problem = Problem::error(file, code, self.message);
         problem.hint = self.hint;
         match stopped {
-            Some(Stopped::Time(millis)) => {
+            Some(StopReason::Time(millis)) => {
                 problem.message =
                     format!("stopped after {millis} ms of processor time: expected the script to be done by then");
                 problem.hint = Some("is there a loop without an end at this place, or shortly after it?".to_owned());
             }
-            Some(Stopped::Starved(millis)) => {
+            Some(StopReason::Starved(millis)) => {
                 problem.message = format!("stopped after {millis} ms: expected the script to be done by then");
                 problem.hint = Some("the machine is too busy, or what the script looks at is slow".to_owned());
             }
-            Some(Stopped::Memory(bytes)) => {
+            Some(StopReason::Memory(bytes)) => {
                 problem.message = format!("out of memory: expected the file to need at most {} MiB", bytes >> 20);
                 problem.hint = None;
             }

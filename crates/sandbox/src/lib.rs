@@ -39,7 +39,7 @@ pub use files::{answered, read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use kelos_model::similar::closest;
 pub use limits::{Folders, Limits};
-pub use problem::{Loaded, Problem, Severity};
+pub use problem::{LoadResult, Problem, Severity};
 pub use project::Project;
 pub use scan::TEST_FILE;
 pub use scripts::{CallError, Scripts};

@@ -12,11 +12,11 @@ use kelos_model::{Workflow, WorkflowId};
 
 use crate::apps::AppsFile;
 use crate::code::{ProblemCode, fault_code};
-use crate::desk::{Kept, Uses, digest};
+use crate::desk::{KeptFunction, Uses, digest};
 use crate::host::Host;
 use crate::keyed::{KeyedSet, Misfit};
 use crate::limits::{Folders, Limits};
-use crate::problem::{Loaded, Problem};
+use crate::problem::{LoadResult, Problem};
 use crate::project::{Project, Projects, broken};
 use crate::realm::{EvaluationResult, Recipe, Role};
 use crate::scan::{self, Stamp};
@@ -27,7 +27,7 @@ use crate::worker::Worker;
 pub(crate) struct GoodVersion {
     /// None where it is remembered from before a restart: its functions can't be called.
     pub(crate) recipe: Option<Arc<Recipe>>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptFunction>,
     pub(crate) workflows: Vec<Arc<Workflow>>,
     /// The project that it is, with its name; none where it is remembered.
     project: Option<(String, Project)>,
@@ -85,10 +85,10 @@ impl Library {
     }
 
     /// Looks at the folder and evaluates what has changed.
-    pub(crate) fn load(&mut self, workers: &[Worker]) -> Loaded {
+    pub(crate) fn load(&mut self, workers: &[Worker]) -> LoadResult {
         let session = Session::new(self.folders.defaults.clone(), self.limits.file_bytes, self.host.clone());
         let session = Arc::new(session);
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadResult::default();
         let names = match scan::script_names(&self.folders.workflows) {
             Ok(names) => names,
             Err(error) => {
@@ -188,7 +188,7 @@ impl Library {
             Some(Arc::new(GoodVersion { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows, project }));
     }
 
-    fn merge(&mut self, loaded: &mut Loaded) {
+    fn merge(&mut self, loaded: &mut LoadResult) {
         let mut by_id: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
         for (name, entry) in &self.entries {
             if let Some(recipe) = &entry.recipe {
@@ -240,7 +240,7 @@ impl Library {
     }
 
     /// Sees to workflows with job ids that don't fit the others, and says why.
-    fn fit(&mut self, by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>, loaded: &mut Loaded) {
+    fn fit(&mut self, by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>, loaded: &mut LoadResult) {
         for Misfit { fault, source, kept_last_good } in self.keyed.settle(by_id) {
             let of_apps = self.apps.as_ref().filter(|apps| apps.source.name() == source.file);
             let problem = of_apps.and_then(|apps| apps.fault(fault));
@@ -266,7 +266,7 @@ fn add(
 }
 
 /// A fault of a workflow that a script defines.
-fn of_script(fault: &Fault, source: &Source, loaded: &Loaded) -> Problem {
+fn of_script(fault: &Fault, source: &Source, loaded: &LoadResult) -> Problem {
     let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
     let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
     Problem {

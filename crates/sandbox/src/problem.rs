@@ -90,7 +90,7 @@ impl fmt::Display for Problem {
 
 /// What the folder holds now.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
+pub struct LoadResult {
     /// All workflows by id, those of the last good version of a broken file included. A definition
     /// that did not change is the same `Arc` as in the load before.
     pub workflows: Vec<Arc<Workflow>>,
@@ -106,7 +106,7 @@ pub struct Loaded {
     pub unchanged: usize,
 }
 
-impl Loaded {
+impl LoadResult {
     /// Whether a problem is more than a warning.
     #[must_use]
     pub fn has_errors(&self) -> bool {

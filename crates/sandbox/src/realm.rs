@@ -10,8 +10,8 @@ use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Module, Persistent, Runtime, Value, WriteOptions};
 
 use crate::code::ProblemCode;
-use crate::desk::{self, Desk, Kept, Uses};
-use crate::fault::{self, PRELUDE, Stopped, Thrown};
+use crate::desk::{self, Desk, KeptFunction, Uses};
+use crate::fault::{self, PRELUDE, StopReason, ThrownValue};
 use crate::limits::Limits;
 use crate::problem::{Problem, Severity};
 use crate::session::Session;
@@ -78,7 +78,7 @@ pub(crate) struct EvaluationResult {
     pub(crate) workflows: Vec<Workflow>,
     /// The tests of a test file.
     pub(crate) tests: Vec<TestCase>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptFunction>,
     /// The project that the file is.
     pub(crate) project: String,
     /// Whether its deployment updates schedules, where it says.
@@ -290,25 +290,25 @@ impl Realm {
         self.sound.get()
     }
 
-    fn thrown(&self, ctx: &Ctx<'_>, error: &rquickjs::Error) -> Thrown {
+    fn thrown(&self, ctx: &Ctx<'_>, error: &rquickjs::Error) -> ThrownValue {
         if self.desk.watch.fired() {
             self.timed_out.set(true);
         }
         if !error.is_exception() {
-            return Thrown::words(format!("failed to run the script: {error}"));
+            return ThrownValue::words(format!("failed to run the script: {error}"));
         }
         // Reading the exception may run the script's code, which gets a little more time.
         self.desk.watch.go_on(self.limits.call());
-        Thrown::take(ctx, self.desk.thrown.borrow().as_ref())
+        ThrownValue::take(ctx, self.desk.thrown.borrow().as_ref())
     }
 
-    fn problem(&self, thrown: Thrown, millis: u64) -> Problem {
+    fn problem(&self, thrown: ThrownValue, millis: u64) -> Problem {
         let limit = self.limits.memory_bytes;
         let full = || usize::try_from(self.runtime.memory_usage().malloc_size).is_ok_and(|used| used > limit / 4);
         let stopped = match self.timed_out.get() {
-            true if self.desk.watch.starved() => Some(Stopped::Starved(self.limits.wall_millis)),
-            true => Some(Stopped::Time(millis)),
-            false => thrown.is_memory(full).then_some(Stopped::Memory(limit)),
+            true if self.desk.watch.starved() => Some(StopReason::Starved(self.limits.wall_millis)),
+            true => Some(StopReason::Time(millis)),
+            false => thrown.is_memory(full).then_some(StopReason::Memory(limit)),
         };
         self.sound.set(stopped.is_none() && !thrown.is_null());
         thrown.problem(&self.file, stopped, &|file| self.desk.source(file))

@@ -7,7 +7,7 @@ use kelos_model::jobs::{Direction, Job, JobGraph, JobKeys, Kind, Relation, keyed
 use kelos_model::{Workflow, WorkflowId};
 
 use crate::code::ProblemCode;
-use crate::problem::{Loaded, Problem};
+use crate::problem::{LoadResult, Problem};
 use crate::scripts::Scripts;
 
 /// Jobs of one workflow that are asked about.
@@ -18,7 +18,7 @@ const DAYS: [&str; 8] =
     ["2014-06-01", "2014-06-15", "2014-06-30", "2014-07-01", "2014-12-31", "2015-01-01", "2016-02-28", "2016-02-29"];
 
 /// Where the two functions of a group disagree, or one of them fails.
-pub(crate) fn disagreements(scripts: &Scripts, loaded: &Loaded) -> Vec<Problem> {
+pub(crate) fn disagreements(scripts: &Scripts, loaded: &LoadResult) -> Vec<Problem> {
     let keyed = keyed(loaded.workflows.iter().map(|one| &**one));
     let keys: BTreeMap<&WorkflowId, &JobKeys> = keyed.clone().collect();
     // Of what lies dormant nothing is asked.
@@ -114,7 +114,7 @@ fn choices(keys: &JobKeys, name: &Arc<str>) -> Vec<Arc<str>> {
     }
 }
 
-fn told(loaded: &Loaded, defined: Option<&Arc<Workflow>>, what: String) -> Problem {
+fn told(loaded: &LoadResult, defined: Option<&Arc<Workflow>>, what: String) -> Problem {
     let source = defined.map(|one| one.source.clone()).unwrap_or_default();
     let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
     let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));

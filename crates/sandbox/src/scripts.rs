@@ -13,7 +13,7 @@ use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::library::{GoodVersion, GoodVersions, Library, worker_of};
 use crate::limits::{Folders, Limits};
-use crate::problem::{Loaded, Problem};
+use crate::problem::{LoadResult, Problem};
 use crate::worker::{Call, Worker};
 
 /// Why a function of a script gave no answer.
@@ -82,7 +82,7 @@ impl Scripts {
     /// Looks at the folder and evaluates the files that changed, or whose defaults files, registers
     /// or looks at paths may have.
     #[must_use]
-    pub fn load(&self) -> Loaded {
+    pub fn load(&self) -> LoadResult {
         let mut library = self.inner.library.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = library.load(&self.inner.workers);
         *self.inner.published.write().unwrap_or_else(PoisonError::into_inner) = library.published();

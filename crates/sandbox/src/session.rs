@@ -19,11 +19,11 @@ pub(crate) struct Session {
     host: Host,
     /// The frozen clock of the evaluation.
     pub(crate) now: Timestamp,
-    seen: Mutex<Seen>,
+    seen: Mutex<SessionCache>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SessionCache {
     defaults: BTreeMap<String, Result<Arc<str>, String>>,
     registers: BTreeMap<RegisterAsk, Result<String, String>>,
     looks: BTreeMap<String, Result<bool, String>>,
@@ -95,7 +95,7 @@ impl Session {
     /// Asks without holding the lock: the outside may be slow, and the first answer counts.
     fn once<K: Ord, V: Clone>(
         &self,
-        part: impl Fn(&mut Seen) -> &mut BTreeMap<K, V>,
+        part: impl Fn(&mut SessionCache) -> &mut BTreeMap<K, V>,
         key: K,
         ask: impl FnOnce() -> V,
     ) -> V {

@@ -11,7 +11,7 @@ use kelos_model::jobs::{JobGraph, Relation, ValueFilter};
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
 use kelos_sandbox::apps::AppsSource;
-use kelos_sandbox::{Folders, Host, Limits, Loaded, Scripts, check};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, Scripts, check};
 use tempfile::TempDir;
 
 use support::{ids, words, workflow};
@@ -44,7 +44,7 @@ impl House {
         fs::write(self.folder.path().join(name), text).unwrap();
     }
 
-    fn tasks(&self, text: &str) -> Loaded {
+    fn tasks(&self, text: &str) -> LoadResult {
         self.write("tasks.json", text);
         self.scripts.load()
     }
@@ -119,7 +119,7 @@ fn what_does_not_fit_together_leaves_what_did_in_force() {
 }
 
 /// The apps that lie dormant.
-fn dormant(loaded: &Loaded) -> Vec<String> {
+fn dormant(loaded: &LoadResult) -> Vec<String> {
     let keyed = loaded.workflows.iter().filter_map(|one| Some((&one.id, one.keys.jobs()?)));
     JobGraph::sound(keyed).1.into_keys().map(|id| id.to_string()).collect()
 }

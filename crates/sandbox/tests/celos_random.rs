@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Trigger, WorkflowId};
-use kelos_sandbox::{Limits, Loaded};
+use kelos_sandbox::{Limits, LoadResult};
 
 use support::Folder;
 
@@ -380,7 +380,7 @@ impl Model {
     }
 
     /// Where workflows are others than expected: of two files that define one, the first has it.
-    fn differences(&self, loaded: &Loaded) -> Vec<String> {
+    fn differences(&self, loaded: &LoadResult) -> Vec<String> {
         let mut expected: BTreeMap<&str, &Expected> = BTreeMap::new();
         for one in self.good.values().flatten() {
             expected.entry(&one.id).or_insert(one);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kelos_sandbox::{Folders, Host, Limits, Loaded, Registers, Scripts, check};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, Registers, Scripts, check};
 use serde_json::{Value, json};
 
 struct Colours;
@@ -27,7 +27,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/definitions")
 }
 
-fn load(folder: PathBuf) -> Loaded {
+fn load(folder: PathBuf) -> LoadResult {
     let folders = Folders { workflows: folder, defaults: fixtures().join("defaults") };
     let host = Host::new(Arc::new(Colours), |uri| Ok(uri == "hdfs://nameservice1/there/2015"))
         .with_format(std::sync::Arc::new(kelos_door_stolos::TasksJson))

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use kelos_model::trigger::Trigger;
 use kelos_model::workflow::Keys;
-use kelos_sandbox::{Folders, Limits, Loaded, Project, check};
+use kelos_sandbox::{Folders, Limits, LoadResult, Project, check};
 
 use support::{Folder, ids, words, workflow};
 
 const PROGRAM: &str = "program('wf', celos.commandExternalService({command: ['true']}));\n";
 
-fn one(text: &str) -> Loaded {
+fn one(text: &str) -> LoadResult {
     let folder = Folder::new();
     folder.write("a.js", &format!("{PROGRAM}{text}"));
     folder.load()
@@ -28,7 +28,7 @@ fn checked(text: &str) -> Vec<String> {
 }
 
 /// The program that schedule `s` of a file waits for.
-fn awaited(loaded: &Loaded) -> &str {
+fn awaited(loaded: &LoadResult) -> &str {
     let schedule = loaded.workflows.iter().find(|one| one.id.as_str() == "a.s").unwrap();
     match &schedule.trigger {
         Trigger::Ended { program, .. } => program.as_str(),
@@ -118,7 +118,7 @@ fn files_of_one_application_are_one_project() {
     folder.write("a.js", &file("a", ""));
     folder.write("b.js", &file("b", ", 'app.deploy.update.schedules': false"));
     let first = folder.load();
-    let shop = |loaded: &Loaded| -> Project { loaded.projects["shop"].clone() };
+    let shop = |loaded: &LoadResult| -> Project { loaded.projects["shop"].clone() };
     assert_eq!((ids(&first), first.projects.len()), (vec!["shop.a", "shop.b"], 1));
     assert_eq!((shop(&first).update_schedules, shop(&first).is_whole), (Some(false), true));
     folder.write("b.js", "nonsense(");

@@ -17,7 +17,7 @@ use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, AppsSource};
-use kelos_sandbox::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, Problem, Registers, Scripts};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ struct AppsState {
 
 impl AppsState {
     /// Counts the apps of a load; says so where all went with the file that described them.
-    fn count(&self, loaded: &Loaded) -> Option<String> {
+    fn count(&self, loaded: &LoadResult) -> Option<String> {
         let name = self.apps.name();
         let now = loaded.workflows.iter().filter(|workflow| workflow.source.file == name).count();
         let before = self.count.swap(now, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl ScriptFolder {
     }
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
-    pub fn reload(&self, handle: &Handle) -> Loaded {
+    pub fn reload(&self, handle: &Handle) -> LoadResult {
         self.reload_unless(handle, |_, _| false)
     }
 
@@ -167,7 +167,7 @@ impl ScriptFolder {
         &self,
         handle: &Handle,
         mut waits: impl FnMut(Option<&Definitions>, &Definitions) -> bool,
-    ) -> Loaded {
+    ) -> LoadResult {
         // One at a time, so that an older load never overwrites a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.scripts.load();
@@ -187,7 +187,7 @@ impl ScriptFolder {
         loaded
     }
 
-    fn definitions(&self, loaded: &Loaded) -> Definitions {
+    fn definitions(&self, loaded: &LoadResult) -> Definitions {
         let project = |one: &kelos_sandbox::Project| Project {
             digest: one.is_whole.then(|| one.digest.clone()),
             update_schedules: one.update_schedules.unwrap_or(self.update_schedules),

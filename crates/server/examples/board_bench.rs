@@ -13,12 +13,12 @@ use axum::http::Request;
 use jiff::{SignedDuration, Timestamp};
 use kelos::{Node, NodeConfig};
 use kelos_engine::Pace;
-use kelos_explain::graph::Wanted;
+use kelos_explain::graph::GraphQuery;
 use kelos_explain::graph::layout::{Size, lay_out};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{Cron, CronSchedule};
-use kelos_model::workflow::{Job, Moments, Planned, WorkflowRow};
+use kelos_model::workflow::{Job, Moments, PlanState, WorkflowRow};
 use kelos_model::{
     Actor, Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
     WorkflowId,
@@ -119,12 +119,12 @@ async fn page(router: &Router, uri: &str) -> Answer {
 /// Places for the nodes of the graph by themselves.
 fn places(reader: &dyn Queries) -> Answer {
     let now = Timestamp::from_second(NOW)?;
-    let graph = kelos_explain::graph::read(reader, &Wanted::default(), now, 24)?;
+    let graph = kelos_explain::graph::read(reader, &GraphQuery::default(), now, 24)?;
     let number = |id: &WorkflowId| graph.nodes.iter().position(|node| node.id == *id);
     let pairs: Vec<(usize, usize)> =
         graph.edges.iter().filter_map(|edge| Some((number(&edge.from)?, number(&edge.to)?))).collect();
     let sizes = vec![Size { width: 150.0, height: 40.0 }; graph.nodes.len()];
-    time("the graph read", || Ok(kelos_explain::graph::read(reader, &Wanted::default(), now, 24)?.nodes.len()))?;
+    time("the graph read", || Ok(kelos_explain::graph::read(reader, &GraphQuery::default(), now, 24)?.nodes.len()))?;
     time(&format!("places for them and {} edges", pairs.len()), || Ok(lay_out(&sizes, &pairs).places.len()))
 }
 
@@ -187,7 +187,7 @@ fn row(number: usize) -> WorkflowRow {
     let schedule = Schedule::Cron(CronSchedule::utc(Cron::parse("0 0 * * * ?").expect("a cron expression")));
     let mut ranges = RangeSet::default();
     ranges.insert(Range::new(ago(24 * 8), Timestamp::from_second(NOW).unwrap_or_default()));
-    let planned = Planned { ranges, ..Planned::default() };
+    let planned = PlanState { ranges, ..PlanState::default() };
     let definition = Workflow {
         project: format!("project-{}", number / 50),
         trigger: waits(number),

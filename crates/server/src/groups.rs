@@ -39,7 +39,7 @@ pub(crate) struct Group {
 /// What is read and kept.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+struct GroupsState {
     groups: Vec<Group>,
     /// Where what the API gave came from; no part of what is kept.
     #[serde(default, skip_serializing)]
@@ -66,7 +66,7 @@ impl Groups {
     /// # Errors
     /// What is wrong with it, and what was expected.
     pub fn parse(text: &str) -> Result<Groups, String> {
-        let listed: Listed = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
+        let listed: GroupsState = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
         checked(listed.groups).map(|groups| Groups(Some(groups)))
     }
 
@@ -81,13 +81,13 @@ impl Groups {
 
     /// The same of a value.
     fn of_value(value: Value) -> Result<Groups, String> {
-        let listed: Listed = serde_json::from_value(value).map_err(|error| format!("{error}; expected {FORM}"))?;
+        let listed: GroupsState = serde_json::from_value(value).map_err(|error| format!("{error}; expected {FORM}"))?;
         checked(listed.groups).map(|groups| Groups(Some(groups)))
     }
 
     fn value(&self) -> Option<Value> {
         let groups = self.0.clone()?;
-        serde_json::to_value(Listed { groups, from: None }).ok()
+        serde_json::to_value(GroupsState { groups, from: None }).ok()
     }
 }
 

@@ -12,29 +12,29 @@ use crate::app::App;
 
 /// What is known. A trigger asks all its leaves, so asking one that knows nothing tells everything that must be found
 /// out.
-pub(crate) struct Known {
+pub(crate) struct KnownFacts {
     now: Timestamp,
     slots: BTreeMap<SlotRef, Option<SlotState>>,
     probes: BTreeMap<Probe, ProbeAnswer>,
 }
 
-impl Known {
+impl KnownFacts {
     /// Nothing but the time.
-    pub(crate) fn nothing(now: Timestamp) -> Known {
-        Known { now, slots: BTreeMap::new(), probes: BTreeMap::new() }
+    pub(crate) fn nothing(now: Timestamp) -> KnownFacts {
+        KnownFacts { now, slots: BTreeMap::new(), probes: BTreeMap::new() }
     }
 
     /// What the store says of slots, and the outside to probes, now.
-    pub(crate) async fn find(app: &App, slots: Vec<SlotRef>, probes: Vec<Probe>) -> Result<Known, StoreError> {
+    pub(crate) async fn find(app: &App, slots: Vec<SlotRef>, probes: Vec<Probe>) -> Result<KnownFacts, StoreError> {
         let slots = app.read(move |reader| {
             let state = |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));
             slots.into_iter().map(state).collect()
         });
-        Ok(Known { slots: slots.await?, probes: app.look(probes).await, now: app.handle().now() })
+        Ok(KnownFacts { slots: slots.await?, probes: app.look(probes).await, now: app.handle().now() })
     }
 }
 
-impl Facts for Known {
+impl Facts for KnownFacts {
     fn now(&self) -> Timestamp {
         self.now
     }

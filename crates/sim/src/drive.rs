@@ -11,7 +11,7 @@ use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
-use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter, StoreError};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter, StoreError};
 
 use crate::faulty::FaultyStore;
 use crate::fleet::{Consequences, Deed, Fleet, FleetView};
@@ -224,7 +224,7 @@ impl Drive {
     /// The slots of a workflow, as they are stored.
     fn slots_of(&self, id: &WorkflowId) -> Vec<SlotRef> {
         let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
-        let page = MemoryStore::on(&self.disk).reader().slots(&filter, Paging::newest(crate::ALL));
+        let page = MemoryStore::on(&self.disk).reader().slots(&filter, PageRequest::newest(crate::ALL));
         page.map(|page| page.rows.into_iter().map(|row| row.id).collect()).unwrap_or_default()
     }
 

@@ -15,7 +15,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
     Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
 };
-use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries, SlotFilter};
+use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, SlotFilter};
 
 use crate::apps::Apps;
 use crate::workload::Workload;
@@ -129,7 +129,7 @@ fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
     let mut from = None;
     loop {
         let page = reader
-            .slots(&SlotFilter::default(), Paging::newest(500).after(from.as_deref()))
+            .slots(&SlotFilter::default(), PageRequest::newest(500).after(from.as_deref()))
             .map_err(|error| error.to_string())?;
         for row in page.rows {
             if slots.insert(row.id.clone(), row.slot).is_some() {
@@ -163,8 +163,10 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
 
 /// While a backfill is paused none of its slots is looked at or dispatched, and its row says what the log says.
 fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
-    let log =
-        reader.events(&EventFilter::default(), Paging::oldest(crate::ALL)).map_err(|error| error.to_string())?.rows;
+    let log = reader
+        .events(&EventFilter::default(), PageRequest::oldest(crate::ALL))
+        .map_err(|error| error.to_string())?
+        .rows;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for record in &log {

@@ -12,8 +12,8 @@ use kelos_core::{Ask, Command, Core, Input, Surroundings, drive, live_through};
 use kelos_engine::turn::Turns;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Collected, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
-use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter};
+use kelos_model::{Actor, Collection, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter};
 
 use crate::past::Past;
 use crate::rng::Rng;
@@ -320,7 +320,7 @@ impl Pair {
         let reader = self.store.reader();
         let backlogs = Backlogs::of(&*reader)?;
         let page =
-            reader.slots(&SlotFilter::default(), Paging::newest(crate::ALL)).map_err(|error| error.to_string())?;
+            reader.slots(&SlotFilter::default(), PageRequest::newest(crate::ALL)).map_err(|error| error.to_string())?;
         let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
         for (id, wanted) in &self.spec.slots {
             let Some(found) = core.get(id) else {
@@ -414,13 +414,13 @@ impl Surroundings for Pair {
 }
 
 /// Whether a slot has collected the same in both.
-fn has_collected(found: Option<&Collected>, wanted: Option<&Collected>) -> bool {
+fn has_collected(found: Option<&Collection>, wanted: Option<&Collection>) -> bool {
     let (Some(found), Some(wanted)) = (found, wanted) else { return found.is_none() && wanted.is_none() };
-    let tallies = |one: &Collected| {
+    let tallies = |one: &Collection| {
         let all = one.tallies.iter();
         all.map(|(about, tally)| (about.clone(), tally.facts, tally.count, tally.first.clone())).collect::<Vec<_>>()
     };
-    let rest = |one: &Collected| (one.since, one.asked.clone(), one.met, one.again);
+    let rest = |one: &Collection| (one.since, one.asked.clone(), one.met, one.again);
     tallies(found) == tallies(wanted) && rest(found) == rest(wanted)
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_core::{Planted, PlantedIn};
+use kelos_core::{PlantedBreach, PlantedIn};
 use kelos_model::event::Origin;
 use kelos_model::ranges::Range;
 use kelos_model::{Event, SlotEvent, WorkflowEvent, WorkflowId};
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest};
 
 use crate::rng::Rng;
 use crate::workload::Workload;
@@ -15,7 +15,7 @@ use crate::workload::Workload;
 /// The breach that a seed plants: of any workflow, from some moment on until the faults stop. Half of the seeds with event schedules break one
 /// of these.
 #[must_use]
-pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
+pub fn of(seed: u64, workload: &Workload) -> Option<PlantedBreach> {
     let mut rng = Rng::new(seed ^ 0xB0_0B_00);
     let all = workload.definitions.iter().flat_map(|(_, all)| all);
     let (schedules, others): (BTreeSet<_>, BTreeSet<_>) =
@@ -37,7 +37,7 @@ pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
     let span = workload.end.as_second() - workload.start.as_second();
     let from = workload.start.as_second() + rng.between(0, span / 2);
     let from = Timestamp::from_second(from).unwrap_or(workload.start);
-    Some(Planted { workflow, within: Range::new(from, Timestamp::MAX), when })
+    Some(PlantedBreach { workflow, within: Range::new(from, Timestamp::MAX), when })
 }
 
 /// Only the one workflow was ever frozen, and while it was, nothing of it was planned, looked at or started. Its row says what
@@ -47,7 +47,7 @@ pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
 /// What is wrong.
 pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), String> {
     let reader = MemoryStore::on(disk).reader();
-    let log = reader.events(&EventFilter::default(), Paging::oldest(crate::ALL));
+    let log = reader.events(&EventFilter::default(), PageRequest::oldest(crate::ALL));
     let log = log.map_err(|error| error.to_string())?.rows;
     let mut is_frozen = false;
     for record in &log {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
     Ask, CancelBackfill, ChangeSchedule, Config, CreateSchedules, DeleteSchedules, Deployment, Disable,
-    DownstreamRequest, Enable, EnableChanged, Kill, MarkSucceeded, Offer, Pause, PauseBackfill, PrioritiseBackfill,
-    Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, Tell,
+    DownstreamRequest, Enable, EnableByTime, Kill, MarkSuccess, Offer, Pause, PauseBackfill, PrioritiseBackfill, Rerun,
+    RerunBackfill, Resume, ResumeBackfill, Skip, Tell,
 };
 use kelos_model::facts::Tally;
 use kelos_model::retry::OnUnknown;
@@ -17,7 +17,7 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
 use kelos_model::{
-    Answer, BackfillId, Collected, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
+    Answer, BackfillId, Collection, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
     WorkflowId,
 };
 
@@ -58,7 +58,7 @@ pub struct SpecSlot {
     /// When somebody last asked for it; none where only its schedule did.
     asked: Option<Timestamp>,
     /// What it has collected.
-    pub collected: Option<Collected>,
+    pub collected: Option<Collection>,
 }
 
 /// A place among those that are held: by priority, then who is held longest, then by workflow.
@@ -375,7 +375,7 @@ impl Spec {
             {
                 self.switch(id, matches!(ask, Ask::Disable(_)), now);
             }
-            Ask::EnableChanged(EnableChanged { schedules, range, .. }) => self.enable_changed(schedules, *range, now),
+            Ask::EnableByTime(EnableByTime { schedules, range, .. }) => self.enable_changed(schedules, *range, now),
             Ask::CreateSchedules(CreateSchedules { new, .. }) => self.create(new, now),
             Ask::ChangeSchedule(ChangeSchedule { changed, .. }) => self.change(changed, now),
             Ask::DeleteSchedules(DeleteSchedules { schedules: gone, .. }) => self.delete(gone, now),
@@ -399,7 +399,7 @@ impl Spec {
             Ask::Kill(Kill { slot, .. }) if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
             Ask::Kill(Kill { slot, .. }) if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
             Ask::Skip(Skip { slot, .. }) if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
-            Ask::MarkSucceeded(MarkSucceeded { slot, .. }) if self.can_be(slot) => {
+            Ask::MarkSuccess(MarkSuccess { slot, .. }) if self.can_be(slot) => {
                 let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::requested(now));
                 if !state.alive && state.state != SlotState::Succeeded {
                     state.state = SlotState::Succeeded;
@@ -588,13 +588,13 @@ impl SpecSlot {
     }
 
     /// What it has collected, from now on where it has nothing yet.
-    fn collected(&mut self, now: Timestamp) -> &mut Collected {
-        self.collected.get_or_insert_with(|| Collected::new(now))
+    fn collected(&mut self, now: Timestamp) -> &mut Collection {
+        self.collected.get_or_insert_with(|| Collection::new(now))
     }
 
     /// Whether facts that come are its own: it goes by its trigger, and has not gone yet.
     fn is_collecting(&self) -> bool {
-        let told = |one: &Collected| one.asked.is_some() || one.again;
+        let told = |one: &Collection| one.asked.is_some() || one.again;
         let pending = matches!(self.state, SlotState::Waiting | SlotState::Held) && self.last_run == 0;
         pending && !self.collected.as_ref().is_some_and(told)
     }

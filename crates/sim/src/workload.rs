@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, BackfillRequest, CancelBackfill, Config, Deployment, DownstreamRequest, Kill, MarkSucceeded, Pause,
+    Ask, BackfillRequest, CancelBackfill, Config, Deployment, DownstreamRequest, Kill, MarkSuccess, Pause,
     PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip,
 };
 use kelos_model::ranges::Range;
@@ -241,7 +241,7 @@ fn later_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp)
 fn later_ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
     let (at, slot) = some_slot(rng, names, start, end);
     let ask = match rng.below(5) {
-        0 => Ask::MarkSucceeded(MarkSucceeded { slot, reason: None }),
+        0 => Ask::MarkSuccess(MarkSuccess { slot, reason: None }),
         1 => Ask::Skip(Skip { slot, reason: None }),
         _ => Ask::RerunDownstream(DownstreamRequest {
             slot,

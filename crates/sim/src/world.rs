@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::facts::{Collected, Tally};
+use kelos_model::facts::{Collection, Tally};
 use kelos_model::time::parse_instant;
 use kelos_model::trigger::{Facts, Verdict};
 use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject};
@@ -42,7 +42,7 @@ pub struct WorldView<'a> {
     /// The state of a slot, where it exists.
     pub state: &'a dyn Fn(&SlotRef) -> Option<SlotState>,
     /// What the slot that asks has collected.
-    pub collected: Option<&'a Collected>,
+    pub collected: Option<&'a Collection>,
 }
 
 impl Facts for WorldView<'_> {

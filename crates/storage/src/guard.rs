@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use crate::breaker::{Admission, Breaker, Moment, Outage};
-use crate::transfer::{STALLED, Watched};
+use crate::transfer::{STALLED, WatchedContent};
 use crate::{Entry, FileSystem, StorageError};
 
 /// Calls that may be under way at one endpoint, besides transfers.
@@ -54,7 +54,7 @@ pub struct BrokenState {
 }
 
 /// A file system behind its guard.
-pub(crate) struct Guarded {
+pub(crate) struct GuardedStore {
     endpoint: String,
     files: Arc<dyn FileSystem>,
     breaker: Mutex<Breaker>,
@@ -65,7 +65,7 @@ pub(crate) struct Guarded {
 /// A call that was let through. Dropped before its end is told, it counts as given up by whoever wanted it: as silence of
 /// the server if that took long.
 struct GuardedCall<'a> {
-    guarded: &'a Guarded,
+    guarded: &'a GuardedStore,
     is_trial: bool,
     is_told: bool,
     is_transfer: bool,
@@ -73,7 +73,7 @@ struct GuardedCall<'a> {
     _place: SemaphorePermit<'a>,
 }
 
-impl Guarded {
+impl GuardedStore {
     pub(crate) fn new(endpoint: String, files: Arc<dyn FileSystem>) -> Self {
         let (calls, transfers) = (Semaphore::new(CALLS), Semaphore::new(TRANSFERS));
         Self { endpoint, files, breaker: Mutex::default(), calls, transfers }
@@ -207,7 +207,7 @@ impl Drop for GuardedCall<'_> {
 }
 
 #[async_trait]
-impl FileSystem for Guarded {
+impl FileSystem for GuardedStore {
     async fn stat(&self, path: &str) -> Result<Option<Entry>, StorageError> {
         self.look(|| self.files.stat(path)).await
     }
@@ -222,7 +222,7 @@ impl FileSystem for Guarded {
 
     async fn put(&self, path: &str, content: &mut (dyn AsyncRead + Send + Unpin)) -> Result<(), StorageError> {
         let admitted = self.admit(&self.transfers, READ, Instant::now() + READ).await?;
-        let mut watched = Watched::new(content);
+        let mut watched = WatchedContent::new(content);
         let progress = watched.progress();
         let result = tokio::select! {
             biased;
@@ -328,9 +328,9 @@ mod tests {
         }
     }
 
-    fn guarded() -> (Arc<Server>, Arc<Guarded>) {
+    fn guarded() -> (Arc<Server>, Arc<GuardedStore>) {
         let server = Arc::new(Server::default());
-        (server.clone(), Arc::new(Guarded::new("x://e".to_owned(), server)))
+        (server.clone(), Arc::new(GuardedStore::new("x://e".to_owned(), server)))
     }
 
     /// The message, without the moment.

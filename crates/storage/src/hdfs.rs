@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::file_system::MOST_ENTRIES;
 use crate::hadoop::{NameNode, Properties};
-use crate::java::{Asked, first_line, is_broken_off, words_of};
+use crate::java::{Operation, first_line, is_broken_off, words_of};
 use crate::kerberos::{self, Kerberos, LOG_IN, TO_TELL};
 use crate::local::{file_name, unfinished_name};
 use crate::transfer::{Source, collect, in_time, next_piece};
@@ -53,7 +53,7 @@ pub(crate) struct HdfsFiles {
 }
 
 /// A client in use by one call. Dropped before the call ended, it is not used again.
-struct Borrowed<'a> {
+struct ClientLoan<'a> {
     files: &'a HdfsFiles,
     client: Arc<Client>,
     has_ended: bool,
@@ -93,21 +93,21 @@ pub(crate) fn endpoint_of(authority: &str, properties: &Properties) -> Result<St
 }
 
 impl HdfsFiles {
-    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Asked<'a> {
-        Asked { what, endpoint: &self.endpoint, path }
+    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Operation<'a> {
+        Operation { what, endpoint: &self.endpoint, path }
     }
 
-    async fn borrow(&self) -> Result<Borrowed<'_>, StorageError> {
+    async fn borrow(&self) -> Result<ClientLoan<'_>, StorageError> {
         if let Some(client) = self.current().clone() {
-            return Ok(Borrowed { files: self, client, has_ended: false });
+            return Ok(ClientLoan { files: self, client, has_ended: false });
         }
         let _making = self.making.lock().await;
         if let Some(client) = self.current().clone() {
-            return Ok(Borrowed { files: self, client, has_ended: false });
+            return Ok(ClientLoan { files: self, client, has_ended: false });
         }
         let client = self.connect().await?;
         *self.current() = Some(client.clone());
-        Ok(Borrowed { files: self, client, has_ended: false })
+        Ok(ClientLoan { files: self, client, has_ended: false })
     }
 
     async fn connect(&self) -> Result<Arc<Client>, StorageError> {
@@ -220,7 +220,7 @@ impl HdfsFiles {
     }
 
     /// What lies in a folder; none where it is a file.
-    async fn listed(&self, client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Entry>>, StorageError> {
+    async fn listed(&self, client: &Client, asked: &Operation<'_>) -> Result<Option<Vec<Entry>>, StorageError> {
         let mut entries = Vec::new();
         let statuses = client.list_status_iter(asked.path, false);
         while let Some(status) = statuses.next().await {
@@ -237,7 +237,7 @@ impl HdfsFiles {
         Ok(Some(entries))
     }
 
-    fn fault(&self, asked: &Asked<'_>, error: HdfsError) -> StorageError {
+    fn fault(&self, asked: &Operation<'_>, error: HdfsError) -> StorageError {
         match error {
             HdfsError::GSSAPIError(_, _, detail) => asked.login(self.kerberos.advice(&detail)),
             // So it is said to who does not begin with Kerberos.
@@ -249,7 +249,7 @@ impl HdfsFiles {
     }
 
     /// Trouble with the bytes of a file: data nodes are many, and the name node may be well.
-    fn of_data_node(&self, asked: &Asked<'_>, error: HdfsError) -> StorageError {
+    fn of_data_node(&self, asked: &Operation<'_>, error: HdfsError) -> StorageError {
         match error {
             HdfsError::IOError(error) => asked.other(format!("a data node: {}", words_of(&error))),
             other => self.fault(asked, other),
@@ -257,7 +257,7 @@ impl HdfsFiles {
     }
 }
 
-impl Borrowed<'_> {
+impl ClientLoan<'_> {
     /// The call has ended, well or not.
     fn end<T>(mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         let is_well = !result.as_ref().is_err_and(StorageError::is_of_endpoint);
@@ -265,13 +265,13 @@ impl Borrowed<'_> {
         result
     }
 
-    fn judge<T>(self, asked: &Asked<'_>, result: hdfs_native::Result<T>) -> Result<T, StorageError> {
+    fn judge<T>(self, asked: &Operation<'_>, result: hdfs_native::Result<T>) -> Result<T, StorageError> {
         let files = self.files;
         self.end(result.map_err(|error| files.fault(asked, error)))
     }
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for ClientLoan<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
             self.files.forget(&self.client);
@@ -368,7 +368,7 @@ fn entry(name: String, status: &FileStatus) -> Entry {
     Entry { name, kind, bytes, modified }
 }
 
-fn fault(asked: &Asked<'_>, error: HdfsError) -> StorageError {
+fn fault(asked: &Operation<'_>, error: HdfsError) -> StorageError {
     match error {
         HdfsError::IOError(error) => asked.unreachable(words_of(&error)),
         HdfsError::FileNotFound(_) => asked.not_found(),

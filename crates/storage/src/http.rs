@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, LAST_MODIFIED, R
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use tokio::io::AsyncRead;
 
-use crate::java::Asked;
+use crate::java::Operation;
 use crate::transfer::{Source, collect, in_time};
 use crate::web::{fault, status_fault};
 use crate::{Entry, FileSystem, Kind, StorageError};
@@ -25,16 +25,16 @@ impl HttpFiles {
     }
 
     /// What is asked, its path shown without the query: that may hold what signs it.
-    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Asked<'a> {
+    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Operation<'a> {
         let path = path.split('?').next().unwrap_or(path);
-        Asked { what, endpoint: &self.endpoint, path }
+        Operation { what, endpoint: &self.endpoint, path }
     }
 
-    fn url(&self, asked: &Asked<'_>, path: &str) -> Result<Url, StorageError> {
+    fn url(&self, asked: &Operation<'_>, path: &str) -> Result<Url, StorageError> {
         Url::parse(&format!("{}{path}", self.endpoint)).map_err(|error| asked.other(error.to_string()))
     }
 
-    async fn ask(&self, asked: &Asked<'_>, method: Method, path: &str) -> Result<Response, StorageError> {
+    async fn ask(&self, asked: &Operation<'_>, method: Method, path: &str) -> Result<Response, StorageError> {
         let is_look = method == Method::GET && asked.what == LOOK;
         let mut request = self.client.request(method, self.url(asked, path)?);
         if is_look {

@@ -9,13 +9,13 @@ const LONGEST_WORDS: usize = 200;
 
 /// What was asked, for messages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Operation<'a> {
     pub(crate) what: &'static str,
     pub(crate) endpoint: &'a str,
     pub(crate) path: &'a str,
 }
 
-impl Asked<'_> {
+impl Operation<'_> {
     pub(crate) fn place(&self) -> String {
         format!("{}{}", self.endpoint, self.path)
     }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn exceptions_say_whose_fault_it_is() {
-        let asked = Asked { what: "list", endpoint: "hdfs://nn:8020", path: "/a" };
+        let asked = Operation { what: "list", endpoint: "hdfs://nn:8020", path: "/a" };
         let told = |class: &str, message: &str| asked.exception(class, message).to_string();
         let denied = "Permission denied: user=eve, access=READ_EXECUTE, inode=\"/a\"\n\tat org.apache";
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::guard::{Guarded, Health};
+use crate::guard::{GuardedStore, Health};
 use crate::hadoop::Properties;
 #[cfg(feature = "hdfs")]
 use crate::hdfs;
@@ -38,12 +38,12 @@ pub struct Place {
 /// Opens file systems, each once. Cheap to clone.
 #[derive(Clone)]
 pub struct Storage {
-    shared: Arc<Shared>,
+    shared: Arc<StorageState>,
 }
 
-struct Shared {
+struct StorageState {
     config: StorageConfig,
-    opened: Mutex<BTreeMap<String, Arc<Guarded>>>,
+    opened: Mutex<BTreeMap<String, Arc<GuardedStore>>>,
     #[cfg(feature = "web")]
     web: OnceLock<Result<Web, String>>,
     /// What was read once. A configuration that can't be read is tried again each time.
@@ -54,7 +54,7 @@ impl Storage {
     /// A storage that has opened nothing yet.
     #[must_use]
     pub fn new(config: StorageConfig) -> Self {
-        let shared = Shared {
+        let shared = StorageState {
             config,
             opened: Mutex::default(),
             #[cfg(feature = "web")]
@@ -81,7 +81,7 @@ impl Storage {
         }
         let files =
             self.shared.open(parsed.scheme, &authority, &endpoint).map_err(|wrong| wrong.unwrap_or_else(bad))?;
-        let files = self.shared.keep(Guarded::new(endpoint.clone(), files));
+        let files = self.shared.keep(GuardedStore::new(endpoint.clone(), files));
         Ok(Place { files, path: parsed.path, endpoint })
     }
 
@@ -119,7 +119,7 @@ impl From<String> for Wrong {
     }
 }
 
-impl Shared {
+impl StorageState {
     /// The server, and the name under which all share it that mean the same.
     fn endpoint(&self, uri: &Uri) -> Result<(String, String), Wrong> {
         let name = uri.scheme.name();
@@ -176,7 +176,7 @@ impl Shared {
     }
 
     /// Keeps what was opened, unless somebody else was faster.
-    fn keep(&self, files: Guarded) -> Arc<Guarded> {
+    fn keep(&self, files: GuardedStore) -> Arc<GuardedStore> {
         let endpoint = files.health().endpoint;
         let mut opened = self.opened();
         if opened.len() >= MOST_ENDPOINTS {
@@ -200,7 +200,7 @@ impl Shared {
         Ok(read)
     }
 
-    fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Guarded>>> {
+    fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<GuardedStore>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

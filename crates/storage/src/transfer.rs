@@ -24,7 +24,7 @@ pub(crate) const PIECE: usize = 256 << 10;
 const WAITING: usize = 4;
 
 /// Content that notes when it was last asked for more: proof that the server took what came before.
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedContent<'a> {
     content: &'a mut (dyn AsyncRead + Send + Unpin),
     progress: Arc<Progress>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Progress {
     is_content_late: AtomicBool,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchedContent<'a> {
     pub(crate) fn new(content: &'a mut (dyn AsyncRead + Send + Unpin)) -> Self {
         let progress = Progress { moved: Mutex::new(Instant::now()), is_content_late: AtomicBool::new(false) };
         Self { content, progress: Arc::new(progress) }
@@ -46,7 +46,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl AsyncRead for Watched<'_> {
+impl AsyncRead for WatchedContent<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -12,7 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 
 use crate::StorageError;
-use crate::java::{Asked, first_line};
+use crate::java::{Operation, first_line};
 use crate::transfer::STALLED;
 
 /// How long a connection may take. Short: services of cloud machines are looked for where there are none.
@@ -57,7 +57,7 @@ impl Web {
 }
 
 /// A whole answer, whatever its status.
-pub(crate) async fn whole(asked: &Asked<'_>, response: Response) -> Result<Answer, StorageError> {
+pub(crate) async fn whole(asked: &Operation<'_>, response: Response) -> Result<Answer, StorageError> {
     let (status, headers) = (response.status(), response.headers().clone());
     let mut pieces = response.bytes_stream();
     let mut body = Vec::new();
@@ -89,13 +89,13 @@ impl Answer {
     }
 
     /// What a status means where the body says nothing better.
-    pub(crate) fn fault(&self, asked: &Asked<'_>) -> StorageError {
+    pub(crate) fn fault(&self, asked: &Operation<'_>) -> StorageError {
         status_fault(asked, self.status, &self.summary())
     }
 }
 
 /// What a status that is no success means.
-pub(crate) fn status_fault(asked: &Asked<'_>, status: StatusCode, words: &str) -> StorageError {
+pub(crate) fn status_fault(asked: &Operation<'_>, status: StatusCode, words: &str) -> StorageError {
     match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => asked.not_found(),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => asked.denied(words),
@@ -108,7 +108,7 @@ pub(crate) fn status_fault(asked: &Asked<'_>, status: StatusCode, words: &str) -
 }
 
 /// What a request without an answer means.
-pub(crate) fn fault(asked: &Asked<'_>, error: reqwest::Error) -> StorageError {
+pub(crate) fn fault(asked: &Operation<'_>, error: reqwest::Error) -> StorageError {
     let error = error.without_url();
     if error.is_builder() || error.is_redirect() {
         return asked.other(root_of(&error));

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::io::AsyncRead;
 
 use crate::file_system::{MOST_ENTRIES, too_many};
-use crate::java::Asked;
+use crate::java::Operation;
 use crate::local::{file_name, unfinished_name};
 use crate::transfer::{Source, body, collect, fill, in_time};
 use crate::web::{Answer, fault, whole};
@@ -63,11 +63,11 @@ impl WebHdfsFiles {
         Self { endpoint, servers, active: AtomicUsize::new(0), identity, client }
     }
 
-    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Asked<'a> {
-        Asked { what, endpoint: &self.endpoint, path }
+    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Operation<'a> {
+        Operation { what, endpoint: &self.endpoint, path }
     }
 
-    fn url(&self, asked: &Asked<'_>, server: &str, operation: &str) -> Result<Url, StorageError> {
+    fn url(&self, asked: &Operation<'_>, server: &str, operation: &str) -> Result<Url, StorageError> {
         let path = utf8_percent_encode(asked.path, IN_PATH);
         let mut url = format!("{server}/webhdfs/v1{path}?op={operation}");
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -80,7 +80,7 @@ impl WebHdfsFiles {
     }
 
     /// Asks the name node that answered last, then each other one, as long as they can't be reached or stand by.
-    async fn ask(&self, asked: &Asked<'_>, method: Method, operation: &str) -> Result<Answer, StorageError> {
+    async fn ask(&self, asked: &Operation<'_>, method: Method, operation: &str) -> Result<Answer, StorageError> {
         let first = self.active.load(Ordering::Relaxed);
         let mut last = asked.unreachable("it has no name node");
         for turn in 0..self.servers.len() {
@@ -98,7 +98,7 @@ impl WebHdfsFiles {
 
     async fn ask_one(
         &self,
-        asked: &Asked<'_>,
+        asked: &Operation<'_>,
         method: &Method,
         operation: &str,
         server: &str,
@@ -114,13 +114,13 @@ impl WebHdfsFiles {
     }
 
     /// The answer as JSON. Anything else comes from somebody else.
-    async fn json(&self, asked: &Asked<'_>, method: Method, operation: &str) -> Result<Value, StorageError> {
+    async fn json(&self, asked: &Operation<'_>, method: Method, operation: &str) -> Result<Value, StorageError> {
         let answer = self.ask(asked, method, operation).await?;
         serde_json::from_slice(&answer.body).map_err(|_| no_json(asked, &answer))
     }
 
     /// Where a name node sends those who want the bytes of a file.
-    async fn data_node(&self, asked: &Asked<'_>, method: Method, operation: &str) -> Result<Url, StorageError> {
+    async fn data_node(&self, asked: &Operation<'_>, method: Method, operation: &str) -> Result<Url, StorageError> {
         let answer = self.ask(asked, method, operation).await?;
         let in_body =
             || serde_json::from_slice::<Value>(&answer.body).ok()?.get("Location")?.as_str().map(str::to_owned);
@@ -132,7 +132,7 @@ impl WebHdfsFiles {
         Ok(url)
     }
 
-    async fn opened(&self, asked: &Asked<'_>) -> Result<Response, StorageError> {
+    async fn opened(&self, asked: &Operation<'_>) -> Result<Response, StorageError> {
         let url = self.data_node(asked, Method::GET, "OPEN").await?;
         let response = self.client.get(url).send().await.map_err(|error| of_data_node(asked, error))?;
         if response.status().is_success() { Ok(response) } else { Err(refusal(asked, &whole(asked, response).await?)) }
@@ -140,7 +140,7 @@ impl WebHdfsFiles {
 
     async fn create(
         &self,
-        asked: &Asked<'_>,
+        asked: &Operation<'_>,
         content: &mut (dyn AsyncRead + Send + Unpin),
     ) -> Result<(), StorageError> {
         let url = self.data_node(asked, Method::PUT, "CREATE&overwrite=true&permission=644").await?;
@@ -158,7 +158,7 @@ impl WebHdfsFiles {
         self.moved(&asked, path, "OVERWRITE").await
     }
 
-    async fn moved(&self, asked: &Asked<'_>, to: &str, option: &str) -> Result<(), StorageError> {
+    async fn moved(&self, asked: &Operation<'_>, to: &str, option: &str) -> Result<(), StorageError> {
         let to = utf8_percent_encode(to, NON_ALPHANUMERIC);
         let operation = format!("RENAME&destination={to}&renameoptions={option}");
         self.ask(asked, Method::PUT, &operation).await.map(drop)
@@ -261,7 +261,7 @@ fn entry(name: String, status: &Value) -> Entry {
 }
 
 /// What an answer that is no success means: the name node's exception, else its status.
-fn refusal(asked: &Asked<'_>, answer: &Answer) -> StorageError {
+fn refusal(asked: &Operation<'_>, answer: &Answer) -> StorageError {
     let parsed = serde_json::from_slice::<Value>(&answer.body).ok();
     let exception = parsed.as_ref().and_then(|answer| answer.get("RemoteException"));
     let text = |key: &str| exception?.get(key)?.as_str();
@@ -287,7 +287,7 @@ fn login_hint(answer: &Answer) -> String {
     }
 }
 
-fn no_json(asked: &Asked<'_>, answer: &Answer) -> StorageError {
+fn no_json(asked: &Operation<'_>, answer: &Answer) -> StorageError {
     let what = if answer.is_page() { "a web page" } else { "no JSON" };
     let status = answer.status;
     asked.unreachable(format!(
@@ -296,7 +296,7 @@ fn no_json(asked: &Asked<'_>, answer: &Answer) -> StorageError {
 }
 
 /// Trouble with a data node, whose name is worth knowing: it has to be known on this side, too.
-fn of_data_node(asked: &Asked<'_>, error: reqwest::Error) -> StorageError {
+fn of_data_node(asked: &Operation<'_>, error: reqwest::Error) -> StorageError {
     let host = error.url().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
     match (fault(asked, error), host) {
         (StorageError::Unreachable { detail, .. }, Some(host)) => {

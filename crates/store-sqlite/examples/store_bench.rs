@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     SlotState, WorkflowId,
 };
-use kelos_store::{Commit, EventFilter, Journal, Lease, Paging, RunFilter, SlotFilter, SlotRow};
+use kelos_store::{Commit, EventFilter, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow};
 use kelos_store_sqlite::SqliteStore;
 
 const WORKFLOWS: usize = 1_000;
@@ -216,7 +216,7 @@ impl Bench {
         let middle = (self.seq / 2).to_string();
         let page = |workflow: Option<&WorkflowId>, states: &[RunState], from: Option<&str>| {
             let filter = RunFilter { workflow: workflow.cloned(), states: states.to_vec(), ..RunFilter::default() };
-            reader.runs(&filter, Paging::newest(100).after(from)).expect("a page")
+            reader.runs(&filter, PageRequest::newest(100).after(from)).expect("a page")
         };
         let far = (0..3).fold(None, |from: Option<String>, _| page(one, &[], from.as_deref()).next);
         let failed = [RunState::Failed];
@@ -237,13 +237,13 @@ impl Bench {
             ..SlotFilter::default()
         };
         let page = |workflow: Option<&WorkflowId>, states: &[SlotState], from: Option<&str>| {
-            reader.slots(&filter(workflow, states), Paging::newest(100).after(from)).expect("a page").rows.len()
+            reader.slots(&filter(workflow, states), PageRequest::newest(100).after(from)).expect("a page").rows.len()
         };
         let name = self.names[500].as_str();
         let middle = format!("{}.{}.{name}", (self.hour + FIRST_HOUR) / 2 * HOUR, name.len());
         let middle = Some(middle.as_str());
         let oldest = |from: Option<&str>| {
-            reader.slots(&SlotFilter::default(), Paging::oldest(100).after(from)).expect("a page").rows.len()
+            reader.slots(&SlotFilter::default(), PageRequest::oldest(100).after(from)).expect("a page").rows.len()
         };
         time("  slots, first", || page(all, &[], None));
         time("  slots, deep", || page(all, &[], middle));
@@ -264,7 +264,7 @@ impl Bench {
         let id = SlotRef::at(self.names[500].clone(), moment((self.hour - 50) * HOUR));
         time("  a slot's history", || reader.history(&id).expect("a history").len());
         time("  1,000 lines of the log", || {
-            reader.events(&EventFilter::after(self.seq / 3), Paging::oldest(1_000)).expect("a page").rows.len()
+            reader.events(&EventFilter::after(self.seq / 3), PageRequest::oldest(1_000)).expect("a page").rows.len()
         });
     }
 
@@ -312,8 +312,10 @@ fn year() {
     bench.commit(&going, events, false);
     let reader = bench.store.reader();
     let filter = SlotFilter { workflow: Some(bench.names[0].clone()), ..SlotFilter::default() };
-    time("a year of 5-minute slots", || reader.slots(&filter, Paging::newest(200_000)).expect("a page").rows.len());
-    time("  their states", || reader.slot_states(&filter, Paging::newest(200_000)).expect("a page").rows.len());
+    time("a year of 5-minute slots", || {
+        reader.slots(&filter, PageRequest::newest(200_000)).expect("a page").rows.len()
+    });
+    time("  their states", || reader.slot_states(&filter, PageRequest::newest(200_000)).expect("a page").rows.len());
     time("  their counts", || reader.slot_counts(&filter).expect("counts").len());
 }
 

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use kelos_model::{Event, EventRecord, SlotRef};
 use kelos_store::adapter::Span;
-use kelos_store::{About, EventFilter, Order, Page, Paging};
+use kelos_store::{About, EventFilter, Order, Page, PageRequest};
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::listing::Found;
+use super::listing::PageBuilder;
 use super::lookups;
 use super::rows::{EVENT, Names};
 
@@ -17,18 +17,18 @@ pub(super) fn events(
     conn: &Connection,
     names: &Names,
     filter: &EventFilter,
-    paging: &Paging<'_>,
+    paging: &PageRequest<'_>,
 ) -> Result<Page<EventRecord>, Fault> {
     let span = Span::between(filter.after, filter.until).of(paging)?;
-    let mut found = Found::new(paging);
+    let mut found = PageBuilder::new(paging);
     match &filter.about {
         About::Slot(id) => of_slot(conn, names, id, span, &mut found)?,
         about => along(conn, names, about, span, &mut found)?,
     }
-    Ok(Found::page(vec![found], paging, |Reverse(seq)| seq.to_string()))
+    Ok(PageBuilder::page(vec![found], paging, |Reverse(seq)| seq.to_string()))
 }
 
-type FoundEvents = Found<Reverse<u64>, EventRecord>;
+type FoundEvents = PageBuilder<Reverse<u64>, EventRecord>;
 
 /// Which index leads to events about something, and the condition under which it holds them; none where nobody knows the workflow.
 fn road(names: &Names, about: &About) -> Option<(&'static str, String)> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use kelos_store::adapter::Span;
-use kelos_store::{Order, Page, Paging, SlotFilter};
+use kelos_store::{Order, Page, PageRequest, SlotFilter};
 use rusqlite::Row;
 
 use super::fault::Fault;
@@ -36,7 +36,7 @@ pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
 
 /// A page under way: what was found, and where the search had to stop. Places are compared as they follow each other where the
 /// newest comes first.
-pub(super) struct Found<K, T> {
+pub(super) struct PageBuilder<K, T> {
     pub(super) rows: Vec<(K, T)>,
     order: Order,
     /// Nothing after this place was looked at.
@@ -46,8 +46,8 @@ pub(super) struct Found<K, T> {
     enough: usize,
 }
 
-impl<K: Ord + Clone, T> Found<K, T> {
-    pub(super) fn new(paging: &Paging<'_>) -> Self {
+impl<K: Ord + Clone, T> PageBuilder<K, T> {
+    pub(super) fn new(paging: &PageRequest<'_>) -> Self {
         let enough = paging.size().saturating_add(1);
         Self { rows: Vec::new(), order: paging.order, stopped: None, passed_over: 0, enough }
     }
@@ -78,7 +78,7 @@ impl<K: Ord + Clone, T> Found<K, T> {
     }
 
     /// The page that several roads lead to.
-    pub(super) fn page(roads: Vec<Self>, paging: &Paging<'_>, cursor: impl Fn(&K) -> String) -> Page<T> {
+    pub(super) fn page(roads: Vec<Self>, paging: &PageRequest<'_>, cursor: impl Fn(&K) -> String) -> Page<T> {
         let compare = |a: &K, b: &K| paging.order.of(a.cmp(b));
         let stopped = roads.iter().filter_map(|found| found.stopped.clone()).min_by(compare);
         let mut rows = roads.into_iter().flat_map(|found| found.rows).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ impl<K: Ord + Clone, T> Found<K, T> {
     }
 }
 
-impl<T> Found<Reverse<u64>, T> {
+impl<T> PageBuilder<Reverse<u64>, T> {
     /// Follows a chain from its newest link back; each link lies before the one that names it. Where the oldest are sought, it
     /// is followed to its end.
     pub(super) fn follow(

@@ -2,11 +2,11 @@
 
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::adapter::SlotPlace;
-use kelos_store::{Page, Paging, SlotFilter, SlotRow};
+use kelos_store::{Page, PageRequest, SlotFilter, SlotRow};
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::listing::{Depth, Found, Road, known_workflow};
+use super::listing::{Depth, PageBuilder, Road, known_workflow};
 use super::rows::{Names, SLOT, STATE, slot_state};
 use super::slot_walk::SlotWalk;
 
@@ -56,7 +56,7 @@ pub(super) fn slots<T>(
     names: &Names,
     depth: &Depth<T>,
     filter: &SlotFilter,
-    paging: &Paging<'_>,
+    paging: &PageRequest<'_>,
 ) -> Result<Page<T>, Fault> {
     let after = paging.from.map(SlotPlace::parse).transpose()?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
@@ -64,10 +64,10 @@ pub(super) fn slots<T>(
     };
     let mut roads = Vec::new();
     for road in slot_roads(conn, filter, workflow)? {
-        let (after, found) = (after.as_ref(), Found::new(paging));
+        let (after, found) = (after.as_ref(), PageBuilder::new(paging));
         roads.push(SlotWalk { conn, names, depth, filter, workflow, road: &road, after, found }.walk()?);
     }
-    Ok(Found::page(roads, paging, SlotPlace::cursor))
+    Ok(PageBuilder::page(roads, paging, SlotPlace::cursor))
 }
 
 /// Whether so many of all slots are a workflow's that going through all of them costs less than looking

@@ -8,7 +8,7 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
 use kelos_store::{
-    BackfillFilter, Columns, Digest, EventFilter, Page, Paging, PastDefinition, Queries, Recount, Register,
+    BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
     RegisterKeys, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, Tally, TurnRecord,
 };
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
@@ -223,7 +223,7 @@ impl Queries for SqliteReader {
         })
     }
 
-    fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
+    fn slots(&self, filter: &SlotFilter, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
         self.read("slots", |tx, names| {
             let page = pages::slots(tx, names, &pages::WHOLE, filter, &paging)?;
             let planned = |id, stretch: &Stretch| SlotRow { id, slot: stretch.slot() };
@@ -232,7 +232,11 @@ impl Queries for SqliteReader {
         })
     }
 
-    fn slot_states(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
+    fn slot_states(
+        &self,
+        filter: &SlotFilter,
+        paging: PageRequest<'_>,
+    ) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
         self.read("the states of slots", |tx, names| {
             let page = pages::slots(tx, names, &pages::NAME_AND_STATE, filter, &paging)?;
             let planned = |id, stretch: &Stretch| (id, stretch.state());
@@ -261,15 +265,15 @@ impl Queries for SqliteReader {
         })
     }
 
-    fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError> {
+    fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         self.read("runs", |tx, names| run_pages::runs(tx, names, filter, &paging))
     }
 
-    fn events(&self, filter: &EventFilter, paging: Paging<'_>) -> Result<Page<EventRecord>, StoreError> {
+    fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError> {
         self.read("the log", |tx, names| event_pages::events(tx, names, filter, &paging))
     }
 
-    fn turns(&self, paging: Paging<'_>) -> Result<Page<TurnRecord>, StoreError> {
+    fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError> {
         self.read("the turns", |tx, _| turns::page(tx, &paging))
     }
 

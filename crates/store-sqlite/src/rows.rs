@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause, Planned, Workflow, WorkflowRow};
+use kelos_model::workflow::{Backfill, BackfillMode, Pause, PlanState, Workflow, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
@@ -331,7 +331,7 @@ pub(super) fn read_workflow(
 }
 
 /// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`].
-pub(super) fn read_planned(row: &Row<'_>) -> RowResult<(WorkflowId, Planned)> {
+pub(super) fn read_planned(row: &Row<'_>) -> RowResult<(WorkflowId, PlanState)> {
     check::test(row, 0..8, 8, "a workflow")?;
     Ok((read_workflow_name(row, 1)?, stored::read(row.get_ref(5)?.as_str()?)?))
 }

@@ -6,15 +6,15 @@ use std::cmp::Reverse;
 use kelos_model::ranges::Range;
 use kelos_model::{Run, RunState, SlotRef};
 use kelos_store::adapter::Span;
-use kelos_store::{CLOCK_SLACK_MILLIS, Order, Page, Paging, RUN_LOOK_BACK_MILLIS, RunFilter};
+use kelos_store::{CLOCK_SLACK_MILLIS, Order, Page, PageRequest, RUN_LOOK_BACK_MILLIS, RunFilter};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
-use super::listing::{Found, known_workflow};
+use super::listing::{PageBuilder, known_workflow};
 use super::lookups;
 use super::rows::{Names, RUN, column, counted_of, read_run_state, test_run};
 
-type FoundRuns = Found<Reverse<u64>, Run>;
+type FoundRuns = PageBuilder<Reverse<u64>, Run>;
 
 /// The column `earlier` among [`RUN`].
 const EARLIER: usize = 13;
@@ -24,7 +24,7 @@ pub(super) fn runs(
     conn: &Connection,
     names: &Names,
     filter: &RunFilter,
-    paging: &Paging<'_>,
+    paging: &PageRequest<'_>,
 ) -> Result<Page<Run>, Fault> {
     let span = Span::WHOLE.of(paging)?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
@@ -32,7 +32,7 @@ pub(super) fn runs(
     };
     let part = filter.range.map(|range| part_of(conn, range)).transpose()?;
     let walk = RunWalk { conn, names, filter, workflow, paging, span, part };
-    Ok(Found::page(walk.all()?, paging, |Reverse(seq)| seq.to_string()))
+    Ok(PageBuilder::page(walk.all()?, paging, |Reverse(seq)| seq.to_string()))
 }
 
 /// The part of the log in which the runs of a range were dispatched, but for those that go on.
@@ -65,7 +65,7 @@ struct RunWalk<'a> {
     names: &'a Names,
     filter: &'a RunFilter,
     workflow: Option<i64>,
-    paging: &'a Paging<'a>,
+    paging: &'a PageRequest<'a>,
     /// What is left of the log for this page.
     span: Span,
     /// Where the runs of the filter's range are, if it has one.
@@ -117,7 +117,7 @@ impl RunWalk<'_> {
     }
 
     fn index(&self, index: &str, prefix: &str, part: Span) -> Result<FoundRuns, Fault> {
-        let mut found = Found::new(self.paging);
+        let mut found = PageBuilder::new(self.paging);
         let backwards = if self.paging.order == Order::Newest { " DESC" } else { "" };
         let sql =
             format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 AND seq >= ?2 ORDER BY seq{backwards}");
@@ -146,7 +146,7 @@ impl RunWalk<'_> {
 
     /// Each run of a slot names the one before it.
     fn of_slot(&self, slot: &SlotRef) -> Result<FoundRuns, Fault> {
-        let mut found = Found::new(self.paging);
+        let mut found = PageBuilder::new(self.paging);
         let head = lookups::slot(self.conn, self.names, slot)?.map_or(0, |slot| slot.last_run_seq);
         let link = |seq| lookups::run(self.conn, self.names, seq);
         found.follow(self.span, head, link, |run| run.previous, |run| self.filter.passes(run))?;
@@ -173,7 +173,7 @@ impl RunWalk<'_> {
             // The cursor comes from another list: it is no run of this workflow.
             return self.index("NOT INDEXED", "", Span::WHOLE);
         };
-        let mut found = Found::new(self.paging);
+        let mut found = PageBuilder::new(self.paging);
         let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
         while seq > 0 && !found.is_full() {
             let mut rows = statement.query([column(seq)])?;

@@ -12,7 +12,7 @@ use rusqlite::{CachedStatement, Connection, Row, ToSql};
 
 use super::counts::with_slots;
 use super::fault::Fault;
-use super::listing::{Depth, Found, PASSED_OVER, Road, bounds};
+use super::listing::{Depth, PASSED_OVER, PageBuilder, Road, bounds};
 use super::rows::{Names, read_slot_state};
 
 /// Slots of one time that are put in order here.
@@ -27,7 +27,7 @@ pub(super) struct SlotWalk<'a, T> {
     pub(super) road: &'a Road,
     /// Where the page before ended.
     pub(super) after: Option<&'a SlotPlace>,
-    pub(super) found: Found<SlotPlace, T>,
+    pub(super) found: PageBuilder<SlotPlace, T>,
 }
 
 /// The slots of one time, as far as the page has room for them.
@@ -56,7 +56,7 @@ impl<T> Group<T> {
 }
 
 impl<'a, T> SlotWalk<'a, T> {
-    pub(super) fn walk(mut self) -> Result<Found<SlotPlace, T>, Fault> {
+    pub(super) fn walk(mut self) -> Result<PageBuilder<SlotPlace, T>, Fault> {
         match self.workflow {
             Some(number) => self.one(number)?,
             None => self.all()?,

@@ -21,7 +21,7 @@ mod turns;
 
 use super::SqliteStore;
 use super::schema::{STEPS, migrate};
-use kelos_store::{About, BackfillFilter, EventFilter, PENDING, Paging, RegisterKeys, RunFilter, SlotFilter};
+use kelos_store::{About, BackfillFilter, EventFilter, PENDING, PageRequest, RegisterKeys, RunFilter, SlotFilter};
 use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
 
 struct Folder(TempDir);
@@ -187,14 +187,14 @@ fn tell(commit: &mut Commit, key: &str) {
 fn all_told(store: &mut SqliteStore) -> String {
     let reader = store.reader();
     let snapshot = store.restore().unwrap();
-    let slots = reader.slots(&SlotFilter::default(), Paging::newest(10_000)).unwrap().rows;
+    let slots = reader.slots(&SlotFilter::default(), PageRequest::newest(10_000)).unwrap().rows;
     let counts = reader.slot_counts(&SlotFilter::default()).unwrap();
-    let events = reader.events(&EventFilter::default(), Paging::oldest(10_000)).unwrap().rows;
+    let events = reader.events(&EventFilter::default(), PageRequest::oldest(10_000)).unwrap().rows;
     let names = store
         .writer
         .conn
         .query_row("SELECT group_concat(name) FROM workflows", [], |row| row.get::<_, Option<String>>(0));
-    let facts = reader.events(&EventFilter::about(About::Facts), Paging::newest(10_000)).unwrap().rows;
+    let facts = reader.events(&EventFilter::about(About::Facts), PageRequest::newest(10_000)).unwrap().rows;
     let known = store.known_facts(&["1", "2"].map(fact_key)).unwrap();
     format!("{:?}\n{slots:?}\n{counts:?}\n{events:?}\n{names:?}\n{facts:?}\n{known:?}", snapshot.slots.len())
 }
@@ -256,13 +256,13 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     // The chain of a workflow's runs has lost nothing, and neither has one that starts from another list.
     let filter = RunFilter { workflow: Some(WorkflowId::new("met in this turn").unwrap()), ..RunFilter::default() };
     let listed = |from: Option<&str>| {
-        let page = store.reader().runs(&filter, Paging::newest(10).after(from)).unwrap();
+        let page = store.reader().runs(&filter, PageRequest::newest(10).after(from)).unwrap();
         page.rows.into_iter().map(|run| run.seq).collect::<Vec<_>>()
     };
     assert_eq!(listed(None), [told + 2, told + 1, 25, 22]);
     assert_eq!(listed(Some("25")), [22]);
     assert_eq!(listed(Some("24")), [22]);
-    assert_eq!(store.reader().slots(&SlotFilter::default(), Paging::newest(1000)).unwrap().rows.len(), 52);
+    assert_eq!(store.reader().slots(&SlotFilter::default(), PageRequest::newest(1000)).unwrap().rows.len(), 52);
 }
 
 /// Gives the file so many pages more, until a commit gets through.
@@ -305,7 +305,7 @@ fn the_log_is_empty_after_an_orderly_end_and_after_a_rest() {
     // Readers stay open and are in nobody's way.
     let reader = store.reader();
     store.commit(lease, &planning("a", 0, 500)).unwrap();
-    assert_eq!(reader.events(&EventFilter::default(), Paging::oldest(1000)).unwrap().rows.len(), 500);
+    assert_eq!(reader.events(&EventFilter::default(), PageRequest::oldest(1000)).unwrap().rows.len(), 500);
     assert!(log() > 0);
     lead(&mut store);
     assert!(log() > 0, "something was written since the lease was taken");
@@ -315,7 +315,7 @@ fn the_log_is_empty_after_an_orderly_end_and_after_a_rest() {
     assert!(log() > 0);
     store.release(lease).unwrap();
     assert_eq!(log(), 0);
-    assert_eq!(reader.events(&EventFilter::default(), Paging::oldest(1000)).unwrap().rows.len(), 501);
+    assert_eq!(reader.events(&EventFilter::default(), PageRequest::oldest(1000)).unwrap().rows.len(), 501);
 }
 
 #[cfg(unix)]
@@ -412,7 +412,7 @@ fn a_database_of_the_second_schema_is_brought_forward() {
     assert_eq!(snapshot.workflows[0].moments, Moments::default());
     assert_eq!(snapshot.slots[0].slot.collected, None);
     assert_eq!(store.known_facts(&[fact_key("1")]).unwrap(), []);
-    assert_eq!(store.reader().events(&EventFilter::about(About::Facts), Paging::newest(9)).unwrap().rows, []);
+    assert_eq!(store.reader().events(&EventFilter::about(About::Facts), PageRequest::newest(9)).unwrap().rows, []);
     let mut turn = Commit { slots: snapshot.slots, ..planning("v", 1, 0) };
     turn.events.push(EventRecord {
         seq: 2,
@@ -431,9 +431,9 @@ fn a_database_of_the_second_schema_is_brought_forward() {
     assert!(store.restore().unwrap().slots[0].slot.collected.is_some());
     assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
     assert_eq!(store.known_facts(&[fact_key("1")]).unwrap(), [fact_key("1")]);
-    assert_eq!(store.reader().events(&EventFilter::about(About::Facts), Paging::newest(9)).unwrap().rows.len(), 1);
+    assert_eq!(store.reader().events(&EventFilter::about(About::Facts), PageRequest::newest(9)).unwrap().rows.len(), 1);
     let of_itself = EventFilter::about(About::WorkflowItself(WorkflowId::new("w").unwrap()));
-    assert_eq!(store.reader().events(&of_itself, Paging::newest(9)).unwrap().rows.len(), 1);
+    assert_eq!(store.reader().events(&of_itself, PageRequest::newest(9)).unwrap().rows.len(), 1);
 }
 
 fn plan(conn: &Connection, sql: &str) -> String {

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use kelos_store::adapter::{BODY, Digesting, Span, stored};
-use kelos_store::{Deletions, Digest, Order, Page, Paging, Recount, TurnRecord};
+use kelos_store::adapter::{BODY, DigestBuilder, Span, stored};
+use kelos_store::{Deletions, Digest, Order, Page, PageRequest, Recount, TurnRecord};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::leader::last_seq;
-use super::listing::Found;
+use super::listing::PageBuilder;
 use super::rows::{column, moment};
 
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";
@@ -80,7 +80,7 @@ pub(super) fn recount(conn: &Connection, turn: &TurnRecord, before: &Digest) -> 
 }
 
 fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &str) -> Result<Recount, Fault> {
-    let mut digesting = Digesting::begin(before, *turn);
+    let mut digesting = DigestBuilder::begin(before, *turn);
     let (mut expected, mut missing) = (turn.first_event, None);
     if turn.events > 0 {
         let mut statement = conn.prepare_cached(stored)?;
@@ -102,7 +102,7 @@ fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &st
 }
 
 /// Adds what a turn deletes as it lies in its table.
-fn add_deletions(conn: &Connection, turn: u64, digesting: &mut Digesting) -> Result<Deletions, Fault> {
+fn add_deletions(conn: &Connection, turn: u64, digesting: &mut DigestBuilder) -> Result<Deletions, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {DELETED} FROM deletions WHERE turn = ?1"))?;
     let mut rows = statement.query([column(turn)])?;
     let Some(row) = rows.next()? else { return Ok(Deletions::default()) };
@@ -116,7 +116,7 @@ fn add_deletions(conn: &Connection, turn: u64, digesting: &mut Digesting) -> Res
 pub(super) fn write_deletions(
     conn: &Connection,
     deletions: &Deletions,
-    digesting: &mut Digesting,
+    digesting: &mut DigestBuilder,
     sum: &mut Sum,
 ) -> Result<(), Fault> {
     if deletions.is_empty() {
@@ -132,7 +132,7 @@ pub(super) fn write_deletions(
 }
 
 /// Adds an event as it lies in its table.
-fn add(digesting: &mut Digesting, row: &Row<'_>) -> Result<(), Fault> {
+fn add(digesting: &mut DigestBuilder, row: &Row<'_>) -> Result<(), Fault> {
     // The last one is the number of the workflow.
     let number = row.as_ref().column_count() - 1;
     for column in 0..number {
@@ -158,19 +158,19 @@ pub(super) fn last(conn: &Connection) -> Result<Option<TurnRecord>, Fault> {
 }
 
 /// A page of them.
-pub(super) fn page(conn: &Connection, paging: &Paging<'_>) -> Result<Page<TurnRecord>, Fault> {
+pub(super) fn page(conn: &Connection, paging: &PageRequest<'_>) -> Result<Page<TurnRecord>, Fault> {
     let Span { first, end } = Span::WHOLE.of(paging)?;
     let backwards = if paging.order == Order::Newest { " DESC" } else { "" };
     let sql = format!("SELECT {TURN} FROM turns WHERE turn >= ?1 AND turn < ?2 ORDER BY turn{backwards}");
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query([first, end])?;
-    let mut found = Found::new(paging);
+    let mut found = PageBuilder::new(paging);
     while !found.is_full() {
         let Some(row) = rows.next()? else { break };
         let turn = read(row)?;
         found.rows.push((Reverse(turn.turn), turn));
     }
-    Ok(Found::page(vec![found], paging, |Reverse(turn)| turn.to_string()))
+    Ok(PageBuilder::page(vec![found], paging, |Reverse(turn)| turn.to_string()))
 }
 
 fn read(row: &Row<'_>) -> Result<TurnRecord, Fault> {

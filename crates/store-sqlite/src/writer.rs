@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
 use kelos_store::adapter::cursor::{beyond_time, kind, order_time, time};
-use kelos_store::adapter::{DefinedAt, Digesting, named_before, stored};
+use kelos_store::adapter::{DefinedAt, DigestBuilder, named_before, stored};
 use kelos_store::{Commit, Deletions, Lease, SlotRow, StoreError, TurnRecord};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
@@ -152,7 +152,7 @@ fn commit_turn(conn: &mut Connection, known: &mut DatabaseState, lease: Lease, c
     turn.write_workflows(commit)?;
     turn.write_slots(&commit.slots)?;
     turn.write_runs(&commit.runs)?;
-    let mut digesting = Digesting::of_commit(before.as_ref(), last_event, lease.epoch, commit);
+    let mut digesting = DigestBuilder::of_commit(before.as_ref(), last_event, lease.epoch, commit);
     turn.write_events(&commit.events, &mut digesting)?;
     turns::write_deletions(&tx, &Deletions::of(commit), &mut digesting, &mut turn.known.sum)?;
     turn.write_backfills(&commit.backfills)?;
@@ -411,7 +411,7 @@ impl Turn<'_> {
         Ok(bind_course(row.number(column(run.seq))?, run)?.execute()? > 0)
     }
 
-    fn write_events(&mut self, events: &[EventRecord], digesting: &mut Digesting) -> Result<(), Fault> {
+    fn write_events(&mut self, events: &[EventRecord], digesting: &mut DigestBuilder) -> Result<(), Fault> {
         if events.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use kelos_store::suite::history;
-use kelos_store::{Commit, Journal, Lease, MemoryStore, Paging, TurnRecord};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, PageRequest, TurnRecord};
 use kelos_store_sqlite::SqliteStore;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
@@ -65,7 +65,7 @@ fn same(one: &str, other: &str, what: &str) {
 }
 
 fn turns(store: &dyn Journal) -> Vec<TurnRecord> {
-    store.reader().turns(Paging::oldest(1000)).unwrap().rows
+    store.reader().turns(PageRequest::oldest(1000)).unwrap().rows
 }
 
 fn copied(from: &Path) -> TempDir {

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::Planned;
+use kelos_model::workflow::PlanState;
 use kelos_model::{Backlog, Slot, SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
 use crate::contract::StoreError;
 use crate::cursor::SlotPlace;
-use crate::queries::{Order, Page, Paging, SlotFilter};
+use crate::queries::{Order, Page, PageRequest, SlotFilter};
 use crate::tally::{Columns, Tally};
 
 /// The shortest step between times.
@@ -27,7 +27,7 @@ pub struct Backlogs {
 
 impl Backlogs {
     /// Adds what is planned of a workflow.
-    pub fn add(&mut self, id: WorkflowId, planned: &Planned) {
+    pub fn add(&mut self, id: WorkflowId, planned: &PlanState) {
         if let Some(schedule) = planned.schedule_of_backlog() {
             self.workflows.insert(id, (planned.backlog.clone(), schedule));
         }
@@ -84,7 +84,7 @@ impl Backlogs {
         &self,
         page: Page<T>,
         filter: &SlotFilter,
-        paging: &Paging<'_>,
+        paging: &PageRequest<'_>,
         name: impl Fn(&T) -> &SlotRef,
         make: impl Fn(SlotRef, &Stretch) -> T,
     ) -> Result<Page<T>, StoreError> {

@@ -8,7 +8,7 @@ use kelos_model::ranges::Range;
 use kelos_model::{SlotKey, WorkflowId};
 
 use crate::contract::StoreError;
-use crate::queries::{Cursor, Order, Paging};
+use crate::queries::{Cursor, Order, PageRequest};
 
 /// A slot's place in the listing of all slots: newest time first, then by the name of the workflow, then by what is left of
 /// the key.
@@ -137,7 +137,7 @@ impl Span {
     ///
     /// # Errors
     /// When the cursor of the page is no position.
-    pub fn of(self, paging: &Paging<'_>) -> Result<Span, StoreError> {
+    pub fn of(self, paging: &PageRequest<'_>) -> Result<Span, StoreError> {
         let Some(cursor) = paging.from else { return Ok(self) };
         let seq = cursor.parse::<u64>().ok().and_then(|seq| i64::try_from(seq).ok());
         let seq = seq.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })?;
@@ -182,12 +182,12 @@ mod tests {
     fn a_page_goes_on_beyond_its_cursor_in_either_order() {
         let all = Span::between(3, 9);
         assert_eq!(all, Span { first: 4, end: 10 });
-        let after = |paging: Paging<'_>| all.of(&paging).map_err(|error| error.to_string());
-        assert_eq!(after(Paging::newest(1)), Ok(all));
-        assert_eq!(after(Paging::newest(1).after(Some("7"))), Ok(Span { first: 4, end: 7 }));
-        assert_eq!(after(Paging::oldest(1).after(Some("7"))), Ok(Span { first: 8, end: 10 }));
+        let after = |paging: PageRequest<'_>| all.of(&paging).map_err(|error| error.to_string());
+        assert_eq!(after(PageRequest::newest(1)), Ok(all));
+        assert_eq!(after(PageRequest::newest(1).after(Some("7"))), Ok(Span { first: 4, end: 7 }));
+        assert_eq!(after(PageRequest::oldest(1).after(Some("7"))), Ok(Span { first: 8, end: 10 }));
         for nonsense in ["-1", "18446744073709551615", "", "x"] {
-            assert!(after(Paging::oldest(1).after(Some(nonsense))).is_err(), "{nonsense}");
+            assert!(after(PageRequest::oldest(1).after(Some(nonsense))).is_err(), "{nonsense}");
         }
     }
 }

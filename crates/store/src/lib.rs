@@ -22,7 +22,7 @@ mod tally;
 pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Watch};
 pub use memory::{MemoryDisk, MemoryStore};
 pub use queries::{
-    About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, Paging, PastDefinition,
+    About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, PageRequest, PastDefinition,
     Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,
 };
 pub use record::{Deletions, Digest, Recount, TurnRecord};

@@ -39,7 +39,7 @@ impl Order {
 
 /// The part of a list that is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Paging<'a> {
+pub struct PageRequest<'a> {
     /// The end that comes first.
     pub order: Order,
     /// Where to go on: [`Page::next`] of a page in the same order; none begins with the first page.
@@ -48,7 +48,7 @@ pub struct Paging<'a> {
     pub limit: usize,
 }
 
-impl<'a> Paging<'a> {
+impl<'a> PageRequest<'a> {
     /// The first page of a list, newest first.
     #[must_use]
     pub const fn newest(limit: usize) -> Self {

@@ -14,7 +14,7 @@ use crate::contract::{SlotRow, StoreError};
 use crate::record::{Digest, Recount, TurnRecord};
 use crate::tally::{Columns, Tally};
 
-pub use crate::paging::{Cursor, Order, Page, Paging};
+pub use crate::paging::{Cursor, Order, Page, PageRequest};
 
 /// The states of what is pending: it neither runs nor has ended.
 pub const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
@@ -197,13 +197,17 @@ pub trait Queries: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError>;
+    fn slots(&self, filter: &SlotFilter, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError>;
 
     /// The states of slots and nothing else, as [`Queries::slots`] lists them: what an overview draws. Costs a third of it.
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn slot_states(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
+    fn slot_states(
+        &self,
+        filter: &SlotFilter,
+        paging: PageRequest<'_>,
+    ) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
         let Page { rows, next } = self.slots(filter, paging)?;
         Ok(Page { rows: rows.into_iter().map(|row| (row.id, row.slot.state)).collect(), next })
     }
@@ -230,19 +234,19 @@ pub trait Queries: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError>;
+    fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError>;
 
     /// Events by their position in the log. A cursor is the last position that was looked at.
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn events(&self, filter: &EventFilter, paging: Paging<'_>) -> Result<Page<EventRecord>, StoreError>;
+    fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError>;
 
     /// The records of the turns. A cursor is the number of a turn.
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn turns(&self, paging: Paging<'_>) -> Result<Page<TurnRecord>, StoreError>;
+    fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError>;
 
     /// The digest that a turn's header and its events make as they are stored now, on that of the turn before. Costs a look at each
     /// of the events.
@@ -309,7 +313,7 @@ impl dyn Queries + '_ {
     /// # Errors
     /// When the medium fails.
     pub fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
-        Ok(self.events(&EventFilter::about(About::Slot(id.clone())), Paging::oldest(usize::MAX))?.rows)
+        Ok(self.events(&EventFilter::about(About::Slot(id.clone())), PageRequest::oldest(usize::MAX))?.rows)
     }
 
     /// All runs of a slot, oldest first.
@@ -318,7 +322,7 @@ impl dyn Queries + '_ {
     /// When the medium fails.
     pub fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
         let filter = RunFilter { slot: Some(id.clone()), ..RunFilter::default() };
-        Ok(self.runs(&filter, Paging::oldest(usize::MAX))?.rows)
+        Ok(self.runs(&filter, PageRequest::oldest(usize::MAX))?.rows)
     }
 
     /// The versions of the definition with which runs of one workflow began, in the order of the runs: of each the last one that was
@@ -333,7 +337,7 @@ impl dyn Queries + '_ {
         let filter = EventFilter { until: last.seq, ..EventFilter::about(about) };
         let mut from = None;
         while versions.contains(&None) {
-            let page = self.events(&filter, Paging::newest(DEFINED_AT_ONCE).after(from.as_deref()))?;
+            let page = self.events(&filter, PageRequest::newest(DEFINED_AT_ONCE).after(from.as_deref()))?;
             for record in page.rows {
                 let Event::Workflow { what: WorkflowEvent::Defined { version, .. }, .. } = record.event else {
                     continue;
@@ -354,7 +358,7 @@ impl dyn Queries + '_ {
     /// # Errors
     /// When the medium fails.
     pub fn last_seq(&self) -> Result<u64, StoreError> {
-        let last = self.events(&EventFilter::default(), Paging::newest(1))?;
+        let last = self.events(&EventFilter::default(), PageRequest::newest(1))?;
         Ok(last.rows.first().map_or(0, |record| record.seq))
     }
 }

@@ -156,18 +156,18 @@ pub struct Recount {
 }
 
 /// A digest under way: the header is in it, the events go in one after the other.
-pub struct Digesting {
+pub struct DigestBuilder {
     turn: TurnRecord,
     hash: Sha256,
     gathered: Vec<u8>,
 }
 
-impl Digesting {
+impl DigestBuilder {
     /// Begins the digest of a turn, whose record may have any digest yet.
-    pub fn begin(before: &Digest, turn: TurnRecord) -> Digesting {
+    pub fn begin(before: &Digest, turn: TurnRecord) -> DigestBuilder {
         let mut hash = Sha256::new();
         hash.update(before.0);
-        let mut digesting = Digesting { turn, hash, gathered: Vec::with_capacity(2 * GATHERED) };
+        let mut digesting = DigestBuilder { turn, hash, gathered: Vec::with_capacity(2 * GATHERED) };
         let TurnRecord { turn, epoch, at, first_event, events, body, digest: _ } = turn;
         for number in [turn, epoch] {
             digesting.number(number.cast_signed());
@@ -180,7 +180,7 @@ impl Digesting {
     }
 
     /// Begins the digest of what is to be committed under an epoch, after a turn and the last event of the log.
-    pub fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> Digesting {
+    pub fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> DigestBuilder {
         let header = TurnRecord {
             turn: before.map_or(0, |before| before.turn) + 1,
             epoch,
@@ -190,7 +190,7 @@ impl Digesting {
             body: if Deletions::of(commit).is_empty() { BODY } else { BODY_WITH_DELETIONS },
             digest: Digest::default(),
         };
-        Digesting::begin(&before.map_or_else(Digest::default, |before| before.digest), header)
+        DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), header)
     }
 
     /// Adds an event with its body.
@@ -281,7 +281,7 @@ mod tests {
         let event = Event::Slot { slot, what: SlotEvent::BackoffEnded };
         let record = EventRecord { seq: 7, at: moment(9), previous: 4, event };
         let before = Digest([9; 32]);
-        let mut digesting = Digesting::begin(&before, header(1));
+        let mut digesting = DigestBuilder::begin(&before, header(1));
         digesting.event(&record, "{}");
         let mut bytes = vec![9; 32];
         for number in [2, 3, -5, 7, 1, 2, 7, 9, 4] {
@@ -304,8 +304,8 @@ mod tests {
     #[test]
     fn long_events_go_in_as_short_ones_do() {
         let long = "x".repeat(3 * GATHERED);
-        let mut digesting = Digesting::begin(&Digest::default(), header(0));
-        let empty = Digesting::begin(&Digest::default(), header(0)).gathered;
+        let mut digesting = DigestBuilder::begin(&Digest::default(), header(0));
+        let empty = DigestBuilder::begin(&Digest::default(), header(0)).gathered;
         digesting.text(long.as_bytes());
         digesting.number(1);
         let mut bytes = vec![0; 32];

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use kelos_model::facts::{Asked, Tally};
+use kelos_model::facts::{ManualStart, Tally};
 use kelos_model::run::shown_id;
-use kelos_model::{Collected, Slot, SlotKey, SlotRef, Subject};
+use kelos_model::{Collection, Slot, SlotKey, SlotRef, Subject};
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, EventDto, ExplanationDto, Instant, RunDto, secrets};
@@ -206,8 +206,8 @@ impl SlotDto {
     }
 }
 
-impl From<&Collected> for CollectedDto {
-    fn from(collected: &Collected) -> CollectedDto {
+impl From<&Collection> for CollectedDto {
+    fn from(collected: &Collection) -> CollectedDto {
         CollectedDto {
             since: collected.since.into(),
             words: collected.words(),
@@ -229,8 +229,8 @@ impl From<(&Subject, &Tally)> for TallyDto {
     }
 }
 
-impl From<&Asked> for AskedDto {
-    fn from(asked: &Asked) -> AskedDto {
+impl From<&ManualStart> for AskedDto {
+    fn from(asked: &ManualStart) -> AskedDto {
         AskedDto {
             arguments: secrets::masked_texts(&asked.arguments),
             unconstrained: asked.unconstrained,

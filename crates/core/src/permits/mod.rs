@@ -26,7 +26,7 @@ use pools::Pools;
 pub(crate) use queue::{LinePosition, Position, Queue, Terms};
 
 use crate::breaches::Breaches;
-use crate::{Offer, Only};
+use crate::{Offer, WorkflowFilter};
 
 /// Whether a queued slot may go as far as all else is concerned.
 pub(crate) type IsReady<'a> = &'a dyn Fn(&WorkflowId, &SlotKey) -> bool;
@@ -166,7 +166,7 @@ impl Permits {
     }
 
     /// Gives what is free to queued slots, of some workflows or of all. What is given counts as taken at once.
-    pub(crate) fn grant(&mut self, now: Timestamp, only: &Only, is_ready: IsReady<'_>) -> Vec<Grant> {
+    pub(crate) fn grant(&mut self, now: Timestamp, only: &WorkflowFilter, is_ready: IsReady<'_>) -> Vec<Grant> {
         while let Some((at, id)) = self.patience.first().cloned().filter(|(at, _)| *at <= now) {
             self.patience.remove(&(at, id.clone()));
             let Some(queue) = self.queues.get_mut(&id) else {

@@ -10,19 +10,24 @@ use super::pools::{Eligibility, POOL_PATIENCE, Sweep};
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::{Grant, IsReady, Permits};
-use crate::Only;
+use crate::WorkflowFilter;
 use crate::port::{allows, take_allowed};
 
 pub(super) struct Pass<'a> {
     permits: &'a mut Permits,
     now: Timestamp,
-    only: &'a Only,
+    only: &'a WorkflowFilter,
     is_ready: IsReady<'a>,
     grants: Vec<Grant>,
 }
 
 impl<'a> Pass<'a> {
-    pub(super) fn new(permits: &'a mut Permits, now: Timestamp, only: &'a Only, is_ready: IsReady<'a>) -> Self {
+    pub(super) fn new(
+        permits: &'a mut Permits,
+        now: Timestamp,
+        only: &'a WorkflowFilter,
+        is_ready: IsReady<'a>,
+    ) -> Self {
         Pass { permits, now, only, is_ready, grants: Vec::new() }
     }
 

@@ -14,7 +14,7 @@ use kelos_model::time::CronSchedule;
 use kelos_model::trigger::Prerequisites;
 use kelos_model::{Breach, Invariant, SlotRef, Stretch, WorkflowId};
 
-use crate::Only;
+use crate::WorkflowFilter;
 use crate::breaches::Breaches;
 use crate::permits::Position;
 use crate::plan::TICK;
@@ -117,7 +117,7 @@ impl Frontier {
     }
 
     /// Takes the workflows of whose backlogs slots may be made.
-    pub(super) fn take_woken(&mut self, only: &Only) -> BTreeSet<WorkflowId> {
+    pub(super) fn take_woken(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         take_allowed(&mut self.woken, only)
     }
 

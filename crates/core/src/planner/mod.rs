@@ -23,7 +23,7 @@ use crate::plan::TICK;
 use crate::port::take_allowed;
 use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
-use crate::{Config, Only};
+use crate::{Config, WorkflowFilter};
 use frontier::Frontier;
 
 /// The workflows that are to be planned, and the parts of backlogs that may go.
@@ -85,7 +85,7 @@ impl Planner {
     }
 
     /// Takes the workflows that are to be planned, of those that a tick is about.
-    pub(crate) fn take_due(&mut self, only: &Only) -> BTreeSet<WorkflowId> {
+    pub(crate) fn take_due(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         take_allowed(&mut self.due, only)
     }
 
@@ -166,7 +166,7 @@ impl Planner {
     }
 
     /// Takes the workflows of whose backlogs slots may be made, of those that a tick is about.
-    pub(crate) fn take_to_draw(&mut self, only: &Only) -> BTreeSet<WorkflowId> {
+    pub(crate) fn take_to_draw(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         self.frontier.take_woken(only)
     }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::{Invariant, Slot, SlotRef, WorkflowId};
 
 use super::{Program, Programs};
-use crate::Only;
+use crate::WorkflowFilter;
 use crate::port::allows;
 
 /// A position in the lines of a program.
@@ -30,7 +30,7 @@ impl HeldPosition {
 #[derive(Clone, Copy)]
 pub(crate) struct About<'a> {
     /// Of these workflows.
-    pub(crate) only: &'a Only,
+    pub(crate) only: &'a WorkflowFilter,
     /// Held before this moment.
     pub(crate) before: Option<Timestamp>,
 }

@@ -3,7 +3,7 @@ use kelos_model::event::{Origin, SlotEvent};
 use kelos_model::slot;
 
 use super::*;
-use crate::Only;
+use crate::WorkflowFilter;
 
 const ALL: About<'static> = About { only: &None, before: None };
 
@@ -116,7 +116,7 @@ fn a_look_may_be_about_some_workflows_or_about_what_was_held_before() {
         world.hold(&held, 0);
         world.programs.wake(world.position(&held));
     }
-    let only: Only = Some(std::sync::Arc::new(BTreeSet::from([id("two")])));
+    let only: WorkflowFilter = Some(std::sync::Arc::new(BTreeSet::from([id("two")])));
     let next = |about| world.programs.next(&id("job"), &about).map(|position| position.slot);
     assert_eq!(next(About { only: &only, before: None }), Some(slot("two", 6)));
     assert_eq!(next(About { only: &None, before: Some(at(5)) }), None);

@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::arguments::kept_arguments;
-use kelos_model::facts::Collected;
+use kelos_model::facts::Collection;
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::{Backfill, LastRun, Planned};
+use kelos_model::workflow::{Backfill, LastRun, PlanState};
 use kelos_model::{
     Backlog, Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Stretch, Workflow,
     WorkflowId, slot,
@@ -134,7 +134,7 @@ impl SlotTable {
     }
 
     /// The facts that a slot has collected.
-    pub(crate) fn collected(&self, id: &SlotRef) -> Option<&Collected> {
+    pub(crate) fn collected(&self, id: &SlotRef) -> Option<&Collection> {
         self.whole(id)?.slot.collected.as_deref()
     }
 
@@ -289,7 +289,7 @@ impl SlotTable {
     }
 
     /// Takes the backlog of a workflow out of what the store remembers, with the schedule that it was planned by.
-    pub(crate) fn restore_backlog(&mut self, id: &WorkflowId, planned: &mut Planned) {
+    pub(crate) fn restore_backlog(&mut self, id: &WorkflowId, planned: &mut PlanState) {
         if let Some(schedule) = planned.schedule_of_backlog() {
             self.planned.restore(id, std::mem::take(&mut planned.backlog), schedule);
         }

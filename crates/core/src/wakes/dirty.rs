@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
-use crate::Only;
+use crate::WorkflowFilter;
 use crate::port::allows;
 use crate::tick::Looks;
 
@@ -42,7 +42,7 @@ impl Dirty {
     }
 
     /// Takes slots of those workflows that a tick is about, of each its share.
-    pub(crate) fn take_share(&mut self, only: &Only, looks: &mut Looks) -> Vec<SlotRef> {
+    pub(crate) fn take_share(&mut self, only: &WorkflowFilter, looks: &mut Looks) -> Vec<SlotRef> {
         let woken: Vec<WorkflowId> = self.workflows().filter(|id| allows(only, id)).cloned().collect();
         let mut taken = Vec::new();
         for id in woken {
@@ -54,7 +54,7 @@ impl Dirty {
     }
 
     /// Whether any slot may be taken of those workflows that a tick is about.
-    pub(crate) fn has_share(&self, only: &Only, looks: &Looks) -> bool {
+    pub(crate) fn has_share(&self, only: &WorkflowFilter, looks: &Looks) -> bool {
         self.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
     }
 

@@ -11,7 +11,7 @@ use super::timers::Timers;
 use crate::breaches::Breaches;
 use crate::few::Few;
 use crate::tick::share;
-use crate::{Config, Only};
+use crate::{Config, WorkflowFilter};
 
 /// How long to wait before a question is asked again.
 #[derive(Debug, Clone, Copy)]
@@ -186,7 +186,7 @@ impl Probes {
 
     /// Asks again whatever slots of these workflows wait on. What was known is forgotten, so that no
     /// slot goes by an answer from before.
-    pub(crate) fn ask_all(&mut self, only: &Only, now: Timestamp) {
+    pub(crate) fn ask_all(&mut self, only: &WorkflowFilter, now: Timestamp) {
         let concerned = |asking: &ProbeState| {
             only.as_ref().is_none_or(|only| asking.waiting.iter().any(|slot| only.contains(&slot.workflow)))
         };

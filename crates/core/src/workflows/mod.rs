@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use kelos_model::dormant::NoTimes;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::{Backfill, LastRun, Moments, Planned, Provenance, WorkflowRow};
+use kelos_model::workflow::{Backfill, LastRun, Moments, PlanState, Provenance, WorkflowRow};
 use kelos_model::{Breach, Freeze, Gate, Invariant, RunId, SlotRef, Workflow, WorkflowId};
 
 pub(crate) use cron_times::{CronTimes, Misfires};
@@ -222,7 +222,7 @@ impl Workflows {
             present: true,
             enabled: true,
             paused: false,
-            planned: Planned::default(),
+            planned: PlanState::default(),
             moments: Moments::default(),
         };
         let mut one = WorkflowState::new(row);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
-use kelos_model::workflow::{Backfill, EventKeys, LastRun, Planned, WorkflowRow};
+use kelos_model::workflow::{Backfill, EventKeys, LastRun, PlanState, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::Refusal;
@@ -116,7 +116,7 @@ impl WorkflowState {
     }
 
     /// Its planned ranges and backlog.
-    pub(crate) fn planned(&self) -> &Planned {
+    pub(crate) fn planned(&self) -> &PlanState {
         &self.row.planned
     }
 

@@ -37,9 +37,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
-    Enable, EnableChanged, FireRequest, Input, Inspect, InspectCapacity, Kill, MarkSucceeded, Only, Pause,
-    PauseBackfill, Planted, PlantedIn, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip,
-    SubmitRequest, Tell,
+    Enable, EnableByTime, FireRequest, Input, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
+    PlantedBreach, PlantedIn, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, SubmitRequest,
+    Tell, WorkflowFilter,
 };
 use kelos_model::jobs::{Direction, Feed, JobKeys};
 use kelos_model::ranges::Range;
@@ -87,7 +87,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "disable" => world.ask(Disable { schedule: words.workflow()?, reason: None }),
         "reenable" => {
             let range = Range::new(words.time(world)?, words.time(world)?);
-            world.ask(EnableChanged { schedules: words.rest_workflows()?, range, reason: None })
+            world.ask(EnableByTime { schedules: words.rest_workflows()?, range, reason: None })
         }
         "fire" => {
             let workflow = words.workflow()?;
@@ -127,7 +127,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "report" => report(world, &mut words)?,
         "rerun" => world.ask(Rerun { slot: words.slot(world)?, reason: None }),
         "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
-        "mark" => world.ask(MarkSucceeded { slot: words.slot(world)?, reason: None }),
+        "mark" => world.ask(MarkSuccess { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
         "downstream" => downstream(world, &mut words)?,
         "submit" => submit(world, &mut words)?,
@@ -196,7 +196,7 @@ impl Script {
     }
 
     /// All words that are left; none of them means all workflows.
-    fn workflows(&mut self) -> Result<Only, String> {
+    fn workflows(&mut self) -> Result<WorkflowFilter, String> {
         let mut only = BTreeSet::new();
         while !self.words.is_empty() {
             only.insert(self.workflow()?);
@@ -396,7 +396,7 @@ fn plant(world: &mut World, words: &mut Script) -> Said {
         "asking" => PlantedIn::Asking,
         other => return Err(format!("nothing breaks by {other:?}")),
     };
-    world.config.planted = Some(Planted { workflow, within: Range::new(world.now, Timestamp::MAX), when });
+    world.config.planted = Some(PlantedBreach { workflow, within: Range::new(world.now, Timestamp::MAX), when });
     Ok(world.restart())
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_core::{
     AnyAnswer, BackfillOutcome, Capacity, Command, DownstreamOutcome, FactTally, Inspection, PoolState, Reply, Step,
-    Submitted, Waiter,
+    SubmitOutcome, Waiter,
 };
 use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::jobs::Direction;
@@ -344,10 +344,10 @@ fn json_word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn submitted(one: Submitted) -> String {
+fn submitted(one: SubmitOutcome) -> String {
     match one {
-        Submitted::Opened => "opened".to_owned(),
-        Submitted::Reopened { descendants } => format!("reopened with {descendants}"),
-        Submitted::Existed(state) => format!("{state} already"),
+        SubmitOutcome::Opened => "opened".to_owned(),
+        SubmitOutcome::Reopened { descendants } => format!("reopened with {descendants}"),
+        SubmitOutcome::Existed(state) => format!("{state} already"),
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{
-    Ask, Checkpoint, Command, Config, Core, Deployment, Input, Only, Past, Step, StepError, Surroundings, TakenName,
-    live_through,
+    Ask, Checkpoint, Command, Config, Core, Deployment, Input, Past, Step, StepError, Surroundings, TakenName,
+    WorkflowFilter, live_through,
 };
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
@@ -36,7 +36,7 @@ pub(crate) struct Disk {
 /// What a script's step is, and has led to.
 #[derive(Default)]
 struct Stepped {
-    only: Only,
+    only: WorkflowFilter,
     look_again: bool,
     turns: usize,
     lines: Vec<String>,
@@ -95,7 +95,7 @@ impl World {
     }
 
     /// The same with a tick that is for some workflows alone, or looks again at everything.
-    pub(crate) fn step(&mut self, inputs: Vec<Input>, only: Only, look_again: bool) -> Vec<String> {
+    pub(crate) fn step(&mut self, inputs: Vec<Input>, only: WorkflowFilter, look_again: bool) -> Vec<String> {
         self.stepped = Stepped { only, look_again, ..Stepped::default() };
         let Ok(()) = live_through(self, inputs);
         std::mem::take(&mut self.stepped.lines)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use kelos_storage::{Place, StorageError};
 
-use super::prepare::Prepared;
+use super::prepare::DeploymentPlan;
 use super::site::shown;
 use super::{DeployError, hdfs};
 
@@ -46,7 +46,7 @@ impl fmt::Display for Step {
     }
 }
 
-impl Prepared {
+impl DeploymentPlan {
     /// Does it, and tells of each step that is done. Where all is as it is to be, it does nothing.
     ///
     /// # Errors

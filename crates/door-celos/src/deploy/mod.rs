@@ -1,7 +1,7 @@
 //! Bringing a project to where a server reads it, and taking it away again.
 //!
 //! [`prepare`] reads and checks everything, and changes nothing; what it gives says what would happen, and
-//! [`Prepared::carry_out`] does it. HDFS comes before scripts, defaults before workflows, and each file appears whole,
+//! [`DeploymentPlan::carry_out`] does it. HDFS comes before scripts, defaults before workflows, and each file appears whole,
 //! so that whatever breaks off leaves a version at work that works.
 //!
 //! Absent: printing, arguments, HTTP. Scripts are evaluated in their sandbox and ask nothing of the outside.
@@ -26,7 +26,7 @@ pub use change::{Difference, FileChange, WorkflowChange, WorkflowDifference};
 pub use error::DeployError;
 pub use inspect::{Definitions, Plan};
 pub use name::ProjectName;
-pub use prepare::{Prepared, prepare};
+pub use prepare::{DeploymentPlan, prepare};
 pub use site::{HDFS_ROOT, HdfsRoot, Site};
 pub use slots::{Candidate, SlotEffect, Times, WINDOW, by_schedule, candidates, live, questions, unblocked};
 pub use target::{TargetFile, with_user};

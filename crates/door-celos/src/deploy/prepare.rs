@@ -9,7 +9,7 @@ use super::staging::Scripts;
 use super::{Bundle, DeployError, ProjectName, Step, hdfs, oozie, slots};
 
 /// A deployment that was checked and can be carried out.
-pub struct Prepared {
+pub struct DeploymentPlan {
     pub(super) site: Site,
     pub(super) bundle: Option<Bundle>,
     pub(super) folders: Option<hdfs::Folders>,
@@ -28,7 +28,7 @@ pub async fn prepare(
     bundle: Option<Bundle>,
     site: Site,
     now: Timestamp,
-) -> Result<Prepared, DeployError> {
+) -> Result<DeploymentPlan, DeployError> {
     site.require_folders().await?;
     let mut notes = site.notes.clone();
     let scripts = Scripts::fetch(&site, &mut notes).await?;
@@ -57,10 +57,10 @@ pub async fn prepare(
         notes,
         project,
     };
-    Ok(Prepared { site, bundle, folders, steps, plan, before, after })
+    Ok(DeploymentPlan { site, bundle, folders, steps, plan, before, after })
 }
 
-impl Prepared {
+impl DeploymentPlan {
     /// What it would change.
     #[must_use]
     pub fn plan(&self) -> &Plan {

@@ -9,7 +9,7 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{Answer, Probe, SlotRef, SlotState, Workflow, WorkflowId};
-use kelos_store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
 /// How far back from now slots are planned where a server is not told otherwise.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -124,7 +124,7 @@ fn times_of(reader: &dyn Queries, filter: SlotFilter) -> Result<BTreeSet<Timesta
     let mut times = BTreeSet::new();
     let mut cursor: Option<String> = None;
     loop {
-        let page = reader.slot_states(&filter, Paging::newest(PAGE).after(cursor.as_deref()))?;
+        let page = reader.slot_states(&filter, PageRequest::newest(PAGE).after(cursor.as_deref()))?;
         times.extend(page.rows.into_iter().filter_map(|(slot, _)| slot.key.time()));
         cursor = page.next;
         if cursor.is_none() {
@@ -158,7 +158,7 @@ pub fn candidates(
             ..SlotFilter::default()
         };
         let room = MOST_CANDIDATES - found.len();
-        let rows = if room > 0 { reader.slot_states(&filter, Paging::newest(room))?.rows } else { Vec::new() };
+        let rows = if room > 0 { reader.slot_states(&filter, PageRequest::newest(room))?.rows } else { Vec::new() };
         found.extend(rows.into_iter().map(|(slot, _)| Candidate { slot, workflow: workflow.clone() }));
     }
     Ok(found)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::time::{CronSchedule, Schedule, format_full};
-use kelos_model::workflow::{About, Job, Moments, Planned, WorkflowRow};
+use kelos_model::workflow::{About, Job, Moments, PlanState, WorkflowRow};
 use kelos_model::{SlotEvent, SlotState, Workflow, WorkflowId};
 
 use crate::celos_db::{MARK_LIFE, Record, SlotRecord, Status, Trouble, WINDOW, WorkflowRecords};
@@ -136,7 +136,7 @@ pub(super) fn defined(definition: &Arc<Workflow>) -> WorkflowRow {
         present: true,
         enabled: true,
         paused: false,
-        planned: Planned::default(),
+        planned: PlanState::default(),
         moments: Moments::default(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kelos_model::event::Origin;
 use kelos_model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId};
-use kelos_store::{EventFilter, Paging, Queries, StoreError};
+use kelos_store::{EventFilter, PageRequest, Queries, StoreError};
 
 use super::{Arrival, Names};
 
@@ -67,7 +67,7 @@ impl Doings {
         let mut doings = Doings::default();
         let mut after = 0;
         loop {
-            let page = reader.events(&EventFilter::after(after), Paging::oldest(PAGE))?;
+            let page = reader.events(&EventFilter::after(after), PageRequest::oldest(PAGE))?;
             for record in page.rows {
                 after = record.seq;
                 doings.note(record.event);

@@ -28,7 +28,7 @@ use kelos_sandbox::apps::AppFormat;
 use kelos_sandbox::{Folders, Limits, Problem};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
-use kelos_store::{Journal, MemoryStore, Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use tokio::runtime::Handle as Runtime;
 
@@ -328,7 +328,7 @@ fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
-        let page = reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
+        let page = reader.slots(&filter, PageRequest::newest(PAGE).after(from.as_deref()))?;
         slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
         from = page.next;
         if from.is_none() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kelos_model::arguments::arguments;
 use kelos_model::template::KeyValues;
-use kelos_model::{Collected, SlotKey, Workflow};
+use kelos_model::{Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ const LARGEST_VARIABLE: usize = 120_000;
 /// What a run is given beside the values of its key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Given {
+pub struct RunInput {
     /// By name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
@@ -36,13 +36,13 @@ pub struct Given {
     pub triggered_by: Option<Value>,
 }
 
-impl Given {
+impl RunInput {
     /// What a slot's runs are given.
     #[must_use]
-    pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collected>) -> Given {
+    pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>) -> RunInput {
         let arguments = arguments(workflow, collected, key);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
-        Given { arguments, triggered_by }
+        RunInput { arguments, triggered_by }
     }
 
     /// A key's values, with the arguments before them.
@@ -89,7 +89,7 @@ mod tests {
     fn only_sound_names_become_variables_of_their_own() {
         let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
         let arguments = names.map(|name| (name.to_owned(), "$(reboot)".to_owned())).into();
-        let variables = Given { arguments, triggered_by: None }.variables();
+        let variables = RunInput { arguments, triggered_by: None }.variables();
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
         assert_eq!(variables["KELOS_ARG_9"], "$(reboot)");
@@ -100,7 +100,7 @@ mod tests {
         let long = "x".repeat(LARGEST_VARIABLE + 1);
         let arguments =
             [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let variables = Given { arguments: arguments.into(), triggered_by: Some(json!(long)) }.variables();
+        let variables = RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)) }.variables();
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
     }
 }

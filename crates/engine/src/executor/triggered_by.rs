@@ -2,14 +2,14 @@
 
 use kelos_model::time::Firing;
 use kelos_model::trigger::{FactLeaf, Leaf};
-use kelos_model::{Collected, Occurrence, SlotState, Subject, Workflow};
+use kelos_model::{Collection, Occurrence, SlotState, Subject, Workflow};
 use serde_json::{Value, json};
 
 /// By this name templates know it.
 pub(super) const TRIGGERING_SCHEDULE_INFO: &str = "triggeringScheduleInfo";
 
 /// The event schedule, and for each leaf of its trigger that is about facts what came; none for other workflows.
-pub(super) fn triggered_by(workflow: &Workflow, collected: &Collected) -> Option<Value> {
+pub(super) fn triggered_by(workflow: &Workflow, collected: &Collection) -> Option<Value> {
     let events = workflow.keys.events()?;
     let mut infos = Vec::new();
     workflow.trigger.visit_leaves(&mut |leaf| {
@@ -26,7 +26,7 @@ pub(super) fn triggered_by(workflow: &Workflow, collected: &Collected) -> Option
 }
 
 /// What came for a leaf; none where nothing did, but of partitions, which are counted.
-fn info(awaited: &FactLeaf<'_>, collected: &Collected) -> Option<Value> {
+fn info(awaited: &FactLeaf<'_>, collected: &Collection) -> Option<Value> {
     if let [Subject::Partitions(dataset)] = awaited.subjects.as_slice() {
         let actual = collected.of(&Subject::Partitions(dataset.clone())).map_or(0, |tally| tally.count);
         return Some(json!({

@@ -48,7 +48,7 @@ pub trait FactSource: Send {
 
 /// How a source stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct SourceStatus {
     /// What people call it.
     pub name: Arc<str>,
     /// When it last answered.
@@ -59,16 +59,16 @@ pub struct Standing {
     pub problem: Option<String>,
 }
 
-impl Standing {
-    fn new(name: Arc<str>) -> Standing {
-        Standing { name, answered_at: None, new: 0, problem: None }
+impl SourceStatus {
+    fn new(name: Arc<str>) -> SourceStatus {
+        SourceStatus { name, answered_at: None, new: 0, problem: None }
     }
 }
 
 /// The sources of a node. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Sources {
-    standings: Arc<Mutex<Vec<Standing>>>,
+    standings: Arc<Mutex<Vec<SourceStatus>>>,
 }
 
 impl Sources {
@@ -76,7 +76,7 @@ impl Sources {
     #[must_use]
     pub fn start(sources: Vec<Box<dyn FactSource>>, handle: &Handle, runtime: &Runtime) -> Sources {
         let all = Sources {
-            standings: Arc::new(Mutex::new(sources.iter().map(|source| Standing::new(source.name())).collect())),
+            standings: Arc::new(Mutex::new(sources.iter().map(|source| SourceStatus::new(source.name())).collect())),
         };
         for (place, source) in sources.into_iter().enumerate() {
             let feed = Feed { source, place, handle: handle.clone(), shown: all.clone() };
@@ -87,11 +87,11 @@ impl Sources {
 
     /// How they stand, in the order in which they were given.
     #[must_use]
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn standings(&self) -> Vec<SourceStatus> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Standing>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<SourceStatus>> {
         self.standings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

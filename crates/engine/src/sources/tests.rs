@@ -4,7 +4,7 @@ use futures_util::future::FutureExt;
 use kelos_core::{Config, FactTally, Tell};
 use kelos_model::{Actor, Event, Occurrence};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{About, EventFilter, MemoryStore, Paging, Queries};
+use kelos_store::{About, EventFilter, MemoryStore, PageRequest, Queries};
 
 use super::*;
 use crate as engine;
@@ -39,7 +39,7 @@ fn at(second: i64) -> Clock {
 
 /// The keys of the facts that are stored, oldest first.
 fn stored(reader: &dyn Queries) -> Vec<String> {
-    let rows = reader.events(&EventFilter::about(About::Facts), Paging::newest(1000)).unwrap().rows;
+    let rows = reader.events(&EventFilter::about(About::Facts), PageRequest::newest(1000)).unwrap().rows;
     let key = |event: Event| match event {
         Event::Fact { fact, .. } => fact.key.unwrap().to_string(),
         other => panic!("expected a fact, not {other:?}"),
@@ -233,7 +233,7 @@ async fn a_source_that_fails_is_asked_with_growing_waits() {
 async fn what_is_wrong_with_a_source_is_shown_until_it_answers() {
     let (folder, handle) = (tempfile::tempdir().unwrap(), engine());
     handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
-    let shown = Sources { standings: Arc::new(Mutex::new(vec![Standing::new("w".into())])) };
+    let shown = Sources { standings: Arc::new(Mutex::new(vec![SourceStatus::new("w".into())])) };
     let feed = |prefix: &str| {
         let watch = Watch { min_age: Some(Duration::ZERO), ..Watch::new(prefix, "ds") };
         let source = Box::new(WatchedPrefix::new(watch, storage(), system_clock()).unwrap());

@@ -173,7 +173,7 @@ mod tests {
             workflow: Arc::new(super::super::tests::workflow("wf")),
             settings,
             properties,
-            given: kelos_engine::executor::Given::default(),
+            given: kelos_engine::executor::RunInput::default(),
             worker: None,
         }
     }

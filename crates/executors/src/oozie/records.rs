@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use kelos_core::SetRegister;
 use kelos_engine::Handle;
-use kelos_engine::executor::{Given, Start};
+use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::job::{self, Functions};
 use kelos_model::{Actor, RunId, Workflow};
 use kelos_store::{Queries, StoreError};
@@ -85,7 +85,7 @@ impl Records for NodeRecords {
         let none = || format!("look up where {run} runs: no script says which Oozie; put its workflow's script back");
         let workflow = Arc::new(definition.ok_or_else(none)?);
         let slot = self.reader.slot(&run.slot).map_err(|error| error.to_string())?;
-        let given = Given::of(&workflow, &run.slot.key, slot.as_ref().and_then(|slot| slot.collected.as_deref()));
+        let given = RunInput::of(&workflow, &run.slot.key, slot.as_ref().and_then(|slot| slot.collected.as_deref()));
         job::fill(run, &workflow, given.clone(), &*self.functions).or_else(|why| {
             // The Oozie is known all the same, and so everything but the user.
             tracing::warn!(%run, "failed to fill in the properties of its job again: {why}");

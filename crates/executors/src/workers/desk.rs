@@ -31,7 +31,7 @@ const APPS_AGE: Duration = Duration::from_secs(1);
 
 /// Why a desk does not listen to a worker. Messages complete "failed to …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum HubError {
     /// It was silent for too long, or its process ended.
     #[error("continue this session: the worker sent no heartbeat for too long, and its runs were taken away")]
     GivenUp,
@@ -48,7 +48,7 @@ pub enum NotTaken {
 
 /// Hands runs to workers, and hears of them. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Hub {
     inner: Arc<HubState>,
 }
 
@@ -68,7 +68,7 @@ struct HubState {
     stirred: Arc<Notify>,
 }
 
-impl Desk {
+impl Hub {
     /// A desk for runs whose folders a launcher has, and for the workers of a roll. One that takes no workers only settles what others left.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Desk {
         runtime: Runtime,
         lease: Duration,
         takes: bool,
-    ) -> Result<Desk, LocalError> {
+    ) -> Result<Hub, LocalError> {
         let own = unique().map_err(|source| LocalError::Process { doing: "name", run: "a desk".to_owned(), source })?;
         let inner = Arc::new(HubState {
             state: Mutex::new(State::new(own)),
@@ -96,7 +96,7 @@ impl Desk {
         });
         let around = look_around(Arc::downgrade(&inner), inner.stirred.clone(), (lease / LOOKS).min(LOOK_AGAIN));
         inner.runtime.spawn(around);
-        Ok(Desk { inner })
+        Ok(Hub { inner })
     }
 
     /// Tells whose runs these are, and who hears of offers.
@@ -149,14 +149,14 @@ impl Desk {
     ///
     /// # Errors
     /// When it is not to be listened to.
-    pub async fn hear(&self, worker: &str, word: Word) -> Result<Answer, NotTaken> {
+    pub async fn hear(&self, worker: &str, word: Word) -> Result<Answer, HubError> {
         let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
         inner.stirred.notify_one();
         if !inner.takes {
-            return Err(NotTaken::ByItself);
+            return Err(HubError::ByItself);
         }
         if *inner.closing.borrow() {
-            return Err(NotTaken::Closing);
+            return Err(HubError::Closing);
         }
         if word.workflows.is_empty() {
             inner.look_for_apps().await;
@@ -170,7 +170,7 @@ impl Desk {
             let is_stored = inner.settle().await;
             // A worker forgets reports that are confirmed, so only stored ones are; the others it repeats to the next leader.
             if !is_stored && !word.reports.is_empty() {
-                return Err(NotTaken::NotStored);
+                return Err(HubError::NotStored);
             }
             inner.state().stored(&worker, &word.reports);
         }
@@ -184,9 +184,9 @@ impl HubState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in(self: &Arc<Self>, worker: &Arc<str>, word: &Word) -> Result<(String, bool, Vec<RunId>), NotTaken> {
+    fn take_in(self: &Arc<Self>, worker: &Arc<str>, word: &Word) -> Result<(String, bool, Vec<RunId>), HubError> {
         let mut state = self.state();
-        let (session, is_new) = state.session(worker, word, Instant::now()).ok_or(NotTaken::GivenUp)?;
+        let (session, is_new) = state.session(worker, word, Instant::now()).ok_or(HubError::GivenUp)?;
         let (id, process) = (session.id.clone(), session.process.clone());
         let mut refused = state.reported(worker, &word.reports);
         refused.extend(state.offered(worker, word));
@@ -232,10 +232,10 @@ impl HubState {
         }
     }
 
-    fn answer(&self, worker: &Arc<str>, id: String, word: &Word, refused: Vec<RunId>) -> Result<Answer, NotTaken> {
+    fn answer(&self, worker: &Arc<str>, id: String, word: &Word, refused: Vec<RunId>) -> Result<Answer, HubError> {
         let mut state = self.state();
         if state.sessions.get(worker).is_none_or(|session| session.id != id) {
-            return Err(NotTaken::GivenUp);
+            return Err(HubError::GivenUp);
         }
         if word.leaves && word.declines {
             state.take_back(worker);
@@ -444,7 +444,7 @@ impl Drop for HubState {
     }
 }
 
-impl Executor for Desk {
+impl Executor for Hub {
     fn start(&self, start: Start, reports: Reports) {
         let mut state = self.inner.state();
         if *self.inner.closing.borrow() {

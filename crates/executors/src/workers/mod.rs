@@ -1,6 +1,6 @@
 //! Workers: processes that do runs for a leader, on the same machine and on one folder of state.
 //!
-//! The leader has a [`Desk`]: an executor that hands runs to workers, hears what becomes of them, and ends what a worker
+//! The leader has a [`Hub`]: an executor that hands runs to workers, hears what becomes of them, and ends what a worker
 //! leaves behind that falls silent. A [`Worker`] does runs by executors of its own. What the two say to each other is a
 //! [`Word`] and its [`Answer`]; how it gets from one to the other is a [`Door`], and somebody else's.
 //!
@@ -34,12 +34,12 @@ use kelos_model::{RunId, SlotRef, Workflow, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use desk::{Desk, NotTaken};
+pub use desk::{Hub, HubError};
 pub use roll::{Roll, Signature};
-pub use worker::{Door, News, NoAnswer, Over, Wanted, Worker};
+pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerOffer};
 
 use crate::local::ProcessId;
-use kelos_engine::executor::Given;
+use kelos_engine::executor::RunInput;
 
 /// How long a worker may be silent before its runs are taken from it.
 pub const LEASE: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ pub struct Order {
     pub properties: Map<String, Value>,
     /// What it is given of what its slot collected.
     #[serde(default)]
-    pub given: Given,
+    pub given: RunInput,
 }
 
 /// A worker, as its desk sees it.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kelos_core::{Config, Input, SubmitRequest};
 use kelos_engine as engine;
-use kelos_engine::executor::{Executor, Executors, Given, Reports, Start, WORKER};
+use kelos_engine::executor::{Executor, Executors, Reports, RunInput, Start, WORKER};
 use kelos_engine::job::NoFunctions;
 use kelos_engine::{EngineParts, Handle, Pace, Status};
 use kelos_model::jobs::JobKeys;
@@ -18,7 +18,7 @@ use kelos_store::{Journal, MemoryDisk, MemoryStore};
 use serde_json::Map;
 use tokio::sync::mpsc;
 
-use super::{Answer, Claimed, Desk, Door, NoAnswer, NotTaken, Roll, Signature, Told, Wanted, Word, Worker};
+use super::{Answer, Claimed, Door, Hub, HubError, NoAnswer, Roll, Signature, Told, Word, Worker, WorkerOffer};
 use crate::local::{Launcher, Limits};
 
 /// Nothing takes so long unless it hangs.
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_secs(3600);
 
 struct Bench {
-    desk: Desk,
+    desk: Hub,
     heard: mpsc::UnboundedReceiver<(RunId, Report)>,
     reports: Reports,
     roll: Roll,
@@ -42,7 +42,7 @@ impl Bench {
         std::fs::create_dir(&runs).unwrap();
         let roll = Roll::beside(&runs);
         let launcher = Launcher::new(&runs, vec!["false".into()], Limits::default()).unwrap();
-        let desk = Desk::new(launcher, roll.clone(), tokio::runtime::Handle::current(), LEASE, true).unwrap();
+        let desk = Hub::new(launcher, roll.clone(), tokio::runtime::Handle::current(), LEASE, true).unwrap();
         let (hears, heard) = mpsc::unbounded_channel();
         let reports = Reports::new(move |input| {
             if let Input::RunReported { run, report } = input {
@@ -88,7 +88,7 @@ fn start(app: &str, job: &str, worker: &str) -> Start {
         workflow: Arc::new(workflow),
         settings: Map::new(),
         properties: Map::new(),
-        given: Given::default(),
+        given: RunInput::default(),
         worker,
     }
 }
@@ -134,21 +134,21 @@ impl Executor for Held {
 
 /// Words go to the desk that leads, whoever that is.
 #[derive(Clone)]
-struct Direct(Arc<Mutex<Desk>>);
+struct Direct(Arc<Mutex<Hub>>);
 
 impl Door for Direct {
     async fn say(&self, worker: &str, word: &Word) -> Result<Answer, NoAnswer> {
         let desk = self.0.lock().unwrap().clone();
         desk.hear(worker, word.clone()).await.map_err(|error| match error {
-            NotTaken::GivenUp => NoAnswer::GivenUp(error.to_string()),
-            NotTaken::Closing | NotTaken::NotStored => NoAnswer::Away(error.to_string()),
-            NotTaken::ByItself => NoAnswer::Never(error.to_string()),
+            HubError::GivenUp => NoAnswer::GivenUp(error.to_string()),
+            HubError::Closing | HubError::NotStored => NoAnswer::Away(error.to_string()),
+            HubError::ByItself => NoAnswer::Never(error.to_string()),
         })
     }
 }
 
-fn one_at_a_time() -> Wanted {
-    Wanted { workflows: [].into(), job: None, at_a_time: 1, in_all: None, attempts: None, held: false }
+fn one_at_a_time() -> WorkerOffer {
+    WorkerOffer { workflows: [].into(), job: None, at_a_time: 1, in_all: None, attempts: None, held: false }
 }
 
 #[tokio::test]
@@ -236,7 +236,7 @@ async fn the_late_report_of_a_worker_that_was_given_up_is_not_believed() {
     let Report::Ended { outcome: Outcome::Unknown { reason } } = report else { panic!("{report:?}") };
     assert!(reason.contains("its worker w1 was not heard of for 3600s"), "{reason}");
     let late = Word { reports: vec![ended(&run)], ..word(3, 1, Some(&first)) };
-    assert_eq!(bench.desk.hear("w1", late).await.unwrap_err(), NotTaken::GivenUp);
+    assert_eq!(bench.desk.hear("w1", late).await.unwrap_err(), HubError::GivenUp);
     // The same in a session that it begins anew.
     let late = Word { reports: vec![ended(&run)], runs: has(std::slice::from_ref(&run)), ..word(4, 1, None) };
     assert_eq!(bench.say("w1", late).await.refused, [run.clone(), run]);
@@ -406,7 +406,7 @@ async fn a_run_that_a_worker_has_no_more_is_given_to_it_again() {
 }
 
 /// An engine whose runs are done by workers, over a disk that others may lead on.
-fn engine_on(disk: &MemoryDisk, desk: &Desk) -> Handle {
+fn engine_on(disk: &MemoryDisk, desk: &Hub) -> Handle {
     let parts = EngineParts {
         store: Box::new(MemoryStore::on(disk)),
         node: "test".to_owned(),
@@ -446,7 +446,7 @@ async fn reported_while_nobody_stores(
     until("the lead", || matches!(engine.status(), Status::Leading { .. })).await;
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
-    let wanted = Wanted { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
+    let wanted = WorkerOffer { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
     let (worker, news) = Worker::start("w1".to_owned(), door, executors, wanted, bench.signature());
     let ask = SubmitRequest { jobs: vec![run.slot.clone()], priority: 0, readd: false, reason: None };
     engine.ask(&Actor::person("ann"), ask).await.unwrap();

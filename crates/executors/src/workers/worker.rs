@@ -47,7 +47,7 @@ pub enum NoAnswer {
 
 /// What a worker would do.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct WorkerOffer {
     /// Jobs of these workflows; none means of all.
     pub workflows: BTreeSet<WorkflowId>,
     /// Only this one.
@@ -64,7 +64,7 @@ pub struct Wanted {
 
 /// That a run is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Over {
+pub struct RunEnd {
     /// Which.
     pub run: RunId,
     /// How it ended, as its executor said; somebody else may have been believed.
@@ -79,7 +79,7 @@ pub enum News {
     /// It began with a run.
     Began(RunId),
     /// A run is over.
-    Over(Over),
+    Over(RunEnd),
     /// Its runs were taken from it, because it had not been heard of.
     GivenUp,
     /// It is of no use here: why completes "failed to …".
@@ -115,7 +115,7 @@ struct Inner<D> {
 
 /// What a worker has in its hands.
 struct Hands {
-    wanted: Wanted,
+    wanted: WorkerOffer,
     leaves: bool,
     declines: bool,
     /// It left, and the desk knows.
@@ -195,7 +195,7 @@ impl<D: Door> Worker<D> {
         name: String,
         door: D,
         executors: Executors,
-        wanted: Wanted,
+        wanted: WorkerOffer,
         signature: Signature,
     ) -> (Worker<D>, mpsc::UnboundedReceiver<News>) {
         let (tell, told) = mpsc::unbounded_channel();
@@ -485,7 +485,7 @@ impl<D: Door> Inner<D> {
         }
         let abandoned = held.abandoned;
         if let Report::Ended { outcome } = &report {
-            let _ = self.tell.send(News::Over(Over { run: run.clone(), outcome: outcome.clone() }));
+            let _ = self.tell.send(News::Over(RunEnd { run: run.clone(), outcome: outcome.clone() }));
         }
         if !abandoned {
             hands.outbox.push(Told { run: run.clone(), what: report });

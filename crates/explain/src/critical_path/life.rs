@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
-use kelos_model::{Collected, EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Collection, EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
 /// A slot in one state for a while.
@@ -57,8 +57,8 @@ impl Life {
     }
 
     /// What it has collected.
-    pub(super) fn collected(&self) -> Collected {
-        let mut collected = Collected::new(self.opened);
+    pub(super) fn collected(&self) -> Collection {
+        let mut collected = Collection::new(self.opened);
         for (_, event) in &self.events {
             if let SlotEvent::Collected { what, .. } = event {
                 collected.add(what);

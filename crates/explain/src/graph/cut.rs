@@ -8,7 +8,7 @@ use super::{Edge, Node};
 
 /// Which part of the graph is wanted; all of it where nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct GraphQuery {
     /// Only what is so close to a workflow.
     pub focus: Option<Focus>,
     /// Only what this project owns.
@@ -32,7 +32,7 @@ pub struct Focus {
     pub down: u32,
 }
 
-impl Wanted {
+impl GraphQuery {
     /// The names of what is shown. What is focused on is, if it is there at all.
     pub(super) fn shown(&self, nodes: &BTreeMap<WorkflowId, Node>, edges: &[Edge]) -> BTreeSet<WorkflowId> {
         let near = self.focus.as_ref().map(|focus| focus.near(edges));

@@ -14,9 +14,9 @@ use kelos_model::jobs::JobKeys;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{Keys, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
-use kelos_store::{Columns, Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
 
-pub use cut::{Focus, Wanted};
+pub use cut::{Focus, GraphQuery};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
 
 /// What a node stands for.
@@ -107,7 +107,7 @@ pub struct Graph {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp, hours: u32) -> Result<Graph, StoreError> {
+pub fn read(reader: &dyn Queries, wanted: &GraphQuery, now: Timestamp, hours: u32) -> Result<Graph, StoreError> {
     let rows = reader.workflows(None)?;
     let edges = edges(&rows);
     let all = nodes(&rows, &edges);
@@ -272,7 +272,7 @@ fn fill(reader: &dyn Queries, nodes: &mut [Node], since: Timestamp, now: Timesta
             *node.counts.entry(tally.state).or_default() += u64::from(tally.count);
         }
         let filter = SlotFilter { workflow: Some(node.id.clone()), ..SlotFilter::default() };
-        node.newest = reader.slot_states(&filter, Paging::newest(1))?.rows.pop();
+        node.newest = reader.slot_states(&filter, PageRequest::newest(1))?.rows.pop();
     }
     Ok(())
 }

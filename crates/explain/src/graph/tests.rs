@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use kelos_model::time::{Cron, CronSchedule, parse_instant};
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::{About, Job, Keys, Moments, Planned, Workflow};
+use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Workflow};
 use kelos_model::{Answer, Event, EventRecord, Finding, Probe, Reason, ReasonKind, SlotEvent, Trigger, slot};
 use kelos_store::{Commit, Journal, MemoryStore, SlotRow};
 
@@ -39,7 +39,7 @@ fn row(name: &str, trigger: Trigger) -> WorkflowRow {
         ..Workflow::new(id(name), hourly, Job::new("command", serde_json::Map::new()))
     };
     let definition = Arc::new(definition);
-    let (planned, moments) = (Planned::default(), Moments::default());
+    let (planned, moments) = (PlanState::default(), Moments::default());
     WorkflowRow { id: id(name), definition, version: 1, present: true, enabled: true, paused: false, planned, moments }
 }
 
@@ -126,7 +126,7 @@ fn told(graph: &Graph) -> Vec<String> {
     nodes.chain(edges).collect()
 }
 
-fn whole(world: World, wanted: &Wanted) -> Graph {
+fn whole(world: World, wanted: &GraphQuery) -> Graph {
     read(&*world.reader(), wanted, at("2026-01-01T12:30Z"), 24).unwrap()
 }
 
@@ -150,7 +150,7 @@ fn edges_are_what_definitions_mention() {
     let mut old = row("old", success("a"));
     old.present = false;
     world.commit.workflows.push(old);
-    let graph = whole(world, &Wanted::default());
+    let graph = whole(world, &GraphQuery::default());
     let expected =
         ["a", "b", "c", "d", "e", "f", "gone", "a > b", "a ~ f", "b > c", "c > c -3600", "c > d", "gone > e"];
     assert_eq!(told(&graph), expected);
@@ -159,36 +159,36 @@ fn edges_are_what_definitions_mention() {
 
 #[test]
 fn a_focus_cuts_levels_and_counts_what_it_hides() {
-    let focus = |up, down| Wanted { focus: Some(Focus { on: id("b"), up, down }), ..Wanted::default() };
+    let focus = |up, down| GraphQuery { focus: Some(Focus { on: id("b"), up, down }), ..GraphQuery::default() };
     let near = whole(chain(), &focus(1, 1));
     assert_eq!(told(&near), ["a", "b", "c", "a > b", "b > c", "c > c -3600"]);
     let hidden: Vec<_> = near.nodes.iter().map(|node| (node.hidden_up, node.hidden_down)).collect();
     assert_eq!(hidden, [(0, 0), (0, 0), (0, 1)]);
     assert_eq!(told(&whole(chain(), &focus(0, 0))), ["b"]);
     assert_eq!(told(&whole(chain(), &focus(0, 9)))[..3], ["b", "c", "d"]);
-    let nobody = Wanted { focus: Some(Focus { on: id("z"), up: 1, down: 1 }), ..Wanted::default() };
+    let nobody = GraphQuery { focus: Some(Focus { on: id("z"), up: 1, down: 1 }), ..GraphQuery::default() };
     assert!(told(&whole(chain(), &nobody)).is_empty());
 }
 
 #[test]
 fn filters_go_by_project_tag_and_words() {
-    let by_project = Wanted { project: Some("project-a".to_owned()), ..Wanted::default() };
-    let by_tag = Wanted { tag: Some("tag-b".to_owned()), ..Wanted::default() };
-    let by_words = Wanted { words: vec!["TAG".to_owned(), "-d".to_owned()], ..Wanted::default() };
+    let by_project = GraphQuery { project: Some("project-a".to_owned()), ..GraphQuery::default() };
+    let by_tag = GraphQuery { tag: Some("tag-b".to_owned()), ..GraphQuery::default() };
+    let by_words = GraphQuery { words: vec!["TAG".to_owned(), "-d".to_owned()], ..GraphQuery::default() };
     assert_eq!(told(&whole(chain(), &by_project)), ["a"]);
     assert_eq!(told(&whole(chain(), &by_tag)), ["b"]);
     assert_eq!(told(&whole(chain(), &by_words)), ["d"]);
-    let also = Wanted { also: BTreeSet::from([id("a")]), ..by_words };
+    let also = GraphQuery { also: BTreeSet::from([id("a")]), ..by_words };
     assert_eq!(told(&whole(chain(), &also)), ["a", "d"]);
 }
 
 #[test]
 fn nodes_tell_of_their_slots() {
     let world = chain().slot("a", SlotState::Failed).slot("b", SlotState::Waiting);
-    let graph = read(&*world.reader(), &Wanted::default(), at("2026-01-03T00:00Z"), 40).unwrap();
+    let graph = read(&*world.reader(), &GraphQuery::default(), at("2026-01-03T00:00Z"), 40).unwrap();
     assert_eq!(graph.nodes[0].counts, BTreeMap::from([(SlotState::Failed, 1)]));
     let world = chain().slot("a", SlotState::Failed);
-    let graph = read(&*world.reader(), &Wanted::default(), at("2026-01-03T00:00Z"), 24).unwrap();
+    let graph = read(&*world.reader(), &GraphQuery::default(), at("2026-01-03T00:00Z"), 24).unwrap();
     assert!(graph.nodes[0].counts.is_empty(), "noon was longer ago");
     assert_eq!(graph.nodes[0].newest, Some((noon("a"), SlotState::Failed)));
 }

@@ -7,7 +7,7 @@ use kelos_model::jobs::{JobKeys, Kind};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::Workflow;
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
 /// Jobs that are read for one matrix.
 pub const MOST_READ: usize = 100_000;
@@ -70,7 +70,7 @@ pub fn matrix(reader: &dyn Queries, workflow: &Workflow, wanted: &MatrixQuery) -
     let filter = SlotFilter { workflow: Some(workflow.id.clone()), ..SlotFilter::default() };
     let (mut read, mut from) = (MatrixReader::default(), None);
     let is_cut = loop {
-        let page = reader.slot_states(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
+        let page = reader.slot_states(&filter, PageRequest::newest(PAGE).after(from.as_deref()))?;
         read.total += page.rows.len();
         page.rows.into_iter().for_each(|(job, state)| read.add(workflow, wanted, job, state));
         from = page.next;

@@ -23,7 +23,7 @@ use kelos_store::{Queries, StoreError};
 pub use checked::read_key;
 pub use family::{Family, FamilyMember, Reach, family};
 pub use matrix::{Axis, Cell, MOST_READ, Matrix, MatrixQuery, matrix};
-pub use outlook::{Asked, Expected, Fate, MOST_JOBS, Outlook, Role, outlook};
+pub use outlook::{Fate, JobForecast, JobQuery, MOST_JOBS, Outlook, Role, outlook};
 pub use relatives::{Relative, RelativeGroup, children, parents};
 
 /// The workflows that are keyed by job ids, and the relation between their jobs.

@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 
 /// Jobs that somebody might submit.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct JobQuery {
     /// Which.
     pub jobs: Vec<SlotRef>,
     /// Whether those that have ended are to be opened again, with all that depends on them and has ended.
@@ -27,14 +27,14 @@ pub struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
     /// Each job once, after those that it waits for.
-    pub jobs: Vec<Expected>,
+    pub jobs: Vec<JobForecast>,
     /// Whether there are more than [`MOST_JOBS`].
     pub is_cut: bool,
 }
 
 /// What would become of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
+pub struct JobForecast {
     /// Which.
     pub job: SlotRef,
     /// Where it stands now; none where it was never opened.
@@ -114,14 +114,14 @@ impl Fate {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn outlook(jobs: &Jobs, reader: &dyn Queries, asked: &Asked) -> Result<Outlook, StoreError> {
+pub fn outlook(jobs: &Jobs, reader: &dyn Queries, asked: &JobQuery) -> Result<Outlook, StoreError> {
     look(jobs, asked, &mut |job| Ok(reader.slot(job)?.map(|slot| slot.state)))
 }
 
 /// The same for any source of states.
 pub(super) fn look<E>(
     jobs: &Jobs,
-    asked: &Asked,
+    asked: &JobQuery,
     state: &mut dyn FnMut(&SlotRef) -> Result<Option<SlotState>, E>,
 ) -> Result<Outlook, E> {
     let mut look = Look {
@@ -176,7 +176,7 @@ struct Look<'a, E> {
     reopened: BTreeSet<SlotRef>,
     /// What is settled.
     fates: BTreeMap<SlotRef, Fate>,
-    found: Vec<Expected>,
+    found: Vec<JobForecast>,
     stack: Vec<Frame>,
     counts: BTreeMap<SlotRef, Counts>,
     /// Whose children have been told that it succeeds.
@@ -351,7 +351,7 @@ impl<E> Look<'_, E> {
 
     fn list(&mut self, job: &SlotRef, role: Role, fate: Fate, blockers: &[SlotRef]) {
         self.fates.insert(job.clone(), fate);
-        self.found.push(Expected {
+        self.found.push(JobForecast {
             state: self.states.get(job).copied().flatten(),
             role,
             fate,
@@ -367,7 +367,7 @@ impl<E> Look<'_, E> {
 
     /// Follows what becomes possible when what runs succeeds.
     fn push(&mut self) -> Result<(), E> {
-        let runs = |one: &&Expected| one.fate == Fate::Runs;
+        let runs = |one: &&JobForecast| one.fate == Fate::Runs;
         let mut queue: std::collections::VecDeque<SlotRef> =
             self.found.iter().filter(runs).map(|one| one.job.clone()).collect();
         while let Some(parent) = queue.pop_front() {

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member};
-use kelos_model::workflow::{Job, Keys, Moments, Planned, WorkflowRow};
+use kelos_model::workflow::{Job, Keys, Moments, PlanState, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, Workflow, WorkflowId};
 use proptest::prelude::*;
 use serde_json::Map;
@@ -37,7 +37,7 @@ fn row_of(name: &str, keys: JobKeys) -> WorkflowRow {
         present: true,
         enabled: true,
         paused: false,
-        planned: Planned::default(),
+        planned: PlanState::default(),
         moments: Moments::default(),
     }
 }
@@ -45,10 +45,10 @@ fn row_of(name: &str, keys: JobKeys) -> WorkflowRow {
 /// What would happen, a line for each job: `a~1 runs`.
 fn told(rows: &[WorkflowRow], states: &[(&str, SlotState)], asked: &[&str], readd: bool) -> Vec<String> {
     let states: BTreeMap<&str, SlotState> = states.iter().copied().collect();
-    let asked = Asked { jobs: asked.iter().map(|name| job(name, "1")).collect(), readd };
+    let asked = JobQuery { jobs: asked.iter().map(|name| job(name, "1")).collect(), readd };
     let mut state = |job: &SlotRef| Ok::<_, Infallible>(states.get(job.workflow.as_str()).copied());
     let outlook = look(&Jobs::of(rows), &asked, &mut state).unwrap();
-    let line = |one: &Expected| {
+    let line = |one: &JobForecast| {
         let by: Vec<String> = one.blocked_by.iter().map(|by| by.workflow.to_string()).collect();
         let by = if by.is_empty() { String::new() } else { format!(" by {}", by.join(",")) };
         format!("{} {} {}{by}", one.job.workflow, one.role.as_str(), one.fate.as_str())
@@ -189,7 +189,7 @@ proptest! {
     #[test]
     fn an_outlook_holds_together((rows, states, asked) in world()) {
         let jobs = Jobs::of(&rows);
-        let asked = Asked { jobs: vec![job(rows[asked].id.as_str(), "1")], readd: false };
+        let asked = JobQuery { jobs: vec![job(rows[asked].id.as_str(), "1")], readd: false };
         let mut reads: BTreeMap<SlotRef, u32> = BTreeMap::new();
         let mut state = |job: &SlotRef| {
             *reads.entry(job.clone()).or_default() += 1;

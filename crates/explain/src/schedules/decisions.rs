@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use kelos_model::event::{Abort, Event};
 use kelos_model::time::text;
 use kelos_model::{
-    Actor, Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    Actor, Collection, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
     reason,
 };
-use kelos_store::{About, EventFilter, Page, Paging, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{About, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::words;
 
@@ -27,7 +27,7 @@ pub struct Decision {
     /// Why, in words.
     pub text: String,
     /// What had been collected.
-    pub collected: Option<Box<Collected>>,
+    pub collected: Option<Box<Collection>>,
     /// Facts that came once the trigger was met, and opened no slot of their own.
     pub absorbed: u32,
     /// What the trigger or the constraints said.
@@ -102,11 +102,12 @@ pub fn read(
         None => (reader.last_seq()?, None),
     };
     let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
-    let page = reader.slots(&filter, Paging::newest(limit).after(cursor.as_deref()))?;
+    let page = reader.slots(&filter, PageRequest::newest(limit).after(cursor.as_deref()))?;
     let mut decisions = Vec::new();
     let mut oldest = newest.saturating_add(1);
     for row in page.rows {
-        let latest = reader.events(&EventFilter::about(About::Slot(row.id.clone())), Paging::newest(LOOKED_AT))?.rows;
+        let latest =
+            reader.events(&EventFilter::about(About::Slot(row.id.clone())), PageRequest::newest(LOOKED_AT))?.rows;
         let decision = of_slot(row, &latest);
         oldest = oldest.min(decision.seq);
         decisions.push(decision);
@@ -126,7 +127,7 @@ fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
 /// What happened to a schedule itself after one position of the log, up to another.
 fn of_schedule(reader: &dyn Queries, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
     let filter = EventFilter { about: About::WorkflowItself(id.clone()), after, until: to };
-    let page = reader.events(&filter, Paging::newest(MOST_OF_ITSELF))?;
+    let page = reader.events(&filter, PageRequest::newest(MOST_OF_ITSELF))?;
     Ok(page.rows.into_iter().filter_map(of_workflow).collect())
 }
 

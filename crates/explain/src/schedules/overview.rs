@@ -7,9 +7,9 @@ use kelos_model::event::Event;
 use kelos_model::time::{Firing, Zone, text};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
-    Collected, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
+    Collection, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
 };
-use kelos_store::{About, EventFilter, PENDING, Paging, Queries, RunFilter, SlotFilter, StoreError};
+use kelos_store::{About, EventFilter, PENDING, PageRequest, Queries, RunFilter, SlotFilter, StoreError};
 
 use super::progress::{expires, progress};
 use super::words;
@@ -20,7 +20,7 @@ pub struct Overview {
     /// When its cron expressions fire next; none where it has none, or is disabled.
     pub next: Option<FiringTime>,
     /// What has not started yet, newest first; the first few.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingSlot>,
     /// Its run that was dispatched last.
     pub last_run: Option<Run>,
 }
@@ -38,7 +38,7 @@ pub struct FiringTime {
 
 /// A slot that has not started yet.
 #[derive(Debug, Clone)]
-pub struct Pending {
+pub struct PendingSlot {
     /// Which.
     pub slot: SlotRef,
     /// Where it stands: waiting, held, queued or in back-off.
@@ -52,7 +52,7 @@ pub struct Pending {
     /// When it is over if nothing changes.
     pub expires: Option<Timestamp>,
     /// What it has collected.
-    pub collected: Option<Box<Collected>>,
+    pub collected: Option<Box<Collection>>,
 }
 
 /// So many slots that have not started are told of at the most.
@@ -67,7 +67,7 @@ pub fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<O
     Ok(Overview {
         next: Some(row).filter(|row| row.present && row.enabled).and_then(|row| next_time(&row.definition, now)),
         pending: pending(reader, row, now)?,
-        last_run: reader.runs(&runs, Paging::newest(1))?.rows.into_iter().next(),
+        last_run: reader.runs(&runs, PageRequest::newest(1))?.rows.into_iter().next(),
     })
 }
 
@@ -83,10 +83,10 @@ pub fn counts(reader: &dyn Queries, id: &WorkflowId) -> Result<BTreeMap<SlotStat
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn pending(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Pending>, StoreError> {
+pub fn pending(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Vec<PendingSlot>, StoreError> {
     let (workflow, states) = (Some(row.id.clone()), PENDING.to_vec());
     let filter = SlotFilter { workflow, states, collecting: true, ..SlotFilter::default() };
-    let found = reader.slots(&filter, Paging::newest(MOST_PENDING))?.rows;
+    let found = reader.slots(&filter, PageRequest::newest(MOST_PENDING))?.rows;
     found.into_iter().map(|found| one_pending(reader, &row.definition, found.id, found.slot, now)).collect()
 }
 
@@ -96,7 +96,7 @@ fn one_pending(
     id: SlotRef,
     slot: Slot,
     now: Timestamp,
-) -> Result<Pending, StoreError> {
+) -> Result<PendingSlot, StoreError> {
     let explanation = match slot.state {
         SlotState::Waiting if definition.trigger.is_of_facts() => {
             Some(progress(definition, &id, slot.collected.as_deref(), now))
@@ -118,7 +118,7 @@ fn one_pending(
         _ => "it has not been evaluated yet".to_owned(),
     };
     let expires = expires(definition, &id, &slot).filter(|_| slot.last_run == 0);
-    Ok(Pending {
+    Ok(PendingSlot {
         slot: id,
         state: slot.state,
         since: slot.since,
@@ -143,7 +143,7 @@ fn last_said(reader: &dyn Queries, id: &SlotRef, state: SlotState) -> Result<Opt
     };
     let life = EventFilter::about(About::Slot(id.clone()));
     for many in LOOKED_AT {
-        if let Some(found) = reader.events(&life, Paging::newest(many))?.rows.into_iter().find_map(said) {
+        if let Some(found) = reader.events(&life, PageRequest::newest(many))?.rows.into_iter().find_map(said) {
             return Ok(Some(found));
         }
     }

@@ -2,19 +2,19 @@
 //! collected says all.
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::facts::{Collected, Tally};
+use kelos_model::facts::{Collection, Tally};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Facts, evaluate};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Probe, ProbeAnswer, Reason, Slot, SlotRef, SlotState, Subject, Trigger, Workflow};
 
 /// What is known of a slot that collects: nothing of other slots and of the outside.
-struct Seen<'a> {
+struct SlotFacts<'a> {
     now: Timestamp,
-    collected: Option<&'a Collected>,
+    collected: Option<&'a Collection>,
 }
 
-impl Facts for Seen<'_> {
+impl Facts for SlotFacts<'_> {
     fn now(&self) -> Timestamp {
         self.now
     }
@@ -35,14 +35,14 @@ impl Facts for Seen<'_> {
 /// What the trigger of a slot says to what the slot collected: `3 of 4 partitions of ds`. Leaves that ask for more than facts
 /// are not known here.
 #[must_use]
-pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collected>, now: Timestamp) -> Reason {
+pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collection>, now: Timestamp) -> Reason {
     let key = KeyValues::of(&workflow.keys, &slot.key);
-    evaluate(&workflow.trigger, &workflow.id, &key, &Seen { now, collected }).explanation
+    evaluate(&workflow.trigger, &workflow.id, &key, &SlotFacts { now, collected }).explanation
 }
 
 /// How much of what a trigger waits for was collected, from 0 to 1.
 #[must_use]
-pub fn share(trigger: &Trigger, collected: Option<&Collected>) -> f64 {
+pub fn share(trigger: &Trigger, collected: Option<&Collection>) -> f64 {
     collected.map_or(0.0, |collected| trigger.share(collected))
 }
 

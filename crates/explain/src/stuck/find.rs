@@ -8,9 +8,9 @@ use kelos_model::ranges::Range;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Reason, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
-use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
+use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, usual};
 use crate::{schedule, schedules, why};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
@@ -27,7 +27,7 @@ type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
+pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreError> {
     let workflows: BTreeMap<WorkflowId, WorkflowRow> =
         reader.workflows(None)?.into_iter().map(|row| (row.id.clone(), row)).collect();
     let (live, is_partial) = live(reader)?;
@@ -48,7 +48,7 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
     for row in rows.iter_mut().filter(|row| row.reason.is_empty()) {
         row.reason = reason(reader, &row.slot, now)?;
     }
-    Ok(Found { rows, more, is_partial })
+    Ok(StuckReport { rows, more, is_partial })
 }
 
 /// Whether nothing of a workflow is looked at until somebody resumes it.
@@ -60,8 +60,9 @@ fn rests(row: &WorkflowRow) -> bool {
 fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
     let (mut live, mut is_partial) = (Live::new(), false);
     for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
-        let rows =
-            reader.slots(&SlotFilter { states: vec![state], ..SlotFilter::default() }, Paging::oldest(LOOKED_AT))?.rows;
+        let rows = reader
+            .slots(&SlotFilter { states: vec![state], ..SlotFilter::default() }, PageRequest::oldest(LOOKED_AT))?
+            .rows;
         is_partial |= rows.len() == LOOKED_AT;
         for row in rows {
             live.entry(row.id.workflow.clone()).or_default().push(row);
@@ -290,7 +291,7 @@ fn failed(
     workflows: &BTreeMap<WorkflowId, WorkflowRow>,
 ) -> Result<Vec<Stuck>, StoreError> {
     let states = vec![SlotState::Failed, SlotState::Expired];
-    let rows = reader.slots(&SlotFilter { states, ..SlotFilter::default() }, Paging::newest(FAILED))?.rows;
+    let rows = reader.slots(&SlotFilter { states, ..SlotFilter::default() }, PageRequest::newest(FAILED))?.rows;
     let mut of: BTreeMap<WorkflowId, Vec<SlotRow>> = BTreeMap::new();
     for row in rows {
         of.entry(row.id.workflow.clone()).or_default().push(row);
@@ -318,5 +319,5 @@ fn failed(
 fn latest_success(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
     let (workflow, states) = (Some(id.clone()), vec![SlotState::Succeeded]);
     let filter = SlotFilter { workflow, states, range: Some(range), ..SlotFilter::default() };
-    Ok(reader.slots(&filter, Paging::newest(1))?.rows.first().and_then(|row| row.id.key.time()))
+    Ok(reader.slots(&filter, PageRequest::newest(1))?.rows.first().and_then(|row| row.id.key.time()))
 }

@@ -91,7 +91,7 @@ pub struct Stuck {
 
 /// Everything that is stuck, the worst first.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
+pub struct StuckReport {
     /// Furthest beyond what is usual first; what a person has paused comes last.
     pub rows: Vec<Stuck>,
     /// How many rows are left out.
@@ -104,7 +104,7 @@ pub struct Found {
 ///
 /// # Errors
 /// When the store can't be read.
-pub async fn stuck(handle: &Handle) -> Result<Found, StoreError> {
+pub async fn stuck(handle: &Handle) -> Result<StuckReport, StoreError> {
     let (reader, now) = (handle.reader().clone(), handle.now());
     let read = tokio::task::spawn_blocking(move || read(&*reader, now)).await;
     let mut found =

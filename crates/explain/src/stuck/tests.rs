@@ -5,7 +5,7 @@ use jiff::ToSpan;
 use kelos_model::event::Origin;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, Planned, Properties, Source, WorkflowRow};
+use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, PlanState, Properties, Source, WorkflowRow};
 use kelos_model::{
     Actor, Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run,
     RunId, RunState, Slot, SlotEvent, Trigger, Workflow, WorkflowId, slot,
@@ -46,7 +46,7 @@ fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         about: About::default(),
     };
     change(&mut definition);
-    let planned = Planned { until: Some(at(8, 0)), ..Planned::default() };
+    let planned = PlanState { until: Some(at(8, 0)), ..PlanState::default() };
     let (id, definition) = (definition.id.clone(), Arc::new(definition));
     let moments = Moments::default();
     WorkflowRow { id, definition, version: 1, present: true, enabled: true, paused: false, planned, moments }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
 use kelos_model::{Event, EventRecord, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, Queries, RunFilter, SlotFilter, SlotRow, StoreError};
+use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoreError};
 
 use super::FLOOR;
 
@@ -51,7 +51,7 @@ pub(super) fn lateness(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<S
     let states = vec![SlotState::Succeeded];
     let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
     let mut samples = Vec::new();
-    for row in reader.slots(&filter, Paging::newest(SAMPLES))?.rows {
+    for row in reader.slots(&filter, PageRequest::newest(SAMPLES))?.rows {
         let Some(time) = row.id.key.time() else {
             samples.extend(opened(&reader.history(&row.id)?).map(|opened| row.slot.since.duration_since(opened)));
             continue;
@@ -74,7 +74,7 @@ fn was_planned_on_time(reader: &dyn Queries, id: &SlotRef, time: Timestamp) -> R
 pub(super) fn run_time(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
     let states = vec![RunState::Succeeded];
     let filter = RunFilter { workflow: Some(id.clone()), states, ..RunFilter::default() };
-    let runs = reader.runs(&filter, Paging::newest(SAMPLES))?.rows;
+    let runs = reader.runs(&filter, PageRequest::newest(SAMPLES))?.rows;
     let took = runs.iter().filter_map(|run| Some(run.ended_at?.duration_since(run.started_at?)));
     Ok(share(took.collect(), 5))
 }

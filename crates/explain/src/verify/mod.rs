@@ -8,7 +8,7 @@ mod registers;
 use std::fmt;
 
 use kelos_model::{EventRecord, SlotRef};
-use kelos_store::{Deletions, Digest, EventFilter, Page, Paging, Queries, SlotFilter, StoreError, TurnRecord};
+use kelos_store::{Deletions, Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, StoreError, TurnRecord};
 
 use fold::Fold;
 use registers::Registers;
@@ -99,13 +99,14 @@ impl Walk<'_> {
         let mut before: Option<TurnRecord> = None;
         let mut from = None;
         loop {
-            let Page { rows, next } = match read(self.reader.turns(Paging::oldest(AT_ONCE).after(from.as_deref())))? {
-                Ok(page) => page,
-                Err(what) => {
-                    self.tell(Disagreement { what, ..Disagreement::default() });
-                    return Ok(before);
-                }
-            };
+            let Page { rows, next } =
+                match read(self.reader.turns(PageRequest::oldest(AT_ONCE).after(from.as_deref())))? {
+                    Ok(page) => page,
+                    Err(what) => {
+                        self.tell(Disagreement { what, ..Disagreement::default() });
+                        return Ok(before);
+                    }
+                };
             for turn in rows {
                 self.turn(&turn, before.as_ref())?;
                 before = Some(turn);
@@ -147,7 +148,7 @@ impl Walk<'_> {
         loop {
             let Some(fold) = &mut self.fold else { return Ok(()) };
             let mut found = Vec::new();
-            match read(self.reader.events(&events, Paging::oldest(AT_ONCE).after(from.as_deref())))? {
+            match read(self.reader.events(&events, PageRequest::oldest(AT_ONCE).after(from.as_deref())))? {
                 Ok(page) => {
                     for record in &page.rows {
                         self.registers.take(record);
@@ -194,7 +195,7 @@ impl Walk<'_> {
     fn strangers(&mut self) -> Result<(), StoreError> {
         let mut from = None;
         loop {
-            let page = self.reader.slots(&SlotFilter::default(), Paging::newest(AT_ONCE).after(from.as_deref()));
+            let page = self.reader.slots(&SlotFilter::default(), PageRequest::newest(AT_ONCE).after(from.as_deref()));
             let Page { rows, next } = match read(page)? {
                 Ok(page) => page,
                 Err(what) => {
@@ -204,7 +205,8 @@ impl Walk<'_> {
             };
             for row in rows.into_iter().filter(|row| !row.slot.is_only_planned()) {
                 let last = read(
-                    self.reader.events(&EventFilter::after(row.slot.last_event.saturating_sub(1)), Paging::oldest(1)),
+                    self.reader
+                        .events(&EventFilter::after(row.slot.last_event.saturating_sub(1)), PageRequest::oldest(1)),
                 )?;
                 let about = |record: &EventRecord| fold::slot_of(record) == Some(&row.id);
                 if last.is_ok_and(|page| !page.rows.iter().any(about)) {

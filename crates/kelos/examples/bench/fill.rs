@@ -7,7 +7,7 @@ use kelos_model::event::Origin;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::retry::scramble;
 use kelos_model::time::schedule::Schedule;
-use kelos_model::workflow::{Keys, Moments, Planned, WorkflowRow};
+use kelos_model::workflow::{Keys, Moments, PlanState, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome as Ended, Reason, ReasonKind, Run, RunId, Slot, SlotEvent, SlotRef,
     SlotState, Workflow,
@@ -71,11 +71,11 @@ fn row(workflow: &Workflow, start: Timestamp, until: Timestamp) -> WorkflowRow {
         present: true,
         enabled: true,
         paused: false,
-        planned: Planned {
+        planned: PlanState {
             ranges,
             schedule: serde_json::to_string(schedule).expect("a schedule in words"),
             until: Some(until),
-            ..Planned::default()
+            ..PlanState::default()
         },
         moments: Moments::default(),
     }

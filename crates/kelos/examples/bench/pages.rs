@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_model::{RunState, SlotState, WorkflowId};
-use kelos_store::{Journal, Page, Paging, RunFilter, SlotFilter, StoreError};
+use kelos_store::{Journal, Page, PageRequest, RunFilter, SlotFilter, StoreError};
 use kelos_store_sqlite::SqliteStore;
 
 use crate::fill::{self, History};
@@ -29,11 +29,11 @@ pub(crate) fn run(runs: usize) -> Outcome {
             |workflow: Option<WorkflowId>| RunFilter { workflow, states: states.clone(), ..RunFilter::default() };
         let words = in_words(states.iter().map(|state| state.as_str()));
         let mut all = Walk::default();
-        all.walk(|from| reader.runs(&filter(None), Paging::newest(ROWS).after(from)))?;
+        all.walk(|from| reader.runs(&filter(None), PageRequest::newest(ROWS).after(from)))?;
         all.print(&format!("runs, {words}"));
         let mut of_some = Walk::default();
         for id in &some {
-            of_some.walk(|from| reader.runs(&filter(Some(id.clone())), Paging::newest(ROWS).after(from)))?;
+            of_some.walk(|from| reader.runs(&filter(Some(id.clone())), PageRequest::newest(ROWS).after(from)))?;
         }
         of_some.print(&format!("runs of a workflow, {words}"));
     }
@@ -42,11 +42,11 @@ pub(crate) fn run(runs: usize) -> Outcome {
             |workflow: Option<WorkflowId>| SlotFilter { workflow, states: states.clone(), ..SlotFilter::default() };
         let words = in_words(states.iter().map(|state| state.as_str()));
         let mut all = Walk::default();
-        all.walk(|from| reader.slots(&filter(None), Paging::newest(ROWS).after(from)))?;
+        all.walk(|from| reader.slots(&filter(None), PageRequest::newest(ROWS).after(from)))?;
         all.print(&format!("slots, {words}"));
         let mut of_some = Walk::default();
         for id in &some {
-            of_some.walk(|from| reader.slots(&filter(Some(id.clone())), Paging::newest(ROWS).after(from)))?;
+            of_some.walk(|from| reader.slots(&filter(Some(id.clone())), PageRequest::newest(ROWS).after(from)))?;
         }
         of_some.print(&format!("slots of a workflow, {words}"));
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use kelos_explain::schedules::{decisions, overview};
 use kelos_model::workflow::WorkflowRow;
-use kelos_store::{About, EventFilter, Journal, Paging, Queries, StoreError};
+use kelos_store::{About, EventFilter, Journal, PageRequest, Queries, StoreError};
 use kelos_store_sqlite::SqliteStore;
 
 use crate::schedules_past::{MOST, fill, schedule_id};
@@ -55,7 +55,7 @@ pub(crate) fn run(schedules: usize) -> Outcome {
         }
     }
     println!("  {:<62} {}", "every page of its 90,000 decisions", figures(&mut pages));
-    time("100 facts", || Ok(reader.events(&EventFilter::about(About::Facts), Paging::newest(PAGE))?.rows.len()))?;
+    time("100 facts", || Ok(reader.events(&EventFilter::about(About::Facts), PageRequest::newest(PAGE))?.rows.len()))?;
     Ok(())
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
 use kelos_model::time::{Firing, Zone};
-use kelos_model::workflow::{EventKeys, Job, Keys, Moments, Planned, Program, WorkflowRow};
+use kelos_model::workflow::{EventKeys, Job, Keys, Moments, PlanState, Program, WorkflowRow};
 use kelos_model::{
-    Answer, Collected, Constraint, Event, EventRecord, Fact, Finding, Gate, Occurrence, Outcome, Reason, ReasonKind,
+    Answer, Collection, Constraint, Event, EventRecord, Fact, Finding, Gate, Occurrence, Outcome, Reason, ReasonKind,
     Run, RunId, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
 use kelos_store::{Commit, Journal, SlotRow};
@@ -77,7 +77,7 @@ fn row(workflow: Workflow, now: Timestamp) -> WorkflowRow {
         present: true,
         enabled: true,
         paused: false,
-        planned: Planned { until: Some(now), ..Planned::default() },
+        planned: PlanState { until: Some(now), ..PlanState::default() },
         moments: Moments::default(),
     }
 }
@@ -137,7 +137,7 @@ impl Scribe {
     fn ended(&mut self, number: usize, at: Timestamp) {
         let slot = SlotRef::at(schedule_id(number), at);
         let what = occurrence(number, at);
-        let mut collected = Collected::new(at);
+        let mut collected = Collection::new(at);
         collected.add(&what);
         collected.met = true;
         let met = Reason::leaf(ReasonKind::Fired, Answer::Met, Finding::MetBefore);
@@ -192,7 +192,7 @@ impl Scribe {
     fn pending(&mut self, number: usize, at: Timestamp) {
         let slot = SlotRef::at(schedule_id(number), at);
         let what = Occurrence::Partitions { dataset: format!("ds{number}").into(), count: 1, keys: Vec::new() };
-        let mut collected = Collected::new(at);
+        let mut collected = Collection::new(at);
         let mut last = self.happened(&slot, at, 0, SlotEvent::planned(Origin::Fact, 0));
         for _ in 0..if number == 1 { COLLECTED } else { 1 } {
             let fact = Fact { source: "bench".into(), key: None, what: what.clone() };

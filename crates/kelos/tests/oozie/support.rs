@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use kelos_core::Input;
-use kelos_engine::executor::{Executor, Given, Reports, Start};
+use kelos_engine::executor::{Executor, Reports, RunInput, Start};
 use kelos_executors::http::Http;
 use kelos_executors::{OozieExecutor, OozieWaits, Records};
 use kelos_model::run::Report;
@@ -40,7 +40,7 @@ pub(crate) fn start_with(url: &str, run: RunId, properties: Value) -> Start {
         workflow: Arc::new(workflow(run.slot.workflow.clone())),
         settings: object(json!({ "url": url })),
         properties: object(properties),
-        given: Given::default(),
+        given: RunInput::default(),
         worker: None,
         run,
     }

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::{Finding, Reason};
-use crate::facts::{Collected, Subject};
+use crate::facts::{Collection, Subject};
 use crate::trigger::{Probe, ProbeAnswer};
 
 impl Reason {
@@ -23,7 +23,7 @@ impl Reason {
 
     /// The same as of a moment, by what the slot has collected until then. No answer changes.
     #[must_use]
-    pub fn as_of(mut self, moment: Timestamp, collected: Option<&Collected>) -> Reason {
+    pub fn as_of(mut self, moment: Timestamp, collected: Option<&Collection>) -> Reason {
         match &mut self.finding {
             Finding::PartitionsCounted { dataset, have, .. } => {
                 let tally = collected.and_then(|collected| collected.of(&Subject::Partitions(dataset.clone())));

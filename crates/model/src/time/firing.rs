@@ -13,14 +13,14 @@ use super::zone::Zone;
 /// When an event schedule fires: an expression of five fields (minute hour day-of-month month day-of-week) or six (second
 /// first), in a zone. The fields mean what they mean in Quartz, also where there are five: 1 is Sunday. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Parts", into = "Parts")]
+#[serde(try_from = "FiringParts", into = "FiringParts")]
 pub struct Firing {
     text: Arc<str>,
     schedule: CronSchedule,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Parts {
+struct FiringParts {
     cron: String,
     #[serde(default, skip_serializing_if = "is_utc")]
     zone: Zone,
@@ -119,16 +119,16 @@ fn quartz(text: &str) -> Result<Cow<'_, str>, FiringError> {
     }
 }
 
-impl TryFrom<Parts> for Firing {
+impl TryFrom<FiringParts> for Firing {
     type Error = FiringError;
-    fn try_from(parts: Parts) -> Result<Firing, FiringError> {
+    fn try_from(parts: FiringParts) -> Result<Firing, FiringError> {
         Firing::parse(&parts.cron, parts.zone)
     }
 }
 
-impl From<Firing> for Parts {
-    fn from(firing: Firing) -> Parts {
-        Parts { cron: firing.text.to_string(), zone: firing.zone().clone() }
+impl From<Firing> for FiringParts {
+    fn from(firing: Firing) -> FiringParts {
+        FiringParts { cron: firing.text.to_string(), zone: firing.zone().clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Leaf, Node, Trigger};
 use crate::constraint::Gate;
-use crate::facts::{Collected, ENDS, Occurrence, Subject};
+use crate::facts::{Collection, ENDS, Occurrence, Subject};
 use crate::slot::SlotState;
 use crate::workflow::Workflow;
 
@@ -83,7 +83,7 @@ impl Workflow {
             return None;
         }
         let is_met_by = |state: &SlotState| {
-            let mut collected = Collected::new(Timestamp::UNIX_EPOCH);
+            let mut collected = Collection::new(Timestamp::UNIX_EPOCH);
             let (arguments, outputs) = Default::default();
             collected.add(&Occurrence::Ended {
                 program: program.clone(),

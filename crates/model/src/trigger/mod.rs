@@ -23,7 +23,7 @@ pub use path::{Conditions, FileSystem, PathCheck, plain};
 pub use prerequisites::Prerequisites;
 pub use words::node_words;
 
-use crate::facts::{Collected, Subject};
+use crate::facts::{Collection, Subject};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
@@ -144,7 +144,7 @@ impl Trigger {
 
     /// Whether what was collected meets it: the answer of [`evaluate`], without its reasons, where nothing but facts decides.
     #[must_use]
-    pub fn is_met_by(&self, collected: &Collected) -> bool {
+    pub fn is_met_by(&self, collected: &Collection) -> bool {
         match self.node() {
             Node::All(triggers) => triggers.iter().all(|one| one.is_met_by(collected)),
             Node::Any(triggers) => triggers.iter().any(|one| one.is_met_by(collected)),
@@ -155,7 +155,7 @@ impl Trigger {
 
     /// How much of what it waits for was collected, from 0 to 1. Leaves that ask for more than facts count as 0.
     #[must_use]
-    pub fn share(&self, collected: &Collected) -> f64 {
+    pub fn share(&self, collected: &Collection) -> f64 {
         let shares = |triggers: &[Trigger]| triggers.iter().map(|one| one.share(collected)).collect::<Vec<f64>>();
         match self.node() {
             Node::All(triggers) => shares(triggers).iter().sum::<f64>() / triggers.len().max(1) as f64,

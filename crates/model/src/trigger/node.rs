@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use super::Trigger;
-use crate::facts::{Collected, Subject};
+use crate::facts::{Collection, Subject};
 use crate::id::WorkflowId;
 use crate::time::Firing;
 
@@ -61,18 +61,18 @@ impl FactLeaf<'_> {
 
     /// Whether what was collected is enough.
     #[must_use]
-    pub fn is_met_by(&self, collected: &Collected) -> bool {
+    pub fn is_met_by(&self, collected: &Collection) -> bool {
         self.tallies(collected).any(|count| count >= self.count)
     }
 
     /// How much of what it waits for was collected, from 0 to 1.
     #[must_use]
-    pub fn share(&self, collected: &Collected) -> f64 {
+    pub fn share(&self, collected: &Collection) -> f64 {
         let share = |count: u64| (count as f64 / self.count.max(1) as f64).min(1.0);
         self.tallies(collected).map(share).fold(0.0, f64::max)
     }
 
-    fn tallies<'a>(&'a self, collected: &'a Collected) -> impl Iterator<Item = u64> + 'a {
+    fn tallies<'a>(&'a self, collected: &'a Collection) -> impl Iterator<Item = u64> + 'a {
         self.subjects.iter().filter_map(|subject| collected.of(subject)).map(|tally| tally.count)
     }
 }

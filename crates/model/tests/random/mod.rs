@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
-use kelos_model::facts::Asked;
+use kelos_model::facts::ManualStart;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
 use kelos_model::ranges::{Range, RangeSet};
@@ -13,10 +13,10 @@ use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{CronSchedule, Firing, Fold, Gap, Schedule, Zone};
 use kelos_model::trigger::{Conditions, FileSystem, PathCheck, Verdict};
 use kelos_model::workflow::{
-    About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, Planned, Program, Properties, Provenance, Source,
+    About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, PlanState, Program, Properties, Provenance, Source,
 };
 use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, Backlog, Breach, Collected, Constraint, Fact, Finding, Freeze, Gate,
+    Actor, ActorKind, Answer, BackfillId, Backlog, Breach, Collection, Constraint, Fact, Finding, Freeze, Gate,
     Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy,
     RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, Trigger, Workflow, WorkflowEvent, WorkflowId,
 };
@@ -309,13 +309,13 @@ pub(crate) fn occurrence() -> BoxedStrategy<Occurrence> {
 }
 
 /// What a slot has collected.
-pub(crate) fn collected() -> BoxedStrategy<Collected> {
+pub(crate) fn collected() -> BoxedStrategy<Collection> {
     let asked = (prop::option::of(actor()), any::<bool>(), prop::collection::btree_map(text(), text(), 0..2))
-        .prop_map(|(by, unconstrained, arguments)| Asked { arguments, unconstrained, by });
+        .prop_map(|(by, unconstrained, arguments)| ManualStart { arguments, unconstrained, by });
     let came = prop::collection::vec(occurrence().prop_filter("a name", |one| one.to_string().len() > 8), 0..4);
     (moment(), came, prop::option::of(asked), any::<bool>(), any::<bool>())
         .prop_map(|(since, came, asked, met, again)| {
-            let mut collected = Collected { asked, met, again, ..Collected::new(since) };
+            let mut collected = Collection { asked, met, again, ..Collection::new(since) };
             came.iter()
                 .filter(|one| one.subject().to_string().parse::<kelos_model::Subject>().is_ok())
                 .for_each(|one| collected.add(one));
@@ -510,7 +510,7 @@ fn range() -> BoxedStrategy<Range> {
 }
 
 /// What has been planned of a workflow.
-pub(crate) fn planned() -> BoxedStrategy<Planned> {
+pub(crate) fn planned() -> BoxedStrategy<PlanState> {
     let kill = (moment(), actor(), reason()).prop_map(|(at, by, reason)| Kill { at, by, reason });
     let stretch = (range(), moment(), prop::option::of(backfill()), any::<i32>(), prop::option::of(kill))
         .prop_map(|(range, since, backfill, priority, killed)| Stretch { range, since, backfill, priority, killed });
@@ -525,7 +525,7 @@ pub(crate) fn planned() -> BoxedStrategy<Planned> {
             let (mut ranges, mut backlog) = (RangeSet::default(), Backlog::default());
             covered.into_iter().for_each(|range| ranges.insert(range));
             stretches.into_iter().for_each(|stretch| backlog.put(stretch));
-            Planned { ranges, schedule, until, backlog, backlog_schedule }
+            PlanState { ranges, schedule, until, backlog, backlog_schedule }
         })
         .boxed()
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use kelos_model::{SlotKey, WorkflowId};
-use kelos_sandbox::{Folders, Host, Limits, Loaded, Registers, Scripts};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, Registers, Scripts};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -70,7 +70,7 @@ impl Folder {
         fs::remove_file(self.path(&format!("workflows/{name}"))).unwrap();
     }
 
-    pub fn load(&self) -> Loaded {
+    pub fn load(&self) -> LoadResult {
         self.scripts.load()
     }
 }
@@ -88,11 +88,11 @@ pub fn with(id: &str, trigger: &str, service: &str) -> String {
     )
 }
 
-pub fn ids(loaded: &Loaded) -> Vec<&str> {
+pub fn ids(loaded: &LoadResult) -> Vec<&str> {
     loaded.workflows.iter().map(|workflow| workflow.id.as_str()).collect()
 }
 
-pub fn words(loaded: &Loaded) -> Vec<String> {
+pub fn words(loaded: &LoadResult) -> Vec<String> {
     loaded.problems.iter().map(ToString::to_string).collect()
 }
 

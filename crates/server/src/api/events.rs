@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::Event;
 use kelos_model::WorkflowId;
-use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
+use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
 use kelos_wire::{EventDto, EventPageDto, ProblemDetailsDto, words};
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -50,7 +50,7 @@ fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize)
     // In this order: what is written meanwhile is not taken for looked at.
     let seen = reader.last_seq()?;
     let about = of.cloned().map_or(About::Anything, About::Workflow);
-    let page = reader.events(&EventFilter { about, after, until: u64::MAX }, Paging::oldest(limit))?;
+    let page = reader.events(&EventFilter { about, after, until: u64::MAX }, PageRequest::oldest(limit))?;
     let items: Vec<EventDto> = page.rows.into_iter().map(EventDto::from).collect();
     let newest = items.last().map_or(after, |event| event.seq);
     let next = page.next.as_deref().and_then(|next| next.parse().ok());

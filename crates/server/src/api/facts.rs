@@ -7,12 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use kelos_core::{FactTally, Tell};
-use kelos_engine::sources::Standing;
+use kelos_engine::sources::SourceStatus;
 use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
 use kelos_model::trigger::form::parse_end;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
-use kelos_store::{About, EventFilter, Paging, Queries};
+use kelos_store::{About, EventFilter, PageRequest, Queries};
 use kelos_wire::{
     FactDto, FactRequest, FactSourceDto, Instant, ListDto, PageDto, ProblemDetailsDto, TellResultDto, secrets,
 };
@@ -229,8 +229,8 @@ pub(super) async fn tell(
     Ok(Json(TellResultDto { new, known }))
 }
 
-impl FromLibrary<Standing> for FactSourceDto {
-    fn from_library(standing: Standing) -> FactSourceDto {
+impl FromLibrary<SourceStatus> for FactSourceDto {
+    fn from_library(standing: SourceStatus) -> FactSourceDto {
         FactSourceDto {
             name: standing.name.to_string(),
             answered_at: standing.answered_at.map(Instant),
@@ -288,7 +288,7 @@ pub(super) async fn list(
     let read = move |reader: &dyn Queries| {
         let page = reader.events(
             &EventFilter::about(About::Facts),
-            Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref()),
+            PageRequest::newest(wanted.limit.0).after(wanted.cursor.as_deref()),
         )?;
         let items = page.rows.into_iter().filter_map(fact).filter(|fact| wanted.accepts(fact)).collect();
         Ok(PageDto { items, next: page.next })

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
+use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, GraphQuery, Node, NodeKind, Obstacle, Step, Upstream};
 use kelos_model::WorkflowId;
 use kelos_wire::{
     EdgeDto, GraphDto, NewestDto, NodeDto, ObstacleDto, ProblemDetailsDto, SlotNameDto, UpstreamDto, UpstreamStepDto,
@@ -53,18 +53,18 @@ impl Asked {
         (1..=MOST_HOURS).contains(&hours).then_some(hours).ok_or_else(refused)
     }
 
-    fn wanted(self) -> Result<Wanted, Fault> {
+    fn wanted(self) -> Result<GraphQuery, Fault> {
         if self.focus.is_none() && (self.up.is_some() || self.down.is_some()) {
             return Err(Fault::bad_request("bad-query", "`up` and `down` go with `focus`"));
         }
         let levels = |given: Option<u32>| given.unwrap_or(USUAL_LEVELS);
         let (up, down) = (levels(self.up), levels(self.down));
-        Ok(Wanted {
+        Ok(GraphQuery {
             focus: self.focus.map(|on| Focus { on, up, down }),
             project: self.project,
             tag: self.tag,
             words: self.find.iter().flat_map(|find| find.split_whitespace()).map(str::to_owned).collect(),
-            ..Wanted::default()
+            ..GraphQuery::default()
         })
     }
 }

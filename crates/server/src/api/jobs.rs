@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Refusal, Submitted};
-use kelos_explain::jobs::{self, Asked, Expected, Jobs, Outlook, Relative, RelativeGroup};
+use kelos_core::{Refusal, SubmitOutcome};
+use kelos_explain::jobs::{self, JobForecast, JobQuery, Jobs, Outlook, Relative, RelativeGroup};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Keys;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, Queries, SlotFilter};
+use kelos_store::{PageRequest, Queries, SlotFilter};
 use kelos_wire::{
     ChildrenDto, Code, ExpectedDto, GroupDto, JobName, OutlookDto, PageDto, ParentsDto, ProblemDetailsDto, RelativeDto,
     SlotDto, SlotNameDto, SubmitRequest, SubmitResultDto, SubmittedDto, SubmittedListDto, UnwritableDto,
@@ -31,8 +31,8 @@ const LAST_PRIORITY: i32 = 100;
 /// Relatives that are listed of each group where nothing is said.
 const USUAL_RELATIVES: usize = 1000;
 
-impl FromLibrary<&Expected> for ExpectedDto {
-    fn from_library(one: &Expected) -> ExpectedDto {
+impl FromLibrary<&JobForecast> for ExpectedDto {
+    fn from_library(one: &JobForecast) -> ExpectedDto {
         ExpectedDto {
             slot: (&one.job).into(),
             state: one.state.map(|state| state.as_str().into()),
@@ -74,7 +74,7 @@ pub(super) async fn submit(
     let priority = priority(request.priority)?;
     let jobs = named(&app, &request.jobs).await?;
     if request.dry_run {
-        let asked = Asked { jobs, readd: request.readd };
+        let asked = JobQuery { jobs, readd: request.readd };
         let functions = app.node().functions();
         let read = move |reader: &dyn Queries| {
             let jobs = Jobs::read(reader)?.asking(functions);
@@ -101,11 +101,11 @@ fn priority(given: Option<i32>) -> Result<i32, Fault> {
     Ok(LAST_PRIORITY - given)
 }
 
-fn submitted(job: &SlotRef, became: Submitted, known: &Jobs) -> SubmittedDto {
+fn submitted(job: &SlotRef, became: SubmitOutcome, known: &Jobs) -> SubmittedDto {
     let (result, state, descendants) = match became {
-        Submitted::Opened => ("opened", None, None),
-        Submitted::Reopened { descendants } => ("reopened", None, Some(descendants)),
-        Submitted::Existed(state) => ("existed", Some(state.as_str()), None),
+        SubmitOutcome::Opened => ("opened", None, None),
+        SubmitOutcome::Reopened { descendants } => ("reopened", None, Some(descendants)),
+        SubmitOutcome::Existed(state) => ("existed", Some(state.as_str()), None),
     };
     SubmittedDto {
         slot: job.into(),
@@ -185,7 +185,7 @@ pub(super) async fn list(
     let range = Some(Range::new(start, start + SignedDuration::from_millis(1)));
     let filter = SlotFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..SlotFilter::default() };
     let rows = app.read(move |reader| {
-        let mut page = reader.slots(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref()))?;
+        let mut page = reader.slots(&filter, PageRequest::newest(wanted.limit.0).after(wanted.cursor.as_deref()))?;
         page.rows.retain(|row| row.id.key.job().is_some());
         Ok(page)
     });

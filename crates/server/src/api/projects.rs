@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kelos_door_celos::deploy::{
-    Bundle, BundleFile, Content, DeployError, HDFS_ROOT, HdfsRoot, Prepared, ProjectName, Site, candidates, live,
+    Bundle, BundleFile, Content, DeployError, DeploymentPlan, HDFS_ROOT, HdfsRoot, ProjectName, Site, candidates, live,
     prepare, questions, unblocked,
 };
 use kelos_door_stolos::TasksJson;
@@ -26,7 +26,7 @@ use super::dto::{FromLibrary, deployment};
 use super::extract::{Caller, LargeBody, NoParameters, Path, Query};
 use crate::app::App;
 use crate::fault::Fault;
-use crate::known::Known;
+use crate::known::KnownFacts;
 
 /// A project in the path.
 #[derive(Deserialize, IntoParams)]
@@ -249,7 +249,7 @@ fn taken_name(
 }
 
 /// Says what becomes of slots by those that there are. A project that would take a name of another's is refused.
-async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Fault> {
+async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
     let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();
     let new: Vec<_> = prepared.after().workflows.iter().filter(|one| !known.contains(&one.id)).cloned().collect();
     if let Some((id, holder)) = app.read(move |reader| taken_name(reader, &new)).await? {
@@ -260,8 +260,8 @@ async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Fault> {
     let (before, after) = (prepared.before().workflows.clone(), prepared.after().workflows.clone());
     let read = app.read(move |reader| Ok((live(reader, &before, &after, now)?, candidates(reader, &before, &after)?)));
     let (mut effect, candidates) = read.await?;
-    let (slots, probes) = questions(&candidates, &Known::nothing(now));
-    let known = Known::find(app, slots.into_iter().collect(), probes.into_iter().collect()).await?;
+    let (slots, probes) = questions(&candidates, &KnownFacts::nothing(now));
+    let known = KnownFacts::find(app, slots.into_iter().collect(), probes.into_iter().collect()).await?;
     effect.unblocked = unblocked(&candidates, &known);
     prepared.set_slots(effect);
     Ok(())

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_model::{Run, RunState, SlotRef, WorkflowId};
-use kelos_store::{Paging, RunFilter};
+use kelos_store::{PageRequest, RunFilter};
 use kelos_wire::{ListDto, PageDto, ProblemDetailsDto, RunDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -49,7 +49,7 @@ pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -
     let range = super::slots::range(wanted.from, wanted.to)?;
     let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..RunFilter::default() };
     let page = app
-        .read(move |reader| reader.runs(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
+        .read(move |reader| reader.runs(&filter, PageRequest::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
         .await?;
     Ok(Json(dto::page(page, RunDto::from)))
 }

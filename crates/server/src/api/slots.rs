@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use kelos_core::{Kill, MarkSucceeded, Skip};
+use kelos_core::{Kill, MarkSuccess, Skip};
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, SlotFilter};
+use kelos_store::{PageRequest, SlotFilter};
 use kelos_wire::{
     CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ProblemDetailsDto, ReasonRequest, SlotDto,
     WhyDto,
@@ -74,7 +74,7 @@ pub(super) async fn list(
         ..SlotFilter::default()
     };
     let page = app
-        .read(move |reader| reader.slots(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
+        .read(move |reader| reader.slots(&filter, PageRequest::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
         .await?;
     Ok(Json(dto::page(page, SlotDto::from_library)))
 }
@@ -240,7 +240,7 @@ pub(super) async fn mark(
 ) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;
     match mark.state {
-        MarkedState::Succeeded => app.ask(&by, MarkSucceeded { slot: slot.clone(), reason: mark.reason }).await?,
+        MarkedState::Succeeded => app.ask(&by, MarkSuccess { slot: slot.clone(), reason: mark.reason }).await?,
     }
     found(&app, slot).await.map(Json)
 }

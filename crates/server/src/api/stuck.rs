@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos_explain::stuck::{Found, Stuck};
+use kelos_explain::stuck::{Stuck, StuckReport};
 use kelos_wire::{Instant, ProblemDetailsDto, StuckDto, StuckListDto};
 
 use super::dto::FromLibrary;
@@ -26,8 +26,8 @@ impl FromLibrary<Stuck> for StuckDto {
     }
 }
 
-impl FromLibrary<Found> for StuckListDto {
-    fn from_library(found: Found) -> StuckListDto {
+impl FromLibrary<StuckReport> for StuckListDto {
+    fn from_library(found: StuckReport) -> StuckListDto {
         let items = found.rows.into_iter().map(StuckDto::from_library).collect();
         StuckListDto { items, more: found.more, partial: found.is_partial }
     }

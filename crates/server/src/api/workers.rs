@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use kelos_executors::workers::{Answer, NotTaken, Seen, Word};
+use kelos_executors::workers::{Answer, HubError, Seen, Word};
 use kelos_wire::{ListDto, ProblemDetailsDto, WorkerDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -82,20 +82,20 @@ pub(super) async fn offer(
     app.node().desk().hear(&path.name, word).await.map(Json).map_err(refused)
 }
 
-fn refused(why: NotTaken) -> Fault {
+fn refused(why: HubError) -> Fault {
     let detail = format!("failed to {why}");
     match why {
-        NotTaken::GivenUp => Fault::new(StatusCode::GONE, "worker-given-up", detail),
-        NotTaken::Closing => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "ending", detail),
-        NotTaken::NotStored => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail),
-        NotTaken::ByItself => Fault::conflict("runs-jobs-itself", detail)
+        HubError::GivenUp => Fault::new(StatusCode::GONE, "worker-given-up", detail),
+        HubError::Closing => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "ending", detail),
+        HubError::NotStored => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail),
+        HubError::ByItself => Fault::conflict("runs-jobs-itself", detail)
             .with_hint("stop it, and `kelos worker` leads; or start it as `kelos up --workers`"),
     }
 }
 
 /// Refuses whoever does not show the token that this server wrote down for its own user.
 fn known(app: &App, headers: &HeaderMap) -> Result<(), Fault> {
-    let Some(token) = app.worker_token() else { return Err(refused(NotTaken::ByItself)) };
+    let Some(token) = app.worker_token() else { return Err(refused(HubError::ByItself)) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|shown| shown.strip_prefix("Bearer ")).unwrap_or_default();
     if same(shown.as_bytes(), token.as_bytes()) {

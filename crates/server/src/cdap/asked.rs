@@ -17,16 +17,16 @@ use crate::caller::{self, Door};
 use crate::fault::{Fault, plain};
 
 /// What is asked, beside the body.
-pub(super) struct Asked {
+pub(super) struct CdapRequest {
     names: BTreeMap<String, String>,
     parameters: Vec<(String, String)>,
     pub(super) by: Actor,
 }
 
-impl FromRequestParts<App> for Asked {
+impl FromRequestParts<App> for CdapRequest {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Asked, Fault> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<CdapRequest, Fault> {
         check_leader(&app.handle().status())?;
         let by = caller::of_parts(parts, Door::Cdap).map_err(plain::bad_request)?;
         let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, app).await;
@@ -34,7 +34,7 @@ impl FromRequestParts<App> for Asked {
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let parameters = parameters.map_err(|rejection| plain::bad_request(rejection.body_text()))?.0;
         check_repeated(&parameters)?;
-        Ok(Asked { names, parameters, by })
+        Ok(CdapRequest { names, parameters, by })
     }
 }
 
@@ -65,7 +65,7 @@ fn check_leader(status: &Status) -> Result<(), Fault> {
     ))
 }
 
-impl Asked {
+impl CdapRequest {
     /// A name in the path, which the route has.
     pub(super) fn name(&self, name: &str) -> &str {
         self.names.get(name).map_or("", String::as_str)

@@ -4,7 +4,7 @@ use axum::Json;
 use kelos_model::project::DEFAULT_VERSION;
 use serde_json::{Value, json};
 
-use super::asked::{self, Asked};
+use super::asked::{self, CdapRequest};
 use super::catalogue::{Catalogue, ProgramName};
 use super::fault::told;
 use super::fields::{self, Field};
@@ -21,7 +21,7 @@ pub(super) type Answer = (&'static str, Value);
 
 /// Answers about each program of a body. What all answers need is read once.
 pub(super) async fn answer<Each>(
-    asked: &Asked,
+    asked: &CdapRequest,
     app: &App,
     body: &[u8],
     prepare: impl FnOnce(&Catalogue<'_>) -> Result<Each, Fault> + Send + 'static,

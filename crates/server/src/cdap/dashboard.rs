@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::facts::Collected;
+use kelos_model::facts::Collection;
 use kelos_model::project::ProjectName;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Run, Subject, WorkflowId};
-use kelos_store::{Paging, RunFilter, StoreError};
+use kelos_store::{PageRequest, RunFilter, StoreError};
 use serde_json::{Value, json};
 
-use super::asked::{self, Asked};
+use super::asked::{self, CdapRequest};
 use super::catalogue::{Catalogue, ProgramName, events};
 use super::runs::{name_of, status_of};
 use super::schedules::look;
@@ -32,7 +32,7 @@ struct DashboardQuery {
 }
 
 impl DashboardQuery {
-    fn read(asked: &Asked) -> Result<DashboardQuery, Fault> {
+    fn read(asked: &CdapRequest) -> Result<DashboardQuery, Fault> {
         asked.need("start")?;
         asked.need("duration")?;
         asked.need("namespace")?;
@@ -49,7 +49,7 @@ impl DashboardQuery {
     }
 }
 
-pub(super) async fn dashboard(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn dashboard(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let wanted = DashboardQuery::read(&asked)?;
     let now = app.handle().now();
     look(&app, move |catalogue| {
@@ -81,7 +81,7 @@ fn past(catalogue: &Catalogue<'_>, wanted: &DashboardQuery) -> Result<Vec<Value>
     let filter = RunFilter { range: Some(wanted.range), ..RunFilter::default() };
     let (mut records, mut known, mut from) = (Vec::new(), ProgramsById::new(), None::<String>);
     loop {
-        let page = catalogue.reader().runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
+        let page = catalogue.reader().runs(&filter, PageRequest::newest(AT_A_TIME).after(from.as_deref()))?;
         for run in page.rows {
             records.extend(of_run(catalogue, &run, &wanted.namespaces, &mut known)?);
             if records.len() > MOST {
@@ -138,7 +138,7 @@ fn program_of(catalogue: &Catalogue<'_>, row: &WorkflowRow, id: &WorkflowId) -> 
 }
 
 /// What began a run: a person, the clock, or something else that happened.
-fn method(collected: Option<&Collected>, row: &WorkflowRow) -> &'static str {
+fn method(collected: Option<&Collection>, row: &WorkflowRow) -> &'static str {
     match collected {
         Some(collected) if collected.asked.is_some() => "MANUAL",
         Some(collected) if collected.tallies.keys().any(|subject| !matches!(subject, Subject::Fired(_))) => "TRIGGERED",

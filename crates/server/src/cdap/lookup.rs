@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos_core::EnableChanged;
+use kelos_core::EnableByTime;
 use kelos_model::project::{DEFAULT_VERSION, ProjectName};
 use kelos_model::ranges::Range;
 use kelos_model::trigger::Leaf;
@@ -10,7 +10,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotState, Subject, Trigger, WorkflowId};
 use serde_json::Value;
 
-use super::asked::{self, Asked};
+use super::asked::{self, CdapRequest};
 use super::catalogue::{ProgramName, events};
 use super::kind::{self, Kind};
 use super::schedules::{look, written};
@@ -21,7 +21,7 @@ use crate::fault::{Fault, plain};
 /// Statuses that a program can have, and that no trigger waits for.
 const PASSING: [&str; 2] = ["INITIALIZING", "RUNNING"];
 
-pub(super) async fn triggered_by(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn triggered_by(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (program, states) = (triggering(&asked)?, states(&asked)?);
     let disabled = asked.disabled()?;
     look(&app, move |catalogue| {
@@ -36,7 +36,7 @@ pub(super) async fn triggered_by(asked: Asked, State(app): State<App>) -> Result
     .await
 }
 
-fn triggering(asked: &Asked) -> Result<ProgramName, Fault> {
+fn triggering(asked: &CdapRequest) -> Result<ProgramName, Fault> {
     let (namespace, app) = (asked.need("trigger-namespace-id")?, asked.need("trigger-app-name")?);
     let category = asked.need("trigger-program-type")?;
     let name = asked.need("trigger-program-name")?.to_owned();
@@ -49,7 +49,7 @@ fn triggering(asked: &Asked) -> Result<ProgramName, Fault> {
 }
 
 /// The ends that count; none means all of them.
-fn states(asked: &Asked) -> Result<Option<Vec<SlotState>>, Fault> {
+fn states(asked: &CdapRequest) -> Result<Option<Vec<SlotState>>, Fault> {
     let Some(text) = asked.get("trigger-program-statuses") else { return Ok(None) };
     let mut states = Vec::new();
     for status in text.split(',').map(str::trim) {
@@ -79,7 +79,7 @@ fn waits_for(trigger: &Trigger, program: &WorkflowId, among: Option<&[SlotState]
     })
 }
 
-pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn re_enable(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
     let time = |name: &str| Ok::<_, Fault>(asked::moment(asked.number(name)?.unwrap_or(0)));
     let range = Range::new(time("start-time-millis")?, time("end-time-millis")?);
     let namespace = asked.name("namespace").to_owned();
@@ -90,6 +90,6 @@ pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<()
         Ok(catalogue.all()?.iter().filter(is_meant).map(|row| row.id.clone()).collect())
     });
     let schedules = schedules.await?;
-    app.ask(&asked.by, EnableChanged { schedules, range, reason: asked.reason() }).await?;
+    app.ask(&asked.by, EnableByTime { schedules, range, reason: asked.reason() }).await?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use kelos_model::project::ProjectName;
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::asked::CdapRequest;
 use super::catalogue::{Catalogue, events};
 use super::fields;
 use super::schedules::look;
@@ -76,12 +76,12 @@ pub(super) fn check(catalogue: &Catalogue<'_>, project: &ProjectName, schedule: 
     Err(plain::conflict(format!("the profile \"{name}\" of namespace \"{namespace}\" is disabled: enable it first")))
 }
 
-fn names(asked: &Asked) -> (String, String) {
+fn names(asked: &CdapRequest) -> (String, String) {
     let namespace = Some(asked.name("namespace")).filter(|name| !name.is_empty()).unwrap_or(SYSTEM);
     (namespace.to_owned(), asked.name("profile").to_owned())
 }
 
-pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (namespace, _) = names(&asked);
     look(&app, move |catalogue| {
         let mut all = vec![];
@@ -95,12 +95,12 @@ pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Va
     .await
 }
 
-pub(super) async fn get(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn get(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (namespace, name) = names(&asked);
     look(&app, move |catalogue| need(catalogue.reader(), &namespace, &name).map(Json)).await
 }
 
-pub(super) async fn put(asked: Asked, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
+pub(super) async fn put(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
     let mut profile = fields::object(&body)?;
     let (namespace, name) = names(&asked);
     if namespace == SYSTEM && name == NATIVE {
@@ -119,14 +119,14 @@ async fn find_one(app: &App, namespace: &str, name: &str) -> Result<Option<Value
     Ok(app.read(move |reader| find(reader, &namespace, &name)).await?)
 }
 
-async fn set(app: &App, asked: &Asked, value: Option<Value>) -> Result<(), Fault> {
+async fn set(app: &App, asked: &CdapRequest, value: Option<Value>) -> Result<(), Fault> {
     let (namespace, name) = names(asked);
     let ask = SetRegister { bucket: BUCKET.to_owned(), key: key(&namespace, &name), value, reason: None };
     app.ask(&asked.by, ask).await?;
     Ok(())
 }
 
-pub(super) async fn act(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn act(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
     let (namespace, name) = names(&asked);
     let status = match asked.name("action") {
         "enable" => "ENABLED",
@@ -145,7 +145,7 @@ pub(super) async fn act(asked: Asked, State(app): State<App>) -> Result<(), Faul
     set(&app, &asked, Some(profile)).await
 }
 
-pub(super) async fn delete(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn delete(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
     let (namespace, name) = names(&asked);
     look(&app, move |catalogue| may_go(catalogue, &namespace, &name)).await?;
     set(&app, &asked, None).await

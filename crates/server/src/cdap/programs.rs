@@ -12,7 +12,7 @@ use kelos_model::workflow::{Keys, WorkflowRow};
 use kelos_store::StoreError;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::asked::CdapRequest;
 use super::catalogue::{Catalogue, events};
 use super::fields::{self, Field};
 use super::schedules::look;
@@ -35,11 +35,11 @@ fn need_namespace(catalogue: &Catalogue<'_>, name: &str) -> Result<(), Fault> {
     there.then_some(()).ok_or_else(|| plain::not_found(format!("no namespace \"{name}\": it has no application")))
 }
 
-pub(super) async fn namespaces(_: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn namespaces(_: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     look(&app, |catalogue| Ok(Json(all_namespaces(catalogue)?.iter().map(|name| namespace_json(name)).collect()))).await
 }
 
-pub(super) async fn namespace(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn namespace(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let name = asked.name("namespace").to_owned();
     look(&app, move |catalogue| {
         need_namespace(catalogue, &name)?;
@@ -48,7 +48,7 @@ pub(super) async fn namespace(asked: Asked, State(app): State<App>) -> Result<Js
     .await
 }
 
-pub(super) async fn apps(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn apps(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let namespace = asked.name("namespace").to_owned();
     look(&app, move |catalogue| {
         need_namespace(catalogue, &namespace)?;
@@ -64,7 +64,7 @@ fn app_json(project: &ProjectName) -> Value {
     json!({ "type": "App", "name": project.application, "version": project.version, "description": "" })
 }
 
-pub(super) async fn app(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn app(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let project = asked.project()?;
     look(&app, move |catalogue| {
         let rows = catalogue.of_project(&project)?;
@@ -86,7 +86,7 @@ fn program_json(catalogue: &Catalogue<'_>, row: &WorkflowRow, project: &ProjectN
 }
 
 /// Applications come from files here.
-pub(super) async fn deploy(asked: Asked) -> Fault {
+pub(super) async fn deploy(asked: CdapRequest) -> Fault {
     let name = Some(asked.name("app")).filter(|name| !name.is_empty()).unwrap_or("NAME");
     plain::of(
         StatusCode::NOT_IMPLEMENTED,
@@ -97,7 +97,7 @@ pub(super) async fn deploy(asked: Asked) -> Fault {
     )
 }
 
-pub(super) async fn start(asked: Asked, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
+pub(super) async fn start(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
     let arguments = arguments(&body)?;
     let program = asked.program()?;
     let workflow = look(&app, move |catalogue| catalogue.need_program(&program)).await?;

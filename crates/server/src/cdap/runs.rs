@@ -12,10 +12,10 @@ use kelos_core::{Kill, Refusal};
 use kelos_engine::AskError;
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
-use kelos_store::{Paging, Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
+use kelos_store::{PageRequest, Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
 use serde_json::{Value, json};
 
-use super::asked::{self, Asked};
+use super::asked::{self, CdapRequest};
 use super::batch;
 use super::catalogue::{Catalogue, ProgramName};
 use super::schedules::look;
@@ -83,7 +83,7 @@ struct RunQuery {
 }
 
 impl RunQuery {
-    fn read(asked: &Asked) -> Result<RunQuery, Fault> {
+    fn read(asked: &CdapRequest) -> Result<RunQuery, Fault> {
         let limit = asked.number("limit")?;
         if limit.is_some_and(|limit| limit < 0) {
             let limit = limit.unwrap_or_default();
@@ -174,7 +174,7 @@ fn add(
 ) -> Result<(), StoreError> {
     let mut from: Option<String> = None;
     loop {
-        let page = reader.runs(filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
+        let page = reader.runs(filter, PageRequest::newest(AT_A_TIME).after(from.as_deref()))?;
         for run in page.rows {
             let is_late = newest.last_key_value().is_none_or(|(oldest, _)| *oldest < Reverse(run.seq));
             if is_late && newest.len() >= query.most() || run.dispatched_at < query.earliest() && run.state.is_final() {
@@ -208,7 +208,7 @@ fn run_json(run: &Run) -> Value {
     fields
 }
 
-pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (program, query) = (asked.program()?, RunQuery::read(&asked)?);
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
@@ -237,7 +237,7 @@ fn run(catalogue: &Catalogue<'_>, program: &ProgramName, text: &str) -> Result<R
     runs.into_iter().find(|run| run.id == id).ok_or_else(missing)
 }
 
-pub(super) async fn one(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn one(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (program, text) = (asked.program()?, asked.name("run").to_owned());
     look(&app, move |catalogue| run(catalogue, &program, &text).map(|run| Json(run_json(&run)))).await
 }
@@ -249,7 +249,7 @@ fn counted(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>) -> Result<usize
         let filter = RunFilter { workflow: Some(runner.clone()), ..RunFilter::default() };
         let mut from: Option<String> = None;
         loop {
-            let page = reader.runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
+            let page = reader.runs(&filter, PageRequest::newest(AT_A_TIME).after(from.as_deref()))?;
             count += page.rows.len();
             from = page.next;
             if from.is_none() {
@@ -260,7 +260,7 @@ fn counted(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>) -> Result<usize
     Ok(count)
 }
 
-pub(super) async fn count(asked: Asked, State(app): State<App>) -> Result<Json<usize>, Fault> {
+pub(super) async fn count(asked: CdapRequest, State(app): State<App>) -> Result<Json<usize>, Fault> {
     let program = asked.program()?;
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
@@ -276,7 +276,7 @@ fn live(reader: &dyn Queries) -> Result<Vec<Run>, StoreError> {
     let filter = RunFilter { states, ..RunFilter::default() };
     let (mut live, mut from) = (Vec::new(), None::<String>);
     loop {
-        let page = reader.runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
+        let page = reader.runs(&filter, PageRequest::newest(AT_A_TIME).after(from.as_deref()))?;
         live.extend(page.rows);
         from = page.next;
         if from.is_none() {
@@ -291,7 +291,7 @@ fn status_among(live: &[Run], runners: &BTreeSet<WorkflowId>) -> &'static str {
     if is_running { "RUNNING" } else { "STOPPED" }
 }
 
-pub(super) async fn status(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn status(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let program = asked.program()?;
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
@@ -302,7 +302,7 @@ pub(super) async fn status(asked: Asked, State(app): State<App>) -> Result<Json<
 }
 
 /// How long a run may take to end is for its executor to say.
-fn check_stop(asked: &Asked) -> Result<(), Fault> {
+fn check_stop(asked: &CdapRequest) -> Result<(), Fault> {
     if asked.get("graceful").is_none() {
         return Ok(());
     }
@@ -319,7 +319,7 @@ async fn kill(app: &App, by: &Actor, slot: SlotRef) -> Result<(), Fault> {
     }
 }
 
-pub(super) async fn stop(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn stop(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
     check_stop(&asked)?;
     let program = asked.program()?;
     let found = look(&app, move |catalogue| {
@@ -338,7 +338,7 @@ pub(super) async fn stop(asked: Asked, State(app): State<App>) -> Result<(), Fau
     Ok(())
 }
 
-pub(super) async fn stop_one(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn stop_one(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
     check_stop(&asked)?;
     let (program, text) = (asked.program()?, asked.name("run").to_owned());
     let found = look(&app, move |catalogue| {
@@ -355,7 +355,7 @@ pub(super) async fn stop_one(asked: Asked, State(app): State<App>) -> Result<(),
     kill(&app, &asked.by, found.await?.id.slot).await
 }
 
-pub(super) async fn statuses(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn statuses(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
     batch::answer(&asked, &app, &body, |catalogue| {
         let (runners, live) = (Runners::read(catalogue.reader())?, live(catalogue.reader())?);
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| {
@@ -367,7 +367,11 @@ pub(super) async fn statuses(asked: Asked, State(app): State<App>, body: Bytes) 
 }
 
 /// The newest run of each of many programs.
-pub(super) async fn newest_of_each(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn newest_of_each(
+    asked: CdapRequest,
+    State(app): State<App>,
+    body: Bytes,
+) -> Result<Json<Value>, Fault> {
     batch::answer(&asked, &app, &body, |catalogue| {
         let runners = Runners::read(catalogue.reader())?;
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| {
@@ -379,7 +383,7 @@ pub(super) async fn newest_of_each(asked: Asked, State(app): State<App>, body: B
     .await
 }
 
-pub(super) async fn counts(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn counts(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
     batch::answer(&asked, &app, &body, |catalogue| {
         let runners = Runners::read(catalogue.reader())?;
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| {

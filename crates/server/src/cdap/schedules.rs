@@ -13,7 +13,7 @@ use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::StoreError;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::asked::CdapRequest;
 use super::catalogue::{Catalogue, ProgramName, events, told};
 use super::detail::{self, Detail};
 use super::kind::WORKFLOW;
@@ -29,7 +29,7 @@ pub(super) async fn look<T: Send + 'static>(
     app.read(move |reader| Ok(look(&Catalogue::new(reader)))).await?
 }
 
-pub(super) async fn add(asked: Asked, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
+pub(super) async fn add(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
     let body = fields::object(&body)?;
     let (project, name) = (asked.project()?, asked.name("name").to_owned());
     let schedule = look(&app, move |catalogue| new_schedule(catalogue, &project, &name, &body)).await?;
@@ -65,7 +65,7 @@ fn is_taken(catalogue: &Catalogue<'_>, id: &WorkflowId) -> Result<bool, StoreErr
 }
 
 /// What is done by its name in the path.
-pub(super) async fn act(asked: Asked, State(app): State<App>, body: Bytes) -> Result<&'static str, Fault> {
+pub(super) async fn act(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<&'static str, Fault> {
     match asked.name("action") {
         "update" => update(&asked, &app, &body).await.map(|()| ""),
         "enable" | "resume" => switch(&asked, &app, |schedule, reason| Enable { schedule, reason }).await,
@@ -76,7 +76,7 @@ pub(super) async fn act(asked: Asked, State(app): State<App>, body: Bytes) -> Re
     }
 }
 
-async fn update(asked: &Asked, app: &App, body: &[u8]) -> Result<(), Fault> {
+async fn update(asked: &CdapRequest, app: &App, body: &[u8]) -> Result<(), Fault> {
     let body = fields::object(body)?;
     let (project, name) = (asked.project()?, asked.name("name").to_owned());
     // Who changes a part must not undo what another one changes meanwhile.
@@ -126,7 +126,7 @@ fn check_program(catalogue: &Catalogue<'_>, row: &WorkflowRow, detail: &Detail) 
 }
 
 async fn switch<R: Request>(
-    asked: &Asked,
+    asked: &CdapRequest,
     app: &App,
     request: fn(WorkflowId, Option<String>) -> R,
 ) -> Result<&'static str, Fault> {
@@ -135,7 +135,7 @@ async fn switch<R: Request>(
     Ok("OK")
 }
 
-pub(super) async fn delete(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn delete(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
     let id = one(&asked, &app, |_, row| Ok(row.id.clone())).await?;
     app.ask(&asked.by, DeleteSchedules { schedules: vec![id], reason: asked.reason() }).await?;
     Ok(())
@@ -143,7 +143,7 @@ pub(super) async fn delete(asked: Asked, State(app): State<App>) -> Result<(), F
 
 /// What there is to know of the schedule in the path.
 async fn one<T: Send + 'static>(
-    asked: &Asked,
+    asked: &CdapRequest,
     app: &App,
     know: fn(&Catalogue<'_>, &WorkflowRow) -> Result<T, StoreError>,
 ) -> Result<T, Fault> {
@@ -155,12 +155,12 @@ async fn one<T: Send + 'static>(
     .await
 }
 
-pub(super) async fn get(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn get(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     one(&asked, &app, |catalogue, row| detail::write(row, catalogue)).await.map(Json)
 }
 
 /// What can be asked about a schedule by its name in the path.
-pub(super) async fn about(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn about(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     if asked.name("action") != "status" {
         let told = format!("\"{}\" of a schedule is not supported, expected status", asked.name("action"));
         return Err(plain::of(StatusCode::NOT_IMPLEMENTED, told));
@@ -176,7 +176,7 @@ struct ScheduleFilter {
 }
 
 impl ScheduleFilter {
-    fn read(asked: &Asked) -> Result<ScheduleFilter, Fault> {
+    fn read(asked: &CdapRequest) -> Result<ScheduleFilter, Fault> {
         let of_category = match asked.get("trigger-type") {
             None => |_: &Trigger| true,
             Some(text) => trigger::is_of_category(text).ok_or_else(|| {
@@ -202,7 +202,7 @@ pub(super) fn written<'a>(
     Ok(Json(Value::Array(list)))
 }
 
-pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (project, wanted) = (asked.project()?, ScheduleFilter::read(&asked)?);
     look(&app, move |catalogue| {
         let rows = catalogue.of_project(&project)?;
@@ -211,7 +211,7 @@ pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Va
     .await
 }
 
-pub(super) async fn of_program(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn of_program(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (program, wanted) = (asked.program()?, ScheduleFilter::read(&asked)?);
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;

@@ -11,7 +11,7 @@ use kelos_model::time::Firing;
 use kelos_model::workflow::WorkflowRow;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::asked::CdapRequest;
 use super::batch;
 use super::catalogue::{Catalogue, ProgramName, events};
 use super::kind::WORKFLOW;
@@ -26,31 +26,35 @@ enum TimeKind {
     Previous,
 }
 
-pub(super) async fn next(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn next(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     one(&asked, &app, TimeKind::Next(now)).await
 }
 
-pub(super) async fn previous(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn previous(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     one(&asked, &app, TimeKind::Previous).await
 }
 
-async fn one(asked: &Asked, app: &App, which: TimeKind) -> Result<Json<Value>, Fault> {
+async fn one(asked: &CdapRequest, app: &App, which: TimeKind) -> Result<Json<Value>, Fault> {
     let program = asked.program()?;
     look(app, move |catalogue| times(catalogue, &program, which).map(Json)).await
 }
 
-pub(super) async fn all_next(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn all_next(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     several(&asked, &app, &body, TimeKind::Next(now)).await
 }
 
-pub(super) async fn all_previous(asked: Asked, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn all_previous(
+    asked: CdapRequest,
+    State(app): State<App>,
+    body: Bytes,
+) -> Result<Json<Value>, Fault> {
     several(&asked, &app, &body, TimeKind::Previous).await
 }
 
 /// The times of many programs, each with a status of its own.
-async fn several(asked: &Asked, app: &App, body: &[u8], which: TimeKind) -> Result<Json<Value>, Fault> {
+async fn several(asked: &CdapRequest, app: &App, body: &[u8], which: TimeKind) -> Result<Json<Value>, Fault> {
     batch::answer(asked, app, body, move |_| {
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| Ok(("schedules", times(catalogue, program, which)?)))
     })

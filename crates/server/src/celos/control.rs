@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
-use kelos_core::{Kill, Only, Pause, Refusal, Rerun, Resume};
+use kelos_core::{Kill, Pause, Refusal, Rerun, Resume, WorkflowFilter};
 use kelos_engine::AskError;
 use kelos_model::WorkflowId;
 
@@ -21,7 +21,7 @@ pub(super) async fn step(State(app): State<App>, params: Params) -> Result<(), F
 }
 
 /// The workflows that `ids` lists; unknown ones don't matter.
-fn only(params: &Params) -> Result<Only, Fault> {
+fn only(params: &Params) -> Result<WorkflowFilter, Fault> {
     let Some(ids) = params.get("ids") else {
         return Ok(None);
     };

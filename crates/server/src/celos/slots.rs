@@ -11,7 +11,7 @@ use kelos_model::run::shown_id;
 use kelos_model::time::{ScheduleProblem, format_full};
 use kelos_model::workflow::{About, WorkflowRow};
 use kelos_model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 
 use super::params::Params;
@@ -38,7 +38,7 @@ pub(super) async fn list(State(app): State<App>) -> Result<Response, Fault> {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct SlotView {
     info: Info,
     paused: bool,
     slots: Vec<ShownSlot>,
@@ -99,7 +99,7 @@ pub(super) async fn slots(State(app): State<App>, params: Params) -> Result<Resp
     let end = params.time("end")?.unwrap_or_else(|| app.handle().now());
     let (row, mut slots) = slots_before(&app, id, params.time("start")?, end).await?;
     slots.reverse();
-    Ok(as_json(&Shown { info: Info::from(&row.definition.about), paused: row.paused, slots }))
+    Ok(as_json(&SlotView { info: Info::from(&row.definition.about), paused: row.paused, slots }))
 }
 
 /// What came before `/workflow-slots`: an object with the times as names.
@@ -171,11 +171,11 @@ pub(super) async fn check_time(app: &App, slot: &SlotRef) -> Result<(), Fault> {
     app.read(read).await?
 }
 
-type Found = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;
+type SlotRows = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;
 
 /// The slots of a range, oldest first; without a start those of the window before the end.
-async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: Timestamp) -> Found {
-    let read = move |reader: &dyn Queries| -> Result<Found, StoreError> {
+async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: Timestamp) -> SlotRows {
+    let read = move |reader: &dyn Queries| -> Result<SlotRows, StoreError> {
         let Some(row) = schedule::defined(reader, &id)? else {
             return Ok(Err(plain::not_found(format!("Workflow not found: {id}"))));
         };
@@ -203,7 +203,7 @@ fn stored(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMa
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
-        let page = reader.slots(&filter, Paging::newest(READ_AT_ONCE).after(from.as_deref()))?;
+        let page = reader.slots(&filter, PageRequest::newest(READ_AT_ONCE).after(from.as_deref()))?;
         slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
         match page.next {
             Some(next) => from = Some(next),

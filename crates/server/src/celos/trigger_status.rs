@@ -16,7 +16,7 @@ use super::as_json;
 use super::params::Params;
 use crate::app::App;
 use crate::fault::{Fault, plain};
-use crate::known::Known;
+use crate::known::KnownFacts;
 
 #[derive(Serialize)]
 struct Status {
@@ -144,8 +144,8 @@ pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Res
     Ok(as_json(&Status::of(&evaluation.explanation, Some(&row.definition.trigger))))
 }
 
-async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, Fault> {
-    let nothing = Known::nothing(app.handle().now());
+async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<KnownFacts, Fault> {
+    let nothing = KnownFacts::nothing(app.handle().now());
     let (mut upstream, mut probes) = (Vec::new(), Vec::new());
     for waker in evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &nothing).wakers
     {
@@ -155,5 +155,5 @@ async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, F
             Waker::At(_) => {}
         }
     }
-    Ok(Known::find(app, upstream, probes).await?)
+    Ok(KnownFacts::find(app, upstream, probes).await?)
 }

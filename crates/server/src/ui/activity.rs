@@ -4,7 +4,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use kelos_model::{EventRecord, WorkflowId};
-use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
+use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -87,7 +87,7 @@ fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<
         let start = end.saturating_sub(PIECE).max(1);
         let about = filter.workflow.clone().map_or(About::Anything, About::Workflow);
         let piece = EventFilter { about, after: start - 1, until: end - 1 };
-        for record in reader.events(&piece, Paging::newest(PIECE as usize))?.rows {
+        for record in reader.events(&piece, PageRequest::newest(PIECE as usize))?.rows {
             let seq = record.seq;
             if filter.accepts(&record) {
                 rows.push(record);

@@ -12,7 +12,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState};
 use kelos_sandbox::Problem;
 use kelos_storage::Health;
-use kelos_store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};
@@ -51,7 +51,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
 fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<DeferredStarts, StoreError> {
     let filter = SlotFilter { states: vec![SlotState::Dispatched], ..SlotFilter::default() };
     let mut deferred = DeferredStarts::new();
-    for row in reader.slots(&filter, Paging::newest(ASKED))?.rows {
+    for row in reader.slots(&filter, PageRequest::newest(ASKED))?.rows {
         let said = why::read(reader, &row.id, now, true, None)?.blockers;
         if !said.is_empty() {
             deferred.entry(said.join("; ")).or_default().push(row.id);

@@ -11,13 +11,13 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos_engine::job::{Filled, Functions, filled};
+use kelos_engine::job::{Functions, JobInput, filled};
 use kelos_explain::schedule;
 use kelos_explain::why::Why;
 use kelos_model::time::format_full;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
-use kelos_store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -58,7 +58,7 @@ struct SlotPage {
     life: Vec<EventRecord>,
     neighbours: Neighbours,
     /// Its job as it is filled in for it, by the definition that holds now.
-    job: Result<Filled, String>,
+    job: Result<JobInput, String>,
     earlier: Option<SlotRef>,
     later: Option<SlotRef>,
     /// What it has to do with facts.
@@ -167,7 +167,7 @@ fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> R
 fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option<SlotRef>), StoreError> {
     let filter = SlotFilter { workflow: Some(id.workflow.clone()), ..SlotFilter::default() };
     let newest: Vec<SlotRef> =
-        reader.slot_states(&filter, Paging::newest(BESIDE))?.rows.into_iter().map(|(slot, _)| slot).collect();
+        reader.slot_states(&filter, PageRequest::newest(BESIDE))?.rows.into_iter().map(|(slot, _)| slot).collect();
     let at = newest.iter().position(|slot| slot == id);
     let earlier = at.and_then(|at| newest.get(at + 1)).cloned();
     Ok((earlier, at.and_then(|at| newest.get(at.checked_sub(1)?)).cloned()))

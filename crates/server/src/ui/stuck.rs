@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
-use kelos_explain::stuck::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, UNKNOWN, stuck};
+use kelos_explain::stuck::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, UNKNOWN, stuck};
 use kelos_model::SlotState;
 use maud::{Markup, html};
 
@@ -26,7 +26,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     Ok(Page::new(&app, "Stuck").at(Tab::Stuck).style("pages.css").script("live.js").show(&body))
 }
 
-fn page(found: &Found, now: Timestamp) -> Markup {
+fn page(found: &StuckReport, now: Timestamp) -> Markup {
     html! {
         @if found.rows.is_empty() {
             p.headline { span.badge.good { "fine" } " Nothing is late, waiting for a retry, running long or failed." }
@@ -45,7 +45,7 @@ fn page(found: &Found, now: Timestamp) -> Markup {
 }
 
 /// `3 late, 1 to be tried again`.
-fn summary(found: &Found) -> String {
+fn summary(found: &StuckReport) -> String {
     let slots =
         |kind: Kind| -> usize { found.rows.iter().filter(|row| row.kind == kind).map(|row| row.others + 1).sum() };
     let told = ALL.into_iter().map(|kind| (slots(kind), look(kind).1)).filter(|(slots, _)| *slots > 0);

@@ -56,7 +56,7 @@ pub(super) async fn show(
     let Some(at) = at else {
         return Err(plain::not_found(format!("The workflow \"{id}\" has no version {version}.")));
     };
-    let shown = Shown {
+    let shown = VersionPage {
         id: &id,
         this: &past[at],
         before: past.get(at + 1),
@@ -66,14 +66,14 @@ pub(super) async fn show(
 }
 
 /// A version among its neighbours.
-struct Shown<'a> {
+struct VersionPage<'a> {
     id: &'a WorkflowId,
     this: &'a PastDefinition,
     before: Option<&'a PastDefinition>,
     after: Option<&'a PastDefinition>,
 }
 
-impl Shown<'_> {
+impl VersionPage<'_> {
     fn page(&self) -> Markup {
         let place = &self.this.definition.source;
         html! {

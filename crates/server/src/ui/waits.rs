@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_explain::why;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Answer, Reason, SlotState, Trigger, WorkflowId};
-use kelos_store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 
 use super::page::workflow_href;
@@ -34,7 +34,7 @@ pub(super) struct Waits {
 pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Waits, StoreError> {
     let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
     let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
-    let page = reader.slots(&filter, Paging::newest(ASKED))?;
+    let page = reader.slots(&filter, PageRequest::newest(ASKED))?;
     let mut reasons = WaitCounts::new();
     for slot in &page.rows {
         let state = slot.slot.state;

@@ -14,7 +14,7 @@ use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, Workflow, WorkflowRow};
 use kelos_model::{Run, RunState, SlotState, WorkflowId};
 use kelos_sandbox::Problem;
-use kelos_store::{Columns, Paging, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
+use kelos_store::{Columns, PageRequest, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
 
 use super::board::view::parameters;
@@ -102,12 +102,12 @@ fn read(
     let days = plot::days(now);
     Ok(Some(WorkflowPage {
         times,
-        slots: reader.slots(&filter, Paging::newest(STRIP))?.rows,
+        slots: reader.slots(&filter, PageRequest::newest(STRIP))?.rows,
         counts: reader.slot_counts(&filter)?,
         runs: reader
             .runs(
                 &RunFilter { workflow: Some(id.clone()), states: over, ..RunFilter::default() },
-                Paging::newest(PLOTTED),
+                PageRequest::newest(PLOTTED),
             )?
             .rows,
         tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use kelos_core::{CreateSchedules, DeleteSchedules, Request};
-use kelos_engine::executor::Given;
+use kelos_engine::executor::RunInput;
 use kelos_model::arguments::arguments;
 use kelos_model::workflow::{EventKeys, Keys};
 use kelos_model::{Actor, Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
@@ -231,7 +231,7 @@ async fn cdap_23_a_run_is_triggered_by_the_end_of_another() {
     let row = server.node.reader().workflow(&WorkflowId::new("App.s").unwrap()).unwrap().unwrap();
     let collected = slot.collected.as_ref().unwrap();
     let key = SlotKey::Moment(server.now());
-    let given = Given::of(&row.definition, &key, Some(collected));
+    let given = RunInput::of(&row.definition, &key, Some(collected));
     let info = &given.triggered_by.unwrap()["triggerInfos"];
     assert_eq!(info[0]["runtimeArguments"]["src"], "/data");
     let given = arguments(&row.definition, Some(collected), &key);

@@ -16,7 +16,7 @@ use kelos_model::run::Report;
 use kelos_model::workflow::{Keys, Program};
 use kelos_model::{Actor, Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
 use kelos_server::{App, router};
-use kelos_store::{Journal, MemoryStore, Paging, RunFilter, SlotFilter};
+use kelos_store::{Journal, MemoryStore, PageRequest, RunFilter, SlotFilter};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -183,14 +183,21 @@ impl Cdap {
     /// How often a workflow has run.
     pub(crate) fn runs(&self, workflow: &str) -> usize {
         let filter = RunFilter { workflow: Some(WorkflowId::new(workflow).unwrap()), ..RunFilter::default() };
-        self.node.reader().runs(&filter, Paging::newest(1000)).unwrap().rows.len()
+        self.node.reader().runs(&filter, PageRequest::newest(1000)).unwrap().rows.len()
     }
 
     /// The slots of a workflow in a state, newest first.
     pub(crate) fn slots(&self, workflow: &str, state: SlotState) -> Vec<Slot> {
         let workflow = Some(WorkflowId::new(workflow).unwrap());
         let filter = SlotFilter { workflow, states: vec![state], ..SlotFilter::default() };
-        self.node.reader().slots(&filter, Paging::newest(1000)).unwrap().rows.into_iter().map(|row| row.slot).collect()
+        self.node
+            .reader()
+            .slots(&filter, PageRequest::newest(1000))
+            .unwrap()
+            .rows
+            .into_iter()
+            .map(|row| row.slot)
+            .collect()
     }
 
     /// Ends all runs that go on.

@@ -1,7 +1,7 @@
 //! A broken invariant as people see it: its workflow is frozen, told of wherever one looks, and resumed.
 
 use axum::http::StatusCode;
-use kelos_core::{Planted, PlantedIn};
+use kelos_core::{PlantedBreach, PlantedIn};
 use kelos_model::SlotState;
 use kelos_model::ranges::Range;
 
@@ -11,7 +11,7 @@ use crate::support::{Server, Setup, at, slot, workflow};
 /// Two workflows; something that happens to slots of `bad` breaks an invariant, for a while.
 async fn server(when: PlantedIn) -> Server {
     let within = Range::new(at("2015-09-13T13:20Z"), at("2015-09-13T14:10Z"));
-    let planted = Planted { workflow: "bad".parse().unwrap(), within, when };
+    let planted = PlantedBreach { workflow: "bad".parse().unwrap(), within, when };
     let script =
         workflow("bad", "startTime: '2015-09-13T13:00Z'") + &workflow("good", "startTime: '2015-09-13T13:00Z'");
     Server::with(Setup { planted: Some(planted), ..Setup::default() }, &script).await

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::{Node, NodeConfig};
-use kelos_core::Planted;
+use kelos_core::PlantedBreach;
 use kelos_engine::executor::{Executor, Executors, Reports, Start};
 use kelos_engine::{Pace, Status};
 use kelos_model::run::Report;
@@ -94,7 +94,7 @@ pub(crate) struct Setup {
     /// Runs at once at most.
     pub(crate) max_running: u32,
     /// What breaks on purpose.
-    pub(crate) planted: Option<Planted>,
+    pub(crate) planted: Option<PlantedBreach>,
 }
 
 impl Default for Setup {

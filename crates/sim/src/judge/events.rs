@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef,
     SlotState, Subject, Workflow, WorkflowId, slot,
 };
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries};
 use serde_json::{Map, Value};
 
 use crate::workload::Workload;
@@ -113,7 +113,7 @@ impl Watch {
     pub fn after_turn(&mut self) -> Result<(), String> {
         let Some(reader) = self.reader.clone() else { return Ok(()) };
         let log = reader
-            .events(&EventFilter::after(self.seq), Paging::oldest(crate::ALL))
+            .events(&EventFilter::after(self.seq), PageRequest::oldest(crate::ALL))
             .map_err(|error| error.to_string())?
             .rows;
         for record in &log {

@@ -9,7 +9,7 @@ use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::time::Schedule;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, EventRecord, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries};
 
 use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
 use crate::workload::{GroupMeanings, Workload};
@@ -135,7 +135,7 @@ impl Watch {
     pub fn after_turn(&mut self, has_more: bool) -> Result<(), String> {
         let Some(reader) = &self.reader else { return Ok(()) };
         let log = reader
-            .events(&EventFilter::after(self.seq), Paging::oldest(crate::ALL))
+            .events(&EventFilter::after(self.seq), PageRequest::oldest(crate::ALL))
             .map_err(|error| error.to_string())?
             .rows;
         for record in &log {

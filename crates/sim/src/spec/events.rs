@@ -11,7 +11,7 @@ use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
 use kelos_model::workflow::{CatchUp, Keys};
 use kelos_model::{
-    Actor, Answer, Collected, Fact, FactKey, Occurrence, Otherwise, RunId, SlotRef, SlotState, Workflow, WorkflowId,
+    Actor, Answer, Collection, Fact, FactKey, Occurrence, Otherwise, RunId, SlotRef, SlotState, Workflow, WorkflowId,
 };
 use serde_json::{Map, Value};
 
@@ -176,11 +176,11 @@ impl Spec {
         };
         if startable {
             let slot = self.open_moment(&request.workflow, now);
-            let mut collected = Collected::new(now);
+            let mut collected = Collection::new(now);
             let (arguments, unconstrained) = (request.arguments.clone(), request.unconstrained);
             // All that people ask for in a simulation, one asks for.
             let by = Some(Actor::person("somebody"));
-            collected.asked = Some(kelos_model::facts::Asked { arguments, unconstrained, by });
+            collected.asked = Some(kelos_model::facts::ManualStart { arguments, unconstrained, by });
             if let Some(slot) = self.slots.get_mut(&slot) {
                 slot.collected = Some(collected);
             }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, Enable, EnableChanged, FireRequest,
-    Kill, MarkSucceeded, Pause, Rerun, Resume, Skip, Tell,
+    Ask, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, Enable, EnableByTime, FireRequest,
+    Kill, MarkSuccess, Pause, Rerun, Resume, Skip, Tell,
 };
 use kelos_model::constraint::{Constraint, Gate, Otherwise, Window};
 use kelos_model::facts::ENDS;
@@ -39,7 +39,7 @@ fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
         Ask::Kill(Kill { slot, .. })
         | Ask::Rerun(Rerun { slot, .. })
         | Ask::Skip(Skip { slot, .. })
-        | Ask::MarkSucceeded(MarkSucceeded { slot, .. }) => Some(slot),
+        | Ask::MarkSuccess(MarkSuccess { slot, .. }) => Some(slot),
         Ask::RerunDownstream(request) => Some(&mut request.slot),
         _ => None,
     }
@@ -328,7 +328,7 @@ impl Stage {
             11 => Ask::Resume(Resume { workflow: schedule, reason: None }),
             12 => {
                 let start = at - SignedDuration::from_secs(rng.between(0, 20_000));
-                Ask::EnableChanged(EnableChanged {
+                Ask::EnableByTime(EnableByTime {
                     schedules: self.some(rng),
                     range: Range::new(start, start + SignedDuration::from_hours(2)),
                     reason: None,
@@ -366,7 +366,7 @@ impl Stage {
             0 | 1 => Ask::Kill(Kill { slot, reason }),
             2 | 3 => Ask::Rerun(Rerun { slot, reason }),
             4 => Ask::Skip(Skip { slot, reason }),
-            _ => Ask::MarkSucceeded(MarkSucceeded { slot, reason }),
+            _ => Ask::MarkSuccess(MarkSuccess { slot, reason }),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, DownstreamRequest, Kill, MarkSucceeded, Pause, Rerun, Resume, Skip, SubmitRequest};
+use kelos_core::{Ask, DownstreamRequest, Kill, MarkSuccess, Pause, Rerun, Resume, Skip, SubmitRequest};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{
     DateForm, Feed, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter,
@@ -367,7 +367,7 @@ fn ask(rng: &mut Rng, values: &Values, apps: &BTreeMap<WorkflowId, JobKeys>) -> 
     match rng.below(24) {
         0..=1 => Ask::Rerun(Rerun { slot, reason }),
         2..=3 => Ask::Kill(Kill { slot, reason }),
-        4 => Ask::MarkSucceeded(MarkSucceeded { slot, reason }),
+        4 => Ask::MarkSuccess(MarkSuccess { slot, reason }),
         5 => Ask::Skip(Skip { slot, reason }),
         6 => Ask::Pause(Pause { workflow: slot.workflow, reason: None }),
         7..=8 => Ask::Resume(Resume { workflow: slot.workflow, reason: None }),

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use opendal::{Error, ErrorKind};
 
 use crate::StorageError;
-use crate::java::{Asked, first_line, words_of};
+use crate::java::{Operation, first_line, words_of};
 
 /// S3's words for: I don't know you, or I don't believe you.
 const LOGINS: &[&str] = &[
@@ -22,7 +22,7 @@ const LOGINS: &[&str] = &[
 /// How the library tells of an answer in XML that has none of S3's words.
 const NO_CODE: &str = "S3Error { code: \"\", message: \"\"";
 
-pub(super) fn fault(asked: &Asked<'_>, error: Error) -> StorageError {
+pub(super) fn fault(asked: &Operation<'_>, error: Error) -> StorageError {
     let message = error.message();
     if LOGINS.iter().any(|code| message.contains(code)) {
         return asked.login(login_hint(asked, &words(message)));
@@ -41,7 +41,7 @@ pub(super) fn fault(asked: &Asked<'_>, error: Error) -> StorageError {
     }
 }
 
-fn unexpected(asked: &Asked<'_>, error: &Error) -> StorageError {
+fn unexpected(asked: &Operation<'_>, error: &Error) -> StorageError {
     if let Some(words) = of_connection(error) {
         return asked.unreachable(words);
     }
@@ -95,7 +95,7 @@ fn words(message: &str) -> String {
     }
 }
 
-fn login_hint(asked: &Asked<'_>, words: &str) -> String {
+fn login_hint(asked: &Operation<'_>, words: &str) -> String {
     let places = match asked.endpoint.split(':').next() {
         Some("s3") => "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine",
         Some("gs") => "GOOGLE_APPLICATION_CREDENTIALS, or the account of the machine",

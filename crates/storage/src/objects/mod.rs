@@ -13,7 +13,7 @@ use opendal::{EntryMode, Lister, Metadata, Operator};
 use tokio::io::AsyncRead;
 
 use crate::file_system::{MOST_ENTRIES, too_many};
-use crate::java::Asked;
+use crate::java::Operation;
 use crate::local::file_name;
 use crate::transfer::{PIECE, Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
@@ -36,18 +36,18 @@ impl Objects {
         Self { endpoint, operator }
     }
 
-    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Asked<'a> {
-        Asked { what, endpoint: &self.endpoint, path }
+    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Operation<'a> {
+        Operation { what, endpoint: &self.endpoint, path }
     }
 
     /// All below a folder, those in its folders included where `recursive`.
-    async fn lister(&self, asked: &Asked<'_>, recursive: bool) -> Result<Lister, StorageError> {
+    async fn lister(&self, asked: &Operation<'_>, recursive: bool) -> Result<Lister, StorageError> {
         let prefix = prefix(asked.path);
         let listing = self.operator.lister_with(&prefix).recursive(recursive).await;
         listing.map_err(|error| fault(asked, error))
     }
 
-    async fn is_prefix(&self, asked: &Asked<'_>) -> Result<bool, StorageError> {
+    async fn is_prefix(&self, asked: &Operation<'_>) -> Result<bool, StorageError> {
         let prefix = prefix(asked.path);
         let listing = self.operator.lister_with(&prefix).limit(1).await;
         let first = listing.map_err(|error| fault(asked, error))?.next().await;
@@ -55,19 +55,19 @@ impl Objects {
     }
 
     /// What a list holds next. Azure says of a folder that it is not there; elsewhere it is the bucket that isn't.
-    fn listed<T>(&self, asked: &Asked<'_>, next: opendal::Result<T>) -> Result<Option<T>, StorageError> {
+    fn listed<T>(&self, asked: &Operation<'_>, next: opendal::Result<T>) -> Result<Option<T>, StorageError> {
         match absent_is_none(asked, next)? {
             None if !self.endpoint.starts_with("abfs:") => Err(asked.other("there is no such bucket")),
             next => Ok(next),
         }
     }
 
-    async fn object(&self, asked: &Asked<'_>) -> Result<Option<Metadata>, StorageError> {
+    async fn object(&self, asked: &Operation<'_>) -> Result<Option<Metadata>, StorageError> {
         absent_is_none(asked, self.operator.stat(key(asked.path)).await)
     }
 
     /// Gives one object another name. Most stores can only copy it.
-    async fn move_object(&self, asked: &Asked<'_>, from: &str, to: &str) -> Result<(), StorageError> {
+    async fn move_object(&self, asked: &Operation<'_>, from: &str, to: &str) -> Result<(), StorageError> {
         let can_copy = self.operator.info().capability().copy;
         let moved = if can_copy {
             match self.operator.copy(from, to).await {
@@ -80,7 +80,7 @@ impl Objects {
         moved.map_err(|error| fault(asked, error))
     }
 
-    async fn move_folder(&self, asked: &Asked<'_>, to: &str) -> Result<(), StorageError> {
+    async fn move_folder(&self, asked: &Operation<'_>, to: &str) -> Result<(), StorageError> {
         let (from_prefix, to_prefix) = (prefix(asked.path), prefix(to));
         let keys = self.keys_below(asked).await?;
         if keys.is_empty() {
@@ -96,7 +96,7 @@ impl Objects {
         removed.map_err(|error| fault(asked, error))
     }
 
-    async fn keys_below(&self, asked: &Asked<'_>) -> Result<Vec<String>, StorageError> {
+    async fn keys_below(&self, asked: &Operation<'_>) -> Result<Vec<String>, StorageError> {
         let mut listing = self.lister(asked, true).await?;
         let mut keys = Vec::new();
         while let Some(found) = listing.next().await {
@@ -222,7 +222,7 @@ fn prefix(path: &str) -> String {
     }
 }
 
-fn absent_is_none<T>(asked: &Asked<'_>, result: opendal::Result<T>) -> Result<Option<T>, StorageError> {
+fn absent_is_none<T>(asked: &Operation<'_>, result: opendal::Result<T>) -> Result<Option<T>, StorageError> {
     match result {
         Err(error) if error.kind() == opendal::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(fault(asked, error)),

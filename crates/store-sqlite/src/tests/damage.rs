@@ -117,7 +117,7 @@ impl Image {
 fn pending(reader: &dyn Queries, workflow: WorkflowId) -> Result<Vec<SlotRow>, StoreError> {
     let (workflow, states) = (Some(workflow), PENDING.to_vec());
     let filter = SlotFilter { workflow, states, collecting: true, ..SlotFilter::default() };
-    Ok(reader.slots(&filter, Paging::newest(100))?.rows)
+    Ok(reader.slots(&filter, PageRequest::newest(100))?.rows)
 }
 
 fn read_all(path: &Path) -> Result<String, StoreError> {
@@ -134,25 +134,25 @@ fn read_all(path: &Path) -> Result<String, StoreError> {
         let workflow = workflow.map(|name| WorkflowId::new(name).unwrap());
         for states in [vec![], vec![SlotState::Waiting], vec![SlotState::Failed]] {
             let filter = SlotFilter { workflow: workflow.clone(), states, ..SlotFilter::default() };
-            told += &format!("{:?}\n", reader.slots(&filter, Paging::newest(1000))?.rows);
-            told += &format!("{:?}\n", reader.slot_states(&filter, Paging::newest(1000))?.rows);
+            told += &format!("{:?}\n", reader.slots(&filter, PageRequest::newest(1000))?.rows);
+            told += &format!("{:?}\n", reader.slot_states(&filter, PageRequest::newest(1000))?.rows);
             told += &format!("{:?}\n", reader.slot_counts(&filter)?);
         }
         for states in [vec![], vec![RunState::Running], vec![RunState::Failed]] {
             let filter = RunFilter { workflow: workflow.clone(), states, ..RunFilter::default() };
-            told += &format!("{:?}\n", reader.runs(&filter, Paging::newest(1000))?.rows);
+            told += &format!("{:?}\n", reader.runs(&filter, PageRequest::newest(1000))?.rows);
         }
         if let Some(workflow) = workflow {
             told += &format!("{:?}\n{:?}\n", reader.definitions(&workflow, None)?, pending(&*reader, workflow)?);
         }
     }
     let (events, facts) = (
-        reader.events(&EventFilter::default(), Paging::oldest(1000))?.rows,
-        reader.events(&EventFilter::about(About::Facts), Paging::newest(1000))?.rows,
+        reader.events(&EventFilter::default(), PageRequest::oldest(1000))?.rows,
+        reader.events(&EventFilter::about(About::Facts), PageRequest::newest(1000))?.rows,
     );
     let known = store.known_facts(&["0", "62", "104", "none"].map(fact_key))?;
     let registers = reader.registers(Some("b"), RegisterKeys::Prefix(""))?;
-    told += &format!("{:?}\n", reader.turns(Paging::oldest(1000))?.rows);
+    told += &format!("{:?}\n", reader.turns(PageRequest::oldest(1000))?.rows);
     told += &format!(
         "{events:?}\n{facts:?}\n{known:?}\n{registers:?}\n{:?}\n",
         reader.backfills(&BackfillFilter::default())?
@@ -317,7 +317,7 @@ fn who_reads_what_is_damaged_has_the_leader_write_nothing_more() {
     store.commit(lease, &turn("b", 62, 3)).unwrap();
     Connection::open(folder.path()).unwrap().execute("UPDATE events SET at = at + 1 WHERE seq = 7", []).unwrap();
     store.commit(lease, &turn("c", 67, 3)).unwrap();
-    let told = store.reader().events(&EventFilter::default(), Paging::oldest(10)).unwrap_err();
+    let told = store.reader().events(&EventFilter::default(), PageRequest::oldest(10)).unwrap_err();
     assert!(told.to_string().contains("an event beginning with (7, 6, 0)"), "{told}");
     let refused = store.commit(lease, &turn("d", 72, 3));
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
@@ -325,7 +325,7 @@ fn who_reads_what_is_damaged_has_the_leader_write_nothing_more() {
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
     // What is whole is read all the same.
     assert_eq!(store.reader().last_seq().unwrap(), 72);
-    assert_eq!(store.reader().events(&EventFilter::after(7), Paging::oldest(10)).unwrap().rows.len(), 10);
+    assert_eq!(store.reader().events(&EventFilter::after(7), PageRequest::oldest(10)).unwrap().rows.len(), 10);
 }
 
 #[test]

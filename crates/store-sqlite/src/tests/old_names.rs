@@ -1,7 +1,7 @@
 //! A database of the fourth schema, whose ids of schedules and programs did not escape separators inside of their parts.
 
 use kelos_model::workflow::{EventKeys, Keys, Program};
-use kelos_model::{Collected, SlotState, Trigger};
+use kelos_model::{Collection, SlotState, Trigger};
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn fill(conn: &Connection, definitions: &[Workflow]) {
         conn.execute(sql, rusqlite::params![number, serde_json::to_string(definition).unwrap()]).unwrap();
     }
     let what = ended("A.b.c");
-    let mut collected = Collected::new(moment(5));
+    let mut collected = Collection::new(moment(5));
     collected.add(&what);
     let sql =
         "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive,
@@ -119,7 +119,7 @@ fn names_with_separators_in_their_parts_are_those_that_they_are_by_now() {
     });
     assert_eq!(folded.unwrap().collected.unwrap().tallies, collected.tallies);
     let Event::Fact { fact, .. } =
-        &reader.events(&EventFilter::about(About::Facts), Paging::newest(9)).unwrap().rows[0].event
+        &reader.events(&EventFilter::about(About::Facts), PageRequest::newest(9)).unwrap().rows[0].event
     else {
         panic!("no fact")
     };

@@ -25,7 +25,7 @@ fn names(rows: &[WorkflowRow], is_meant: fn(&WorkflowRow) -> bool) -> Vec<String
 }
 
 fn slots(reader: &dyn Queries) -> Vec<SlotRow> {
-    reader.slots(&SlotFilter::default(), Paging::newest(1000)).unwrap().rows
+    reader.slots(&SlotFilter::default(), PageRequest::newest(1000)).unwrap().rows
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_database_of_the_tenth_schema_is_brought_forward() {
     assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
     let reader = store.reader();
     assert_eq!(agreeing(&*reader).len(), 62);
-    assert_eq!(reader.events(&EventFilter::default(), Paging::oldest(1000)).unwrap().rows.len(), 247);
+    assert_eq!(reader.events(&EventFilter::default(), PageRequest::oldest(1000)).unwrap().rows.len(), 247);
 
     let rows = slots(&*reader);
     let of_jobs = rows.iter().filter(|row| row.id.key.job().is_some()).count();
@@ -52,7 +52,7 @@ fn a_database_of_the_tenth_schema_is_brought_forward() {
         assert!(runs.iter().all(|run| run.id.slot == row.id), "{}", row.id);
         assert_eq!(runs.len(), row.slot.last_run as usize, "{}", row.id);
     }
-    assert_eq!(reader.runs(&RunFilter::default(), Paging::newest(1000)).unwrap().rows.len(), 33);
+    assert_eq!(reader.runs(&RunFilter::default(), PageRequest::newest(1000)).unwrap().rows.len(), 33);
     let snapshot = store.restore().unwrap();
     assert_eq!((snapshot.workflows.len(), snapshot.backfills.len()), (22, 2));
     let names = |is_meant| names(&snapshot.workflows, is_meant);
@@ -91,7 +91,7 @@ fn a_database_of_the_eleventh_schema_is_brought_forward() {
     assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
     let reader = store.reader();
     assert_eq!(agreeing(&*reader).len(), 61);
-    let runs = reader.runs(&RunFilter::default(), Paging::newest(1000)).unwrap().rows;
+    let runs = reader.runs(&RunFilter::default(), PageRequest::newest(1000)).unwrap().rows;
     assert_eq!((slots(&*reader).len(), runs.len()), (38, 30));
     let workflows = store.restore().unwrap().workflows;
     assert_eq!(names(&workflows, |row| row.paused), ["deliver-lax", "report"]);
@@ -110,7 +110,7 @@ fn what_a_run_gave_that_goes_on_is_handed_to_it() {
         (SELECT id FROM workflows WHERE name = 'Triggered.Workflow1')";
     assert_eq!(Connection::open(folder.path()).unwrap().execute(given, []).unwrap(), 1);
     let store = folder.open();
-    let runs = store.reader().runs(&RunFilter::default(), Paging::newest(1000)).unwrap().rows;
+    let runs = store.reader().runs(&RunFilter::default(), PageRequest::newest(1000)).unwrap().rows;
     let giving: Vec<_> = runs.iter().filter(|run| run.outputs.is_some()).collect();
     assert_eq!(giving.len(), 1);
     assert_eq!(giving[0].id.slot.workflow.as_str(), "Triggered.Workflow1");
@@ -126,7 +126,7 @@ fn events_are_written_byte_for_byte_as_the_older_program_wrote_them() {
         let mut statement = conn.prepare("SELECT body FROM events ORDER BY seq").unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    let events = folder.open().reader().events(&EventFilter::default(), Paging::oldest(1000)).unwrap().rows;
+    let events = folder.open().reader().events(&EventFilter::default(), PageRequest::oldest(1000)).unwrap().rows;
     assert_eq!(events.len(), bodies.len());
     let mut text = Vec::new();
     for (record, body) in events.iter().zip(&bodies) {

@@ -6,7 +6,7 @@ use super::damage::turn;
 use super::*;
 
 fn turns(reader: &dyn Queries) -> Vec<TurnRecord> {
-    reader.turns(Paging::oldest(1000)).unwrap().rows
+    reader.turns(PageRequest::oldest(1000)).unwrap().rows
 }
 
 /// The records, which agree with their events.
@@ -38,7 +38,7 @@ fn a_database_without_records_gets_one_for_all_that_it_has() {
     assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
     let [opening] = agreeing(&*store.reader())[..] else { panic!("one record") };
     assert!(opening.is_opening());
-    let last = store.reader().events(&EventFilter::default(), Paging::newest(1)).unwrap().rows;
+    let last = store.reader().events(&EventFilter::default(), PageRequest::newest(1)).unwrap().rows;
     let told = (opening.turn, opening.epoch, opening.at, opening.first_event, opening.events, opening.body);
     assert_eq!(told, (1, 0, last[0].at, 1, 247, 1));
     // It goes on from there, and is brought up to date once.

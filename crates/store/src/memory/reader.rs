@@ -12,10 +12,10 @@ use crate::backlog::Backlogs;
 use crate::contract::{SlotRow, StoreError};
 use crate::cursor::{SlotPlace, Span};
 use crate::queries::{
-    About, BackfillFilter, EventFilter, Order, Page, Paging, PastDefinition, Queries, Register, RegisterKeys,
+    About, BackfillFilter, EventFilter, Order, Page, PageRequest, PastDefinition, Queries, Register, RegisterKeys,
     RunFilter, SlotFilter,
 };
-use crate::record::{Digest, Digesting, Recount, TurnRecord};
+use crate::record::{Digest, DigestBuilder, Recount, TurnRecord};
 use crate::tally::{Columns, Tallies, Tally};
 
 /// Whether a slot is one of a filter's, its workflow left aside.
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    fn page(&self, filter: &SlotFilter, paging: &Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
+    fn page(&self, filter: &SlotFilter, paging: &PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
         let after = paging.from.map(SlotPlace::parse).transpose()?;
         let compare = |a: &SlotPlace, b: &SlotPlace| paging.order.of(a.cmp(b));
         let mut found = Vec::new();
@@ -118,7 +118,7 @@ impl State {
 fn page_of<'a, T: Clone + 'a>(
     rows: impl DoubleEndedIterator<Item = &'a T>,
     span: Span,
-    paging: &Paging<'_>,
+    paging: &PageRequest<'_>,
     number: impl Fn(&T) -> u64,
 ) -> Result<Page<T>, StoreError> {
     let span = span.of(paging)?;
@@ -159,7 +159,7 @@ impl Queries for MemoryDisk {
         Ok(state.slot(id).cloned().or_else(|| state.backlogs().slot(id)))
     }
 
-    fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
+    fn slots(&self, filter: &SlotFilter, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
         let state = self.state();
         let page = state.page(filter, &paging)?;
         state.backlogs().merge(page, filter, &paging, |row| &row.id, |id, stretch| SlotRow { id, slot: stretch.slot() })
@@ -183,18 +183,18 @@ impl Queries for MemoryDisk {
         Ok(tallies)
     }
 
-    fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError> {
+    fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
         page_of(state.runs.values().filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| run.seq)
     }
 
-    fn events(&self, filter: &EventFilter, paging: Paging<'_>) -> Result<Page<EventRecord>, StoreError> {
+    fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError> {
         let state = self.state();
         let rows = state.events_about(&filter.about)?;
         page_of(rows.into_iter(), Span::between(filter.after, filter.until), &paging, |record| record.seq)
     }
 
-    fn turns(&self, paging: Paging<'_>) -> Result<Page<TurnRecord>, StoreError> {
+    fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError> {
         page_of(self.state().turns.iter(), Span::WHOLE, &paging, |turn| turn.turn)
     }
 
@@ -206,7 +206,7 @@ impl Queries for MemoryDisk {
             state.events.get(index(turn.first_event.saturating_sub(1))..).unwrap_or_default().iter().take_while(inside);
         let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
         let deletions = state.deletions.get(&turn.turn).filter(|_| turn.deletes()).cloned().unwrap_or_default();
-        let counted = digested(Digesting::begin(before, *turn), events, &deletions);
+        let counted = digested(DigestBuilder::begin(before, *turn), events, &deletions);
         let counted = counted.map_err(|error| corrupt(error.to_string()))?;
         Ok(Recount { digest: counted.digest, missing, deletions })
     }

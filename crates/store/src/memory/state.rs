@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
 use crate::queries::PastDefinition;
-use crate::record::{Deletions, Digesting, TurnRecord};
+use crate::record::{Deletions, DigestBuilder, TurnRecord};
 use crate::stored;
 use kelos_model::Recall;
 
@@ -141,7 +141,7 @@ impl State {
         if commit.is_empty() {
             return Ok(None);
         }
-        let digesting = Digesting::of_commit(self.turns.last(), self.last_seq(), lease.epoch, commit);
+        let digesting = DigestBuilder::of_commit(self.turns.last(), self.last_seq(), lease.epoch, commit);
         digested(digesting, &commit.events, deletions).map(Some)
     }
 
@@ -245,7 +245,7 @@ impl State {
 
 /// The record of a turn with these events and deletions.
 pub(super) fn digested<'a>(
-    mut digesting: Digesting,
+    mut digesting: DigestBuilder,
     events: impl IntoIterator<Item = &'a EventRecord>,
     deletions: &Deletions,
 ) -> Result<TurnRecord, serde_json::Error> {

@@ -12,8 +12,8 @@ mod v1;
 #[cfg(test)]
 mod tests;
 
-use kelos_model::workflow::{Moments, Planned};
-use kelos_model::{Actor, Collected, Event, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
+use kelos_model::workflow::{Moments, PlanState};
+use kelos_model::{Actor, Collection, Event, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
 use serde_json::{Error, Value};
 
 use crate::record::Deletions;
@@ -50,12 +50,12 @@ macro_rules! stored {
 
 stored! {
     Actor as v1::StoredActor,
-    Collected as v1::StoredCollection,
+    Collection as v1::StoredCollection,
     Deletions as v1::StoredDeletions,
     Event as v1::StoredEvent,
     Moments as v1::StoredMoments,
     Outcome as v1::StoredOutcome,
-    Planned as v1::StoredPlanState,
+    PlanState as v1::StoredPlanState,
     SlotEvent as v1::StoredSlotEvent,
     Workflow as v1::StoredWorkflow,
     WorkflowEvent as v1::StoredWorkflowEvent,

@@ -29,12 +29,12 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
     for (what, line) in lines() {
         let written = match what {
             "actor" => again::<Actor>(line),
-            "collected" => again::<Collected>(line),
+            "collected" => again::<Collection>(line),
             "deletions" => again::<Deletions>(line),
             "event" => again::<Event>(line),
             "moments" => again::<Moments>(line),
             "outcome" => again::<Outcome>(line),
-            "planned" => again::<Planned>(line),
+            "planned" => again::<PlanState>(line),
             "slot-event" => again::<SlotEvent>(line),
             "workflow" => again::<Workflow>(line),
             "workflow-event" => again::<WorkflowEvent>(line),

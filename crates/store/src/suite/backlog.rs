@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cursor::order_time;
-use crate::{Journal, Lease, Paging, SlotRow};
+use crate::{Journal, Lease, PageRequest, SlotRow};
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
 use kelos_model::{Actor, BackfillId, Kill, SlotRef, Stretch};
@@ -60,8 +60,8 @@ pub(super) fn times_are_listed_as_slots(place: &mut dyn Place) {
     for filter in slot_filters() {
         let expected = listed.iter().filter(|row| slot_passes(&filter, row)).cloned().collect::<Vec<_>>();
         for limit in LIMITS {
-            let states = reader.slot_states(&filter, Paging::newest(limit)).unwrap();
-            let page = reader.slots(&filter, Paging::newest(limit)).unwrap();
+            let states = reader.slot_states(&filter, PageRequest::newest(limit)).unwrap();
+            let page = reader.slots(&filter, PageRequest::newest(limit)).unwrap();
             let in_page = page.rows.into_iter().map(|row| (row.id, row.slot.state));
             assert!(states.rows.into_iter().eq(in_page) && states.next == page.next, "{filter:?} by {limit}");
             same(&walk::slots(&*reader, &filter, limit), &expected, format_args!("{filter:?} by {limit}"));

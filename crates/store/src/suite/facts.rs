@@ -1,6 +1,6 @@
 //! Facts: named once, paged, written with what they lead to; and what slots and workflows keep of them.
 
-use crate::{About, EventFilter, Journal, Lease, PENDING, Paging, SlotFilter, StoreError};
+use crate::{About, EventFilter, Journal, Lease, PENDING, PageRequest, SlotFilter, StoreError};
 use kelos_model::workflow::{LastRun, Moments};
 use kelos_model::{
     Actor, Breach, Event, EventRecord, Fact, FactKey, Freeze, Invariant, Occurrence, Outcome, RunId, SlotEvent,
@@ -67,7 +67,8 @@ pub(super) fn facts_are_paged(place: &mut dyn Place) {
         );
     }
     assert_eq!(walk::events(&*store.reader(), About::WorkflowItself(named("b")), 9), []);
-    let nonsense = store.reader().events(&EventFilter::about(About::Facts), Paging::newest(3).after(Some("nonsense")));
+    let nonsense =
+        store.reader().events(&EventFilter::about(About::Facts), PageRequest::newest(3).after(Some("nonsense")));
     assert!(matches!(nonsense, Err(StoreError::Cursor { .. })), "{nonsense:?}");
 }
 
@@ -198,7 +199,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
             collecting: true,
             ..SlotFilter::default()
         };
-        let page = store.reader().slots(&filter, Paging::newest(limit)).unwrap();
+        let page = store.reader().slots(&filter, PageRequest::newest(limit)).unwrap();
         page.rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!((pending(9), pending(1)), (vec![later.clone(), waiting], vec![later]));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::cursor::{is_listed_in, order_time};
-use crate::{About, Columns, EventFilter, Journal, Lease, Paging, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
+use crate::{
+    About, Columns, EventFilter, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow, StoreError, Tally,
+};
 use kelos_model::ranges::Range;
 use kelos_model::{
     Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId,
@@ -118,8 +120,8 @@ pub(super) fn slots_are_paged(place: &mut dyn Place) {
     for filter in slot_filters() {
         let expected = listed.iter().filter(|row| slot_passes(&filter, row)).cloned().collect::<Vec<_>>();
         for limit in LIMITS {
-            let states = reader.slot_states(&filter, Paging::newest(limit)).unwrap();
-            let page = reader.slots(&filter, Paging::newest(limit)).unwrap();
+            let states = reader.slot_states(&filter, PageRequest::newest(limit)).unwrap();
+            let page = reader.slots(&filter, PageRequest::newest(limit)).unwrap();
             let in_page = page.rows.into_iter().map(|row| (row.id, row.slot.state));
             assert!(states.rows.into_iter().eq(in_page) && states.next == page.next, "{filter:?} by {limit}");
             same(&walk::slots(&*reader, &filter, limit), &expected, format_args!("{filter:?} by {limit}"));
@@ -149,7 +151,7 @@ pub(super) fn the_oldest_slots_come_first(place: &mut dyn Place) {
         listed.reverse();
         for limit in [0, 1, 3, usize::MAX] {
             let filter = SlotFilter { states: vec![state], ..SlotFilter::default() };
-            let page = store.reader().slots(&filter, Paging::oldest(limit)).unwrap();
+            let page = store.reader().slots(&filter, PageRequest::oldest(limit)).unwrap();
             same(&page.rows, &listed[..listed.len().min(limit.max(1))], format_args!("{state} by {limit}"));
         }
     }
@@ -256,7 +258,7 @@ pub(super) fn the_log_is_paged(place: &mut dyn Place) {
     }
     let last = world.events.len() as u64;
     for after in [last, last + 1, u64::MAX] {
-        let page = reader.events(&EventFilter::after(after), Paging::oldest(5)).unwrap();
+        let page = reader.events(&EventFilter::after(after), PageRequest::oldest(5)).unwrap();
         assert!(page.rows.is_empty() && page.next.is_none(), "after {after}: {page:?}");
     }
 }
@@ -269,11 +271,12 @@ pub(super) fn pages_hold_still_while_rows_come(place: &mut dyn Place) {
     let (mut slots, mut runs) = (Vec::new(), Vec::new());
     let (mut slot_cursor, mut run_cursor) = (None, None);
     for round in 0.. {
-        let page = reader.slots(&SlotFilter::default(), Paging::newest(50).after(slot_cursor.as_deref())).unwrap();
+        let page = reader.slots(&SlotFilter::default(), PageRequest::newest(50).after(slot_cursor.as_deref())).unwrap();
         slots.extend(page.rows.into_iter().map(|row| row.id));
         slot_cursor = page.next;
         if round < 4 {
-            let page = reader.runs(&RunFilter::default(), Paging::newest(50).after(run_cursor.as_deref())).unwrap();
+            let page =
+                reader.runs(&RunFilter::default(), PageRequest::newest(50).after(run_cursor.as_deref())).unwrap();
             runs.extend(page.rows.into_iter().map(|run| run.seq));
             run_cursor = page.next;
         }
@@ -326,7 +329,13 @@ pub(super) fn nonsense_is_no_cursor(place: &mut dyn Place) {
         assert!(matches!(&outcome, StoreError::Cursor { cursor } if cursor == nonsense), "{outcome:?}");
     };
     for nonsense in ["", "x", "1;2", "-", "next page", "ü"] {
-        refused(reader.slots(&SlotFilter::default(), Paging::newest(5).after(Some(nonsense))).unwrap_err(), nonsense);
-        refused(reader.runs(&RunFilter::default(), Paging::newest(5).after(Some(nonsense))).unwrap_err(), nonsense);
+        refused(
+            reader.slots(&SlotFilter::default(), PageRequest::newest(5).after(Some(nonsense))).unwrap_err(),
+            nonsense,
+        );
+        refused(
+            reader.runs(&RunFilter::default(), PageRequest::newest(5).after(Some(nonsense))).unwrap_err(),
+            nonsense,
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cursor::is_listed_in;
 use crate::{
-    About, BackfillFilter, EventFilter, Journal, Paging, Queries, Register, RegisterKeys, RunFilter, SlotFilter,
+    About, BackfillFilter, EventFilter, Journal, PageRequest, Queries, Register, RegisterKeys, RunFilter, SlotFilter,
     Snapshot, StoreError,
 };
 use kelos_model::Recall;
@@ -215,7 +215,7 @@ fn holds_for_reader(world: &World, reader: &dyn Queries) {
         let history = world.events.iter().filter(|record| of_slot(&record.event));
         let history: Vec<_> = history.collect();
         assert!(reader.history(id).unwrap().iter().eq(history.iter().copied()), "the history of {id}");
-        let latest = reader.events(&EventFilter::about(About::Slot(id.clone())), Paging::newest(2)).unwrap();
+        let latest = reader.events(&EventFilter::about(About::Slot(id.clone())), PageRequest::newest(2)).unwrap();
         assert!(latest.rows.iter().eq(history.iter().rev().take(2).copied()), "the newest events of {id}");
         let runs = world.runs.values().filter(|run| run.id.slot == *id);
         assert!(reader.slot_runs(id).unwrap().iter().eq(runs), "the runs of {id}");

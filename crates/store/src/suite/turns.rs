@@ -1,6 +1,6 @@
 //! Each turn leaves a record, and the records hang together.
 
-use crate::{Commit, Digest, EventFilter, Lease, Paging, Queries, TurnRecord};
+use crate::{Commit, Digest, EventFilter, Lease, PageRequest, Queries, TurnRecord};
 use kelos_model::{Actor, Outcome, SlotEvent};
 use serde_json::json;
 
@@ -55,9 +55,9 @@ pub(super) fn turns_are_numbered_and_chained(place: &mut dyn Place) {
     assert_eq!(told.collect::<Vec<_>>(), expected);
     assert!(turns.iter().all(|turn| turn.epoch == lease.epoch && turn.body == 2 && !turn.is_opening()));
     assert_eq!(store.restore().unwrap().last_turn, turns.last().copied());
-    let page = store.reader().turns(Paging::oldest(1).after(Some("6"))).unwrap();
+    let page = store.reader().turns(PageRequest::oldest(1).after(Some("6"))).unwrap();
     assert_eq!((page.rows, page.next), (vec![turns[6]], Some("7".to_owned())));
-    assert_eq!(store.reader().turns(Paging::oldest(1).after(Some("8"))).unwrap().rows, []);
+    assert_eq!(store.reader().turns(PageRequest::oldest(1).after(Some("8"))).unwrap().rows, []);
 }
 
 /// Two histories that differ in one word of one event, or in nothing but a moment, have other digests from there on.
@@ -193,5 +193,5 @@ pub(super) fn turns_of_others_are_heard_of(place: &mut dyn Place) {
     world.plan(&slot_at("a", 9));
     world.commit(&mut *next, lease);
     all_hear(4);
-    assert_eq!(other.reader().events(&EventFilter::default(), Paging::newest(1)).unwrap().rows[0].seq, 4);
+    assert_eq!(other.reader().events(&EventFilter::default(), PageRequest::newest(1)).unwrap().rows[0].seq, 4);
 }

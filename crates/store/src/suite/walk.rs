@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::{About, EventFilter, Page, Paging, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
+use crate::{About, EventFilter, Page, PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
 use kelos_model::{EventRecord, Run};
 
 fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
@@ -21,9 +21,9 @@ fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, S
 }
 
 /// The whole list in both orders, of which each is the other one turned round: newest first.
-fn both<T: Debug + PartialEq>(limit: usize, read: impl Fn(Paging<'_>) -> Result<Page<T>, StoreError>) -> Vec<T> {
-    let newest_first = walk(limit, |from| read(Paging::newest(limit).after(from)));
-    let mut oldest_first = walk(limit, |from| read(Paging::oldest(limit).after(from)));
+fn both<T: Debug + PartialEq>(limit: usize, read: impl Fn(PageRequest<'_>) -> Result<Page<T>, StoreError>) -> Vec<T> {
+    let newest_first = walk(limit, |from| read(PageRequest::newest(limit).after(from)));
+    let mut oldest_first = walk(limit, |from| read(PageRequest::oldest(limit).after(from)));
     oldest_first.reverse();
     same(&oldest_first, &newest_first, "oldest first, turned round");
     newest_first

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{Job, Moments, Planned, Source, Workflow, WorkflowRow};
+use kelos_model::workflow::{Job, Moments, PlanState, Source, Workflow, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
     SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
@@ -103,7 +103,7 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
 #[must_use]
 pub(super) fn workflow(name: &str, version: u32) -> WorkflowRow {
     let definition = Arc::new(definition(name, version));
-    let planned = Planned::default();
+    let planned = PlanState::default();
     let (paused, moments) = (version.is_multiple_of(2), Moments::default());
     WorkflowRow {
         id: named(name),

@@ -1,6 +1,6 @@
 //! Critical paths on the wire.
 
-use kelos_explain::critical_path::{CriticalPath, Link, Step, Waited};
+use kelos_explain::critical_path::{CriticalPath, Link, SlotWait, Step};
 use kelos_wire::{CriticalPathDto, LinkDto, PathStepDto, WaitedDto};
 
 use super::FromLibrary;
@@ -37,8 +37,8 @@ impl FromLibrary<(&CriticalPath, &Link)> for LinkDto {
     }
 }
 
-impl FromLibrary<&Waited> for WaitedDto {
-    fn from_library(waited: &Waited) -> WaitedDto {
+impl FromLibrary<&SlotWait> for WaitedDto {
+    fn from_library(waited: &SlotWait) -> WaitedDto {
         WaitedDto { slot: (&waited.on).into(), from: waited.from.into(), until: waited.until.into() }
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_explain::schedules::check::warnings;
 use kelos_explain::schedules::decisions::Decision;
 use kelos_explain::schedules::nothing_pending;
-use kelos_explain::schedules::overview::{FiringTime, Overview, Pending};
+use kelos_explain::schedules::overview::{FiringTime, Overview, PendingSlot};
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Trigger, Workflow};
 use kelos_wire::{
@@ -96,8 +96,8 @@ fn local(at: Timestamp, zone: &kelos_model::time::Zone) -> String {
     at.to_zoned(zone.rules().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
-impl FromLibrary<Pending> for PendingDto {
-    fn from_library(pending: Pending) -> PendingDto {
+impl FromLibrary<PendingSlot> for PendingDto {
+    fn from_library(pending: PendingSlot) -> PendingDto {
         PendingDto {
             slot: (&pending.slot).into(),
             state: pending.state.as_str().into(),
@@ -119,7 +119,7 @@ impl FromLibrary<Decision> for DecisionDto {
             slot: decision.slot.as_ref().map(SlotNameDto::from),
             state: decision.state.map(|state| state.as_str().into()),
             text: decision.text,
-            collected: decision.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default(),
+            collected: decision.collected.as_deref().map(kelos_model::Collection::words).unwrap_or_default(),
             absorbed: decision.absorbed,
             explanation: decision.explanation.map(ExplanationDto::from),
         }

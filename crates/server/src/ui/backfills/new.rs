@@ -31,7 +31,7 @@ const USUAL_PRIORITY: i32 = -1;
 /// A backfill as a form asks for it; what is missing is still to be filled in.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct BackfillForm {
     workflow: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct Asked {
 }
 
 /// The same, filled in.
-struct Wanted {
+struct BackfillSpec {
     workflow: WorkflowId,
     range: Range,
     mode: BackfillMode,
@@ -53,13 +53,13 @@ struct Wanted {
     reason: Option<String>,
 }
 
-impl Asked {
+impl BackfillForm {
     /// None while workflow or times are not filled in.
-    fn wanted(&self) -> Result<Option<Wanted>, Fault> {
+    fn wanted(&self) -> Result<Option<BackfillSpec>, Fault> {
         let parts = [&self.workflow, &self.from, &self.to].map(|text| asked::filled(text.clone()));
         let [Some(workflow), Some(from), Some(to)] = parts else { return Ok(None) };
         let name = asked::filled(self.name.clone()).map(|name| BackfillId::new(&name)).transpose();
-        Ok(Some(Wanted {
+        Ok(Some(BackfillSpec {
             workflow: asked::workflow(&workflow)?,
             range: Range::new(asked::moment(&from)?, asked::moment(&to)?),
             mode: self.mode.unwrap_or_default(),
@@ -70,7 +70,7 @@ impl Asked {
     }
 }
 
-impl Wanted {
+impl BackfillSpec {
     fn request(&self) -> BackfillRequest {
         let request = BackfillRequest::new(self.workflow.clone(), self.range, self.mode.into(), self.priority);
         BackfillRequest { name: self.name.clone(), reason: self.reason.clone(), ..request }
@@ -99,7 +99,7 @@ impl Wanted {
 
 /// The form, or what would be done.
 pub(super) async fn show(
-    query: Result<Query<Asked>, QueryRejection>,
+    query: Result<Query<BackfillForm>, QueryRejection>,
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
 ) -> Result<Response, Fault> {
@@ -118,7 +118,7 @@ pub(super) async fn show(
 pub(super) async fn create(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
-    asked: Result<Form<Asked>, FormRejection>,
+    asked: Result<Form<BackfillForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let asked = asked::form(asked)?;
     let wanted = asked.wanted()?.ok_or_else(|| plain::bad_request("A backfill needs a workflow, from and to."))?;
@@ -129,11 +129,11 @@ pub(super) async fn create(
 /// The form for a workflow, filled in with what is most often wanted.
 pub(in crate::ui) fn form(id: &WorkflowId, now: Timestamp) -> Markup {
     let workflow = html! { input type="hidden" name="workflow" value=(id); };
-    fields(&Asked::default(), &workflow, now)
+    fields(&BackfillForm::default(), &workflow, now)
 }
 
 /// The form with the choice of a workflow.
-fn empty(asked: &Asked, names: &[WorkflowId], now: Timestamp) -> Markup {
+fn empty(asked: &BackfillForm, names: &[WorkflowId], now: Timestamp) -> Markup {
     let workflow = html! {
         label { "Workflow " input name="workflow" list="workflows" required autocomplete="off" value=[asked.workflow.as_ref()]; }
         datalist #workflows { @for name in names { option value=(name) {} } }
@@ -146,7 +146,7 @@ fn empty(asked: &Asked, names: &[WorkflowId], now: Timestamp) -> Markup {
     }
 }
 
-fn fields(asked: &Asked, workflow: &Markup, now: Timestamp) -> Markup {
+fn fields(asked: &BackfillForm, workflow: &Markup, now: Timestamp) -> Markup {
     let from = asked.from.clone().unwrap_or_else(|| local(now.checked_sub(USUAL).unwrap_or(now)));
     let modes = [BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All];
     html! {
@@ -174,7 +174,7 @@ fn local(at: Timestamp) -> String {
     format_full(at)[..16].to_owned()
 }
 
-fn preview(wanted: &Wanted, opened: &Opened, page: usize) -> Markup {
+fn preview(wanted: &BackfillSpec, opened: &Opened, page: usize) -> Markup {
     let kinds = [
         ("would be planned: they do not exist yet", &opened.created),
         ("would be reopened: they have ended", &opened.reopened),

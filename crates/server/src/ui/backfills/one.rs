@@ -10,7 +10,7 @@ use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfil
 use kelos_explain::backfill::{Estimate, Progress, progress, slots_of};
 use kelos_model::workflow::Backfill;
 use kelos_model::{BackfillId, Outcome, SlotRef, SlotState};
-use kelos_store::{Page as Rows, Paging, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Page as Rows, PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -91,7 +91,7 @@ fn read(
 fn read_slots(reader: &dyn Queries, filter: &SlotFilter, from: Option<String>) -> Result<Rows<SlotRow>, StoreError> {
     let mut page = Rows { rows: Vec::new(), next: from };
     for _ in 0..READ {
-        page = reader.slots(filter, Paging::newest(SHOWN).after(page.next.as_deref()))?;
+        page = reader.slots(filter, PageRequest::newest(SHOWN).after(page.next.as_deref()))?;
         if !page.rows.is_empty() || page.next.is_none() {
             break;
         }
@@ -105,7 +105,7 @@ fn failures(reader: &dyn Queries, row: &Backfill) -> Result<Vec<Failure>, StoreE
     let filter = SlotFilter { states, range: Some(row.range), backfill: None, ..slots_of(row) };
     let (mut found, mut from) = (Vec::new(), None);
     for _ in 0..READ {
-        let page = reader.slots(&filter, Paging::newest(SHOWN).after(from.as_deref()))?;
+        let page = reader.slots(&filter, PageRequest::newest(SHOWN).after(from.as_deref()))?;
         let mine = page.rows.into_iter().filter(|slot| slot.slot.backfill.as_ref() == Some(&row.id));
         found.extend(mine.take(FAILURES - found.len()));
         from = page.next;

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use kelos_model::WorkflowId;
 use kelos_model::ranges::Range;
 use kelos_model::time::{format_short, parse_instant};
-use kelos_store::{Paging, SlotFilter, SlotRow};
+use kelos_store::{PageRequest, SlotFilter, SlotRow};
 use maud::{Markup, html};
 
 use super::view::parameters;
@@ -31,7 +31,7 @@ fn wanted(query: &str) -> Result<(WorkflowId, Range), String> {
 pub(super) async fn open(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
     let (id, range) = wanted(query.as_deref().unwrap_or_default()).map_err(plain::bad_request)?;
     let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
-    let page = app.read(move |reader| reader.slots(&filter, Paging::newest(MOST))).await?;
+    let page = app.read(move |reader| reader.slots(&filter, PageRequest::newest(MOST))).await?;
     if let ([only], None) = (page.rows.as_slice(), &page.next) {
         return Ok(Redirect::to(&slot_href(&only.id)).into_response());
     }

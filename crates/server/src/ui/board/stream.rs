@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::Event as Sent;
 use axum::response::{IntoResponse, Response};
 use kelos_model::{Event, WorkflowEvent, WorkflowId};
-use kelos_store::{Columns, EventFilter, Paging, Queries, StoreError};
+use kelos_store::{Columns, EventFilter, PageRequest, Queries, StoreError};
 use tokio::sync::watch;
 
 use super::row::Rows;
@@ -38,7 +38,7 @@ struct Changes {
 
 fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Changes, StoreError> {
     let seq = reader.last_seq()?;
-    let page = reader.events(&EventFilter::after(after), Paging::oldest(READ_AT_ONCE))?;
+    let page = reader.events(&EventFilter::after(after), PageRequest::oldest(READ_AT_ONCE))?;
     if page.next.is_some() {
         return Ok(Changes { rows: None, workflows: true, seq });
     }

@@ -21,7 +21,7 @@ use axum::routing::get;
 use kelos_explain::graph::{self, Graph, Upstream};
 use kelos_explain::jobs::{self, Jobs, Reach};
 use kelos_model::{SlotRef, SlotState, WorkflowId};
-use kelos_store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
@@ -79,7 +79,7 @@ async fn find(app: &App, view: View) -> Result<GraphPage, Fault> {
 fn unfinished(reader: &dyn Queries, id: &WorkflowId) -> Result<Vec<(SlotRef, SlotState)>, StoreError> {
     let states = SlotState::ALL.iter().copied().filter(|state| *state != SlotState::Succeeded).collect();
     let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
-    Ok(reader.slot_states(&filter, Paging::newest(SLOTS_LISTED))?.rows)
+    Ok(reader.slot_states(&filter, PageRequest::newest(SLOTS_LISTED))?.rows)
 }
 
 async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> Result<View, Fault> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos_explain::graph::{Focus, Upstream, Wanted};
+use kelos_explain::graph::{Focus, GraphQuery, Upstream};
 use kelos_model::{SlotRef, WorkflowId};
 use serde::Deserialize;
 
@@ -90,10 +90,10 @@ impl View {
     }
 
     /// Which part of the graph that is; what is on the path to obstacles is always shown.
-    pub(super) fn wanted(&self, upstream: Option<&Upstream>) -> Wanted {
+    pub(super) fn wanted(&self, upstream: Option<&Upstream>) -> GraphQuery {
         let steps = upstream.iter().flat_map(|upstream| &upstream.steps);
         let also: BTreeSet<WorkflowId> = steps.map(|step| step.slot.workflow.clone()).collect();
-        Wanted {
+        GraphQuery {
             focus: self.focus.clone().map(|on| Focus { on, up: self.up, down: self.down }),
             project: self.project.clone(),
             tag: self.tag.clone(),

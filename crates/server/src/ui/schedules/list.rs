@@ -6,7 +6,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos_explain::schedules::overview::{self, Overview, Pending};
+use kelos_explain::schedules::overview::{self, Overview, PendingSlot};
 use kelos_model::project::{Member, ProjectName};
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
@@ -26,7 +26,7 @@ const LISTED: usize = 100;
 /// Which schedules.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::ui) struct Wanted {
+pub(in crate::ui) struct ScheduleQuery {
     /// Only those in whose names or triggers these words are.
     find: Option<String>,
     /// Only those that are `enabled`, or `disabled`.
@@ -35,7 +35,7 @@ pub(in crate::ui) struct Wanted {
     after: Option<usize>,
 }
 
-impl Wanted {
+impl ScheduleQuery {
     fn accepts(&self, row: &WorkflowRow) -> bool {
         let is_wanted = match self.only.as_deref() {
             Some("enabled") => row.enabled,
@@ -65,7 +65,7 @@ impl Wanted {
 pub(super) type Line = (WorkflowRow, Overview);
 
 /// What a page lists.
-struct Found {
+struct SchedulePage {
     lines: BTreeMap<String, Vec<Line>>,
     all: usize,
     enabled: usize,
@@ -75,11 +75,12 @@ struct Found {
 }
 
 pub(in crate::ui) async fn show(
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<ScheduleQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Fault> {
-    let wanted: Wanted = asked::query(wanted)?;
-    let wanted = Wanted { find: asked::filled(wanted.find), only: asked::filled(wanted.only), after: wanted.after };
+    let wanted: ScheduleQuery = asked::query(wanted)?;
+    let wanted =
+        ScheduleQuery { find: asked::filled(wanted.find), only: asked::filled(wanted.only), after: wanted.after };
     let now = app.handle().now();
     let (found, wanted) = app.read(move |reader| Ok((read(reader, &wanted, now)?, wanted))).await?;
     let body = html! {
@@ -92,7 +93,7 @@ pub(in crate::ui) async fn show(
     Ok(Page::new(&app, "Schedules").at(Tab::Schedules).style("pages.css").script("live.js").show(&body))
 }
 
-fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp) -> Result<Found, StoreError> {
+fn read(reader: &dyn Queries, wanted: &ScheduleQuery, now: Timestamp) -> Result<SchedulePage, StoreError> {
     let mut rows = reader.workflows(None)?;
     rows.retain(|row| row.present && row.definition.keys.events().is_some());
     let (all, enabled) = (rows.len(), rows.iter().filter(|row| row.enabled).count());
@@ -106,10 +107,10 @@ fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp) -> Result<Found, 
         let how = overview::read(reader, &row, now)?;
         lines.entry(row.definition.project.clone()).or_default().push((row, how));
     }
-    Ok(Found { lines, all, enabled, matching, shown, after })
+    Ok(SchedulePage { lines, all, enabled, matching, shown, after })
 }
 
-fn filter(wanted: &Wanted) -> Markup {
+fn filter(wanted: &ScheduleQuery) -> Markup {
     let only = wanted.only.as_deref().unwrap_or_default();
     html! {
         form.bar method="get" action="/ui/schedules" role="search" {
@@ -124,7 +125,7 @@ fn filter(wanted: &Wanted) -> Markup {
     }
 }
 
-fn page(found: &Found, wanted: &Wanted, now: Timestamp) -> Markup {
+fn page(found: &SchedulePage, wanted: &ScheduleQuery, now: Timestamp) -> Markup {
     html! {
         (headline(found))
         @for (project, lines) in &found.lines {
@@ -141,7 +142,7 @@ fn page(found: &Found, wanted: &Wanted, now: Timestamp) -> Markup {
     }
 }
 
-fn headline(found: &Found) -> Markup {
+fn headline(found: &SchedulePage) -> Markup {
     html! {
         @if found.all == 0 {
             p.headline { "There are no event schedules." }
@@ -218,7 +219,7 @@ fn pending(row: &WorkflowRow, how: &Overview) -> Markup {
 }
 
 /// What is pending in short: where it stands, how far it is, what it waits for.
-pub(super) fn brief(row: &WorkflowRow, pending: &Pending) -> Markup {
+pub(super) fn brief(row: &WorkflowRow, pending: &PendingSlot) -> Markup {
     html! {
         a.plain-link href=(slot_href(&pending.slot)) { (badge(pending.state)) } " "
         (told::bar(&row.definition.trigger, pending)) " " (pending.text)

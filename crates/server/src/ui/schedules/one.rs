@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use kelos_explain::schedules::check;
 use kelos_explain::schedules::decisions::{self, Decision, Kind};
 use kelos_explain::schedules::nothing_pending;
-use kelos_explain::schedules::overview::{self, FiringTime, Overview, Pending};
+use kelos_explain::schedules::overview::{self, FiringTime, Overview, PendingSlot};
 use kelos_model::time::text::span;
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Run, SlotState};
-use kelos_store::{Paging, Queries, RunFilter, StoreError};
+use kelos_store::{PageRequest, Queries, RunFilter, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -82,7 +82,9 @@ pub(in crate::ui) fn read(
 
 /// The latest runs of a workflow's own slots.
 fn of(reader: &dyn Queries, row: &WorkflowRow) -> Result<Vec<Run>, StoreError> {
-    Ok(reader.runs(&RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() }, Paging::newest(RUNS))?.rows)
+    Ok(reader
+        .runs(&RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() }, PageRequest::newest(RUNS))?
+        .rows)
 }
 
 fn next_times(row: &WorkflowRow, first: Option<FiringTime>) -> Vec<FiringTime> {
@@ -144,7 +146,7 @@ fn sentence(told: &str) -> String {
 }
 
 /// What is pending, with all that it has and what it lacks.
-fn full(row: &WorkflowRow, pending: &Pending, now: Timestamp) -> Markup {
+fn full(row: &WorkflowRow, pending: &PendingSlot, now: Timestamp) -> Markup {
     html! {
         section.pool {
             p.headline { (list::brief(row, pending)) }
@@ -161,14 +163,14 @@ fn full(row: &WorkflowRow, pending: &Pending, now: Timestamp) -> Markup {
     }
 }
 
-fn had(pending: &Pending) -> Markup {
-    let had = pending.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default();
+fn had(pending: &PendingSlot) -> Markup {
+    let had = pending.collected.as_deref().map(kelos_model::Collection::words).unwrap_or_default();
     html! { @if !had.is_empty() { p { "It has collected " (had.join(", ")) "." } } }
 }
 
 fn decided(decision: &Decision) -> Markup {
     let (class, word) = look(decision.kind);
-    let had = decision.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default();
+    let had = decision.collected.as_deref().map(kelos_model::Collection::words).unwrap_or_default();
     html! {
         tr {
             td.when { (words::moment(decision.at)) }

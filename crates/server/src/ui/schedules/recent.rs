@@ -6,9 +6,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos_engine::sources::Standing;
+use kelos_engine::sources::SourceStatus;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
-use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
+use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ const NAMED: usize = 5;
 /// Which facts.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::ui) struct Wanted {
+pub(in crate::ui) struct FactQuery {
     /// Only before this position of the log.
     before: Option<String>,
 }
@@ -45,17 +45,17 @@ struct Led {
     is_partial: bool,
 }
 
-struct Found {
+struct FactPage {
     facts: Vec<EventRecord>,
     /// The workflows that they are about, as far as there are such.
-    known: told::Known,
+    known: told::WorkflowPages,
     led: BTreeMap<u64, Led>,
     next: Option<String>,
     is_newest: bool,
 }
 
 pub(in crate::ui) async fn show(
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    wanted: Result<Query<FactQuery>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Fault> {
     let before = asked::filled(asked::query(wanted)?.before);
@@ -75,12 +75,13 @@ pub(in crate::ui) async fn show(
     Ok(Page::new(&app, "Facts").at(Tab::Schedules).style("pages.css").script("live.js").show(&body))
 }
 
-fn read(reader: &dyn Queries, before: Option<&str>) -> Result<Found, StoreError> {
-    let page = reader.events(&EventFilter::about(About::Facts), Paging::newest(SHOWN).after(before))?;
+fn read(reader: &dyn Queries, before: Option<&str>) -> Result<FactPage, StoreError> {
+    let page = reader.events(&EventFilter::about(About::Facts), PageRequest::newest(SHOWN).after(before))?;
     let mut all = BTreeMap::new();
     for (after, to) in parts(page.rows.iter().map(|record| record.seq)) {
-        let log =
-            reader.events(&EventFilter { until: to, ..EventFilter::after(after) }, Paging::oldest(usize::MAX))?.rows;
+        let log = reader
+            .events(&EventFilter { until: to, ..EventFilter::after(after) }, PageRequest::oldest(usize::MAX))?
+            .rows;
         led(&log, &mut all);
     }
     let known = told::known(
@@ -90,7 +91,7 @@ fn read(reader: &dyn Queries, before: Option<&str>) -> Result<Found, StoreError>
             _ => None,
         }),
     )?;
-    Ok(Found { known, led: all, facts: page.rows, next: page.next, is_newest: before.is_none() })
+    Ok(FactPage { known, led: all, facts: page.rows, next: page.next, is_newest: before.is_none() })
 }
 
 /// The parts of the log that tell what facts led to, given newest first, as positions `(after, to]`: what comes right after
@@ -132,7 +133,7 @@ fn led(log: &[EventRecord], all: &mut BTreeMap<u64, Led>) {
     }
 }
 
-fn page(found: &Found) -> Markup {
+fn page(found: &FactPage) -> Markup {
     html! {
         @if found.facts.is_empty() {
             p.headline { @if found.is_newest { "No facts have been published yet." } @else { "There are none before that." } }
@@ -150,7 +151,7 @@ fn page(found: &Found) -> Markup {
 }
 
 /// The sources that this server asks for facts by itself.
-fn asked_again(sources: &[Standing], now: Timestamp) -> Markup {
+fn asked_again(sources: &[SourceStatus], now: Timestamp) -> Markup {
     html! {
         @if !sources.is_empty() {
             h2 { "Sources that are asked" }
@@ -167,7 +168,7 @@ fn asked_again(sources: &[Standing], now: Timestamp) -> Markup {
     }
 }
 
-fn line(record: &EventRecord, led: Option<&Led>, known: &told::Known) -> Markup {
+fn line(record: &EventRecord, led: Option<&Led>, known: &told::WorkflowPages) -> Markup {
     let Event::Fact { fact, .. } = &record.event else { return html! {} };
     html! {
         tr id=(format!("fact-{}", record.seq)) {

@@ -2,8 +2,8 @@
 
 use kelos_model::arguments::arguments;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Collected, Event, EventRecord, Occurrence, Slot, SlotEvent, SlotRef};
-use kelos_store::{EventFilter, Paging, Queries, StoreError};
+use kelos_model::{Collection, Event, EventRecord, Occurrence, Slot, SlotEvent, SlotRef};
+use kelos_store::{EventFilter, PageRequest, Queries, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -19,14 +19,14 @@ const LISTED: usize = 100;
 
 /// What a slot has to do with facts.
 pub(in crate::ui) struct Story {
-    collected: Option<Box<Collected>>,
+    collected: Option<Box<Collection>>,
     /// What it collected, oldest first.
     facts: Vec<EventRecord>,
     /// The slots that collected the ends of its runs.
     led_to: Vec<SlotRef>,
     arguments: Map<String, Value>,
     /// The workflows that its facts are about, as far as there are such.
-    known: told::Known,
+    known: told::WorkflowPages,
 }
 
 /// Reads it; none where facts are nothing to a slot.
@@ -68,7 +68,7 @@ fn led_to(reader: &dyn Queries, id: &SlotRef, life: &[EventRecord]) -> Result<Ve
     };
     let own = id.short();
     for end in life.iter().filter(|record| ends(record)) {
-        for record in reader.events(&EventFilter::after(end.seq), Paging::oldest(LOOKED_AT))?.rows {
+        for record in reader.events(&EventFilter::after(end.seq), PageRequest::oldest(LOOKED_AT))?.rows {
             let Event::Slot { slot, what: SlotEvent::Collected { what, fact: None } } = record.event else { continue };
             if run_of(&what).is_some_and(|run| run == own) && !found.contains(&slot) {
                 found.push(slot);
@@ -101,7 +101,7 @@ impl Story {
 
     fn facts(&self) -> Markup {
         let hidden = self.facts.len().saturating_sub(LISTED);
-        let had = self.collected.as_deref().map(kelos_model::Collected::words).unwrap_or_default();
+        let had = self.collected.as_deref().map(kelos_model::Collection::words).unwrap_or_default();
         html! {
             @if self.facts.len() > 1 { p { (had.join(", ")) "." } }
             @if hidden > 0 { p.soft { (hidden) " earlier ones are left out." } }
@@ -110,7 +110,7 @@ impl Story {
     }
 }
 
-fn fact(record: &EventRecord, known: &told::Known) -> Markup {
+fn fact(record: &EventRecord, known: &told::WorkflowPages) -> Markup {
     let Event::Slot { what: SlotEvent::Collected { what, fact }, .. } = &record.event else { return html! {} };
     html! {
         li {

@@ -35,7 +35,7 @@ pub(in crate::ui) fn constraints(constraints: &[Constraint]) -> Markup {
 }
 
 /// How much of what a trigger waits for is there, as a bar.
-pub(super) fn bar(trigger: &Trigger, pending: &kelos_explain::schedules::overview::Pending) -> Markup {
+pub(super) fn bar(trigger: &Trigger, pending: &kelos_explain::schedules::overview::PendingSlot) -> Markup {
     let share = match pending.explanation.as_ref().map(|said| said.answer) {
         Some(Answer::Met) => 1.0,
         _ => share(trigger, pending.collected.as_deref()),
@@ -45,20 +45,20 @@ pub(super) fn bar(trigger: &Trigger, pending: &kelos_explain::schedules::overvie
 }
 
 /// Workflows that there are or were, and have a page: facts may tell of others.
-pub(super) type Known = BTreeSet<WorkflowId>;
+pub(super) type WorkflowPages = BTreeSet<WorkflowId>;
 
 /// Those of the workflows that there are or were about which something happened.
 pub(super) fn known<'a>(
     reader: &dyn Queries,
     happened: impl Iterator<Item = &'a Occurrence>,
-) -> Result<Known, StoreError> {
+) -> Result<WorkflowPages, StoreError> {
     let mut named = BTreeSet::new();
     for what in happened {
         let Occurrence::Ended { program, run, .. } = what else { continue };
         named.insert(program.clone());
         named.extend(run.as_deref().and_then(slot_of).map(|slot| slot.workflow));
     }
-    let mut known = Known::new();
+    let mut known = WorkflowPages::new();
     for id in named {
         if reader.workflow(&id)?.is_some() {
             known.insert(id);
@@ -68,7 +68,7 @@ pub(super) fn known<'a>(
 }
 
 /// What happened, with a link to what it happened to where that has a page.
-pub(super) fn occurrence(what: &Occurrence, known: &Known) -> Markup {
+pub(super) fn occurrence(what: &Occurrence, known: &WorkflowPages) -> Markup {
     let Occurrence::Ended { program, state, run, .. } = what else { return html! { (what) } };
     let slot_of = |run: &str| slot_of(run).filter(|slot| known.contains(&slot.workflow));
     html! {

@@ -5,7 +5,7 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use kelos_core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSucceeded, Rerun, Skip};
+use kelos_core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSuccess, Rerun, Skip};
 use kelos_model::{Actor, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -90,7 +90,7 @@ pub(in crate::ui) async fn act(
         "rerun" => app.ask(&who, Rerun { slot: slot.clone(), reason }).await?,
         "kill" => app.ask(&who, Kill { slot: slot.clone(), reason }).await?,
         "skip" => app.ask(&who, Skip { slot: slot.clone(), reason }).await?,
-        "mark" => app.ask(&who, MarkSucceeded { slot: slot.clone(), reason }).await?,
+        "mark" => app.ask(&who, MarkSuccess { slot: slot.clone(), reason }).await?,
         _ => return Err(plain::of(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
     }
     Ok(asked::back_to(&slot_href(&slot)))

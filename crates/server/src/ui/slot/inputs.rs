@@ -1,6 +1,6 @@
 //! What a slot reads and what its job is given.
 
-use kelos_engine::job::Filled;
+use kelos_engine::job::JobInput;
 use kelos_model::reason::Evidence;
 use kelos_model::trigger::Verdict;
 use kelos_model::{Probe, Reason};
@@ -54,7 +54,7 @@ fn collect(node: &Reason, found: &mut Vec<Leaf>) {
 }
 
 /// What its job is given, filled in for the slot, without secrets.
-pub(super) fn job(executor: &str, filled: &Result<Filled, String>) -> Markup {
+pub(super) fn job(executor: &str, filled: &Result<JobInput, String>) -> Markup {
     html! {
         details.job open {
             summary { "What its job is given" }

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kelos_explain::critical_path::{self, CriticalPath};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{PoolId, Run, WorkflowId};
-use kelos_store::{Paging, Queries, RunFilter, StoreError};
+use kelos_store::{PageRequest, Queries, RunFilter, StoreError};
 
 use super::asked;
 use super::page::{Page, Tab};
@@ -96,7 +96,7 @@ fn read(reader: &dyn Queries, view: View) -> Result<TimelineData, StoreError> {
         tags.extend(row.definition.about.tags.iter().cloned());
     }
     let has_pools = workflows.iter().any(|row| !row.definition.pools.is_empty());
-    let has_runs = !rows.is_empty() || !reader.runs(&RunFilter::default(), Paging::newest(1))?.rows.is_empty();
+    let has_runs = !rows.is_empty() || !reader.runs(&RunFilter::default(), PageRequest::newest(1))?.rows.is_empty();
     Ok(TimelineData {
         rows,
         more_rows,
@@ -138,7 +138,7 @@ fn runs(
     };
     let (mut runs, mut cursor, mut seen) = (Vec::new(), None, 0);
     for _ in 0..MOST_PAGES {
-        let page = reader.runs(&filter, Paging::newest(1_000).after(cursor.as_deref()))?;
+        let page = reader.runs(&filter, PageRequest::newest(1_000).after(cursor.as_deref()))?;
         seen += page.rows.len();
         runs.extend(page.rows.into_iter().filter(|run| wanted.contains_key(&run.id.slot.workflow)));
         cursor = page.next;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::facts::{Asked, Tally};
-use kelos_model::{Actor, Collected, Fact, Occurrence, SlotState, Subject, WorkflowId};
+use kelos_model::facts::{ManualStart, Tally};
+use kelos_model::{Actor, Collection, Fact, Occurrence, SlotState, Subject, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -55,13 +55,13 @@ pub(super) struct StoredFact {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Collected")]
+#[serde(remote = "Collection")]
 pub(crate) struct StoredCollection {
     since: Timestamp,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<BTreeMap<Text, StoredTally>>")]
     tallies: BTreeMap<Subject, Tally>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredManualStart>>")]
-    asked: Option<Asked>,
+    asked: Option<ManualStart>,
     #[serde(default, skip_serializing_if = "is_false")]
     met: bool,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -78,7 +78,7 @@ struct StoredTally {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Asked")]
+#[serde(remote = "ManualStart")]
 struct StoredManualStart {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     arguments: BTreeMap<String, String>,
@@ -91,7 +91,7 @@ struct StoredManualStart {
 forms! {
     StoredOccurrence of Occurrence,
     StoredFact of Fact,
-    StoredCollection of Collected,
+    StoredCollection of Collection,
     StoredTally of Tally,
-    StoredManualStart of Asked,
+    StoredManualStart of ManualStart,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
-use kelos_model::workflow::{LastRun, Moments, Planned};
+use kelos_model::workflow::{LastRun, Moments, PlanState};
 use kelos_model::{Actor, BackfillId, Backlog, Breach, Freeze, Kill, RunId, Stretch};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -36,7 +36,7 @@ struct StoredLastRun {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Planned")]
+#[serde(remote = "PlanState")]
 pub(crate) struct StoredPlanState {
     #[serde(with = "As::<StoredRangeSet>")]
     ranges: RangeSet,
@@ -117,7 +117,7 @@ impl Form<Backlog> for StoredBacklog {
 forms! {
     StoredMoments of Moments,
     StoredLastRun of LastRun,
-    StoredPlanState of Planned,
+    StoredPlanState of PlanState,
     StoredStretch of Stretch,
     StoredKill of Kill,
     StoredFreeze of Freeze,
