@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(meant("stolos -a a --configuration_backend json"), "kelos run --timeout=2 --max-retry=5 a");
         let refused = |typed: &str| words(typed.split(' ').map(OsString::from).collect()).unwrap_err().to_string();
         assert!(refused("stolos -a a --configuration_backend my.module").contains("expected json or redis"));
-        assert!(refused("stolos -a a --read_fp x").contains("--read_fp means nothing here: say read_fp in the app"));
+        assert!(refused("stolos -a a --read_fp x").contains("--read_fp has no effect: say read_fp in the app"));
     }
 
     #[test]

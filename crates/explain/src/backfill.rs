@@ -304,7 +304,7 @@ mod tests {
         );
         assert_eq!(
             Basis::Durations(3, None).to_string(),
-            "from what the last 3 runs of its workflow took, all at a time"
+            "from the durations of the last 3 runs of its workflow, all at a time"
         );
     }
 }

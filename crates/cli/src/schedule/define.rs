@@ -283,7 +283,10 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_told() {
         let wrong = |words: &[&str]| read(words).expect_err("something wrong");
-        assert_eq!(wrong(&["--signal", "a", "--signal", "b"]), "2 things have it go: say --all-of or --any-of");
+        assert_eq!(
+            wrong(&["--signal", "a", "--signal", "b"]),
+            "2 triggers are given: combine them with --all-of or --any-of"
+        );
         assert!(wrong(&["--all-of"]).ends_with("and nothing is named"));
         assert!(wrong(&["--partitions", "ds=x"]).contains("expected DATASET=N"));
         assert!(wrong(&["--concurrency", "one"]).contains("such as 1 or 1:wait"));
