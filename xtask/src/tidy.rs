@@ -13,6 +13,7 @@ mod lock;
 mod paths;
 mod ratchet;
 mod rooms;
+mod smallest;
 mod source;
 mod stored;
 mod types;
@@ -25,7 +26,7 @@ use crate::workspace::{metadata, root};
 
 #[derive(clap::Args)]
 pub(crate) struct TidyArguments {
-    /// Leave out what needs the manifests of all dependencies on this machine: their licences.
+    /// Leave out what needs the manifests of all dependencies on this machine: their licences, and what the smallest library needs.
     #[arg(long)]
     without_licences: bool,
     /// Take out of `xtask/ratchet.txt` what is mended.
@@ -86,6 +87,7 @@ fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
         let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let all = metadata(&tree.root, &["--locked", "--filter-platform", &platform])?;
         faults.extend(licences::check(deny, &all));
+        faults.extend(smallest::check(&tree.root)?);
     }
     faults.extend(packages::check(&manifests));
     faults.extend(files::check(tree));
@@ -100,7 +102,7 @@ fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
 }
 
 /// What is against a rule, and may be listed.
-fn standing(tree: &Tree) -> ratchet::Standing {
+fn standing(tree: &Tree) -> ratchet::KnownFaults {
     let mut standing = cycles::standing(tree);
     standing.extend(functions::standing(tree));
     standing.extend(types::standing(tree));

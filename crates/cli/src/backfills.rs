@@ -14,7 +14,7 @@ use crate::text::{self as words, count};
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BackfillsArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<BackfillAction>,
     /// Only backfills of this workflow
     #[arg(long)]
     workflow: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct BackfillsArgs {
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum BackfillAction {
     /// Show the progress of a backfill and when it will be done
     Show(OneArgs),
     /// Hold back its slots that have no run yet; live runs continue
@@ -69,18 +69,18 @@ struct PriorityArgs {
 pub(crate) fn run(args: &BackfillsArgs) -> Result<u8, Failure> {
     match &args.what {
         None => list(args),
-        Some(What::Show(one)) => {
+        Some(BackfillAction::Show(one)) => {
             let client = Client::new(&one.door)?;
             let found: Reply<ProgressDto> =
                 client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?;
             tell(one, &found);
             Ok(0)
         }
-        Some(What::Pause(change)) => post(change, "pause"),
-        Some(What::Resume(change)) => post(change, "resume"),
-        Some(What::Rerun(change)) => post(change, "rerun"),
-        Some(What::Cancel(change)) => post(change, "cancel"),
-        Some(What::Priority(args)) => prioritise(args),
+        Some(BackfillAction::Pause(change)) => post(change, "pause"),
+        Some(BackfillAction::Resume(change)) => post(change, "resume"),
+        Some(BackfillAction::Rerun(change)) => post(change, "rerun"),
+        Some(BackfillAction::Cancel(change)) => post(change, "cancel"),
+        Some(BackfillAction::Priority(args)) => prioritise(args),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct RerunArgs {
 
 /// How a slot can be said to have ended.
 #[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum Marked {
+pub(crate) enum MarkOutcome {
     /// The work of the slot is done
     Succeeded,
 }
@@ -63,7 +63,7 @@ pub(crate) struct MarkArgs {
     keys: Vec<String>,
     /// State to record
     #[arg(value_enum)]
-    state: Marked,
+    state: MarkOutcome,
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let state = match args.state {
-        Marked::Succeeded => MarkedState::Succeeded,
+        MarkOutcome::Succeeded => MarkedState::Succeeded,
     };
     let body = MarkRequest { state, reason: args.because.reason.clone() };
     let doing = format!("mark {}", args.workflow);

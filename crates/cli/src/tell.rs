@@ -12,11 +12,11 @@ use crate::text as words;
 #[derive(clap::Args)]
 pub(crate) struct TellArgs {
     #[command(subcommand)]
-    what: What,
+    what: Report,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum Report {
     /// New partitions of a dataset
     #[command(visible_alias = "partition")]
     Partitions(PartitionsArgs),
@@ -90,9 +90,9 @@ fn usage(why: String) -> Failure {
 
 pub(crate) fn run(args: &TellArgs) -> Result<u8, Failure> {
     let (fact, common) = match &args.what {
-        What::Partitions(args) => (args.fact(), &args.common),
-        What::Ended(args) => (args.fact()?, &args.common),
-        What::Signal(args) => (args.fact()?, &args.common),
+        Report::Partitions(args) => (args.fact(), &args.common),
+        Report::Ended(args) => (args.fact()?, &args.common),
+        Report::Signal(args) => (args.fact()?, &args.common),
     };
     let fact = FactRequest { key: common.key.clone(), source: common.source.clone(), ..fact };
     let told: Reply<TellResultDto> = Client::new(&common.door)?.post(DOING, "/facts", &fact)?;

@@ -20,14 +20,14 @@ use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use http_support::{Asked, Reply, Service, answer};
+use http_support::{Reply, Service, ServiceRequest, answer};
 
 /// How long anything may take on a busy machine before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-struct Named;
+struct FixedRecords;
 
-impl Records for Named {
+impl Records for FixedRecords {
     fn start_of(&self, run: &RunId) -> Result<Start, String> {
         Err(format!("look {run} up: nobody asks for that here"))
     }
@@ -51,7 +51,7 @@ impl OneRun {
     }
 
     fn with(settings: Value, http: Http, clock: Clock) -> Self {
-        let executor = HttpExecutor::new(http, Arc::new(Named), clock, tokio::runtime::Handle::current());
+        let executor = HttpExecutor::new(http, Arc::new(FixedRecords), clock, tokio::runtime::Handle::current());
         let (send, reported) = unbounded_channel();
         let reports = Reports::new(move |input| {
             if let Input::RunReported { report, .. } = input {
@@ -145,7 +145,7 @@ fn polled(service: &Service) -> Value {
 }
 
 /// Takes every job, and says of each status what a function says.
-async fn service(status: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Service {
+async fn service(status: impl Fn(&ServiceRequest) -> Reply + Send + Sync + 'static) -> Service {
     Service::new(move |asked| match asked.line.as_str() {
         "POST /jobs" => answer(201, r#"{"id": 7}"#),
         _ => status(asked),
@@ -154,7 +154,7 @@ async fn service(status: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Se
 }
 
 /// One answer after the other; the last one for ever.
-fn in_turn(replies: &'static [(u16, &'static str)]) -> impl Fn(&Asked) -> Reply + Send + Sync + 'static {
+fn in_turn(replies: &'static [(u16, &'static str)]) -> impl Fn(&ServiceRequest) -> Reply + Send + Sync + 'static {
     let next = AtomicU32::new(0);
     move |_| {
         let n = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
@@ -240,7 +240,7 @@ async fn another_process_goes_on_with_what_the_external_id_says() {
     let mut job = job.after_a_restart();
     job.check(Some(&external_id));
     assert_eq!(job.external_id().await, external_id);
-    // Asked again meanwhile, it says the same, and watches once.
+    // ServiceRequest again meanwhile, it says the same, and watches once.
     job.check(Some(&external_id));
     assert_eq!(job.external_id().await, external_id);
     *done.lock().unwrap() = "OK";
@@ -470,7 +470,7 @@ async fn a_start_that_was_accepted_is_never_asked_for_again() {
     let no_json = [head(1), b"{".to_vec()].concat();
     let bare = b"HTTP/1.1 200 OK\r\nlocation: /jobs/7\r\n\r\n".to_vec();
     for body in [large, cut, chunk, no_json, bare] {
-        let started = move |asked: &Asked| match &*asked.line {
+        let started = move |asked: &ServiceRequest| match &*asked.line {
             line if line.starts_with("POST") => Reply::Bytes(body.clone()),
             _ => answer(200, r#"{"status": "OK"}"#),
         };
@@ -497,7 +497,7 @@ async fn a_start_that_was_accepted_is_never_asked_for_again() {
 async fn what_a_service_calls_a_job_leads_to_no_other_path() {
     for id in ["..", ".", "../../admin", "x?y#z", "%2e%2e"] {
         let created = json!({ "id": id }).to_string();
-        let service = Service::new(move |asked: &Asked| match &*asked.line {
+        let service = Service::new(move |asked: &ServiceRequest| match &*asked.line {
             "POST /jobs" => answer(201, &created),
             _ => answer(200, r#"{"status": "OK"}"#),
         })

@@ -30,7 +30,7 @@ struct Outbox {
 }
 
 /// What the folder says about a run.
-enum Found {
+enum OutboxEntry {
     Nothing,
     Waiting,
     Ended(Outcome),
@@ -54,17 +54,17 @@ impl Outbox {
         fs::rename(&draft, &order_file)
     }
 
-    fn find(&self, run: &RunId) -> Found {
+    fn find(&self, run: &RunId) -> OutboxEntry {
         if self.file(run, "done").exists() {
-            return Found::Ended(Outcome::Succeeded);
+            return OutboxEntry::Ended(Outcome::Succeeded);
         }
         if let Ok(reason) = fs::read_to_string(self.file(run, "failed")) {
-            return Found::Ended(Outcome::Failed { reason, exit_status: None, code: None });
+            return OutboxEntry::Ended(Outcome::Failed { reason, exit_status: None, code: None });
         }
         if self.file(run, "killed").exists() {
-            return Found::Ended(Outcome::Killed);
+            return OutboxEntry::Ended(Outcome::Killed);
         }
-        if self.file(run, "json").exists() { Found::Waiting } else { Found::Nothing }
+        if self.file(run, "json").exists() { OutboxEntry::Waiting } else { OutboxEntry::Nothing }
     }
 
     /// Says that a run goes on, waits for its end, and says that too. Twice at a time does no harm: the scheduler takes
@@ -75,9 +75,9 @@ impl Outbox {
         self.runtime.spawn(async move {
             loop {
                 match this.find(&run) {
-                    Found::Ended(outcome) => return reports.run(&run, Report::Ended { outcome }),
-                    Found::Nothing => return reports.run(&run, Report::Ended { outcome: gone() }),
-                    Found::Waiting => tokio::time::sleep(EVERY).await,
+                    OutboxEntry::Ended(outcome) => return reports.run(&run, Report::Ended { outcome }),
+                    OutboxEntry::Nothing => return reports.run(&run, Report::Ended { outcome: gone() }),
+                    OutboxEntry::Waiting => tokio::time::sleep(EVERY).await,
                 }
             }
         });
@@ -107,19 +107,19 @@ impl Executor for Outbox {
 
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
         match (self.find(run), external_id) {
-            (Found::Waiting, _) => self.watch(run.clone(), reports),
-            (Found::Ended(outcome), _) => reports.run(run, Report::Ended { outcome }),
+            (OutboxEntry::Waiting, _) => self.watch(run.clone(), reports),
+            (OutboxEntry::Ended(outcome), _) => reports.run(run, Report::Ended { outcome }),
             // The intent was stored, and the start got lost: it will be asked for again.
-            (Found::Nothing, None) => reports.run(run, Report::NeverStarted),
-            (Found::Nothing, Some(_)) => reports.run(run, Report::Ended { outcome: gone() }),
+            (OutboxEntry::Nothing, None) => reports.run(run, Report::NeverStarted),
+            (OutboxEntry::Nothing, Some(_)) => reports.run(run, Report::Ended { outcome: gone() }),
         }
     }
 
     fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
         let outcome = match self.find(run) {
-            Found::Ended(outcome) => outcome,
+            OutboxEntry::Ended(outcome) => outcome,
             // The mark is for whoever works on it. Where it can't be left, this is asked for again.
-            Found::Waiting | Found::Nothing => match fs::write(self.file(run, "killed"), "") {
+            OutboxEntry::Waiting | OutboxEntry::Nothing => match fs::write(self.file(run, "killed"), "") {
                 Ok(()) => Outcome::Killed,
                 Err(_) => return,
             },

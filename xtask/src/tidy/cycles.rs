@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ratchet::Standing;
+use super::ratchet::KnownFaults;
 use super::source::{code, is_for_tests, product};
 use super::{Text, Tree};
 
@@ -28,14 +28,14 @@ struct Module {
     paths: Vec<Path>,
 }
 
-pub(super) fn standing(tree: &Tree) -> Standing {
+pub(super) fn standing(tree: &Tree) -> KnownFaults {
     let mut crates: BTreeMap<&str, BTreeMap<Path, Module>> = BTreeMap::new();
     for file in tree.ending(".rs").filter(|file| !is_for_tests(&file.path)) {
         if let Some((name, path)) = place(&file.path) {
             crates.entry(name).or_default().insert(path, module(file));
         }
     }
-    let mut standing = Standing::new();
+    let mut standing = KnownFaults::new();
     for modules in crates.values() {
         for (above, arrows) in arrows(modules) {
             for circle in circles(&arrows) {

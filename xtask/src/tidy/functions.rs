@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Tree;
-use super::ratchet::Standing;
+use super::ratchet::KnownFaults;
 use super::source::{code, words};
 
 /// Lines that a function may have, from its name to its last brace.
 const LONGEST: usize = 70;
 
-pub(super) fn standing(tree: &Tree) -> Standing {
+pub(super) fn standing(tree: &Tree) -> KnownFaults {
     let mut standing = BTreeMap::new();
     for file in tree.ending(".rs") {
         for function in functions(&file.text).into_iter().filter(|function| function.lines > LONGEST) {

@@ -8,7 +8,7 @@ use super::{Faults, Tree};
 pub(super) const LIST: &str = "xtask/ratchet.txt";
 
 /// What is against a rule: by name, how much of it there is, and where.
-pub(super) type Standing = BTreeMap<String, (usize, Vec<String>)>;
+pub(super) type KnownFaults = BTreeMap<String, (usize, Vec<String>)>;
 
 /// Places that a message names.
 const SHOWN: usize = 12;
@@ -22,7 +22,7 @@ const RULES: [(&str, &str); 5] = [
     ("name", "types are nouns: neither participles nor pronouns"),
 ];
 
-pub(super) fn check(tree: &Tree, standing: &Standing) -> Result<Faults, String> {
+pub(super) fn check(tree: &Tree, standing: &KnownFaults) -> Result<Faults, String> {
     let list = read(tree.text(LIST)?)?;
     let mut faults = Faults::new();
     for (name, (count, places)) in standing {
@@ -39,7 +39,7 @@ pub(super) fn check(tree: &Tree, standing: &Standing) -> Result<Faults, String> 
 }
 
 /// The list without what is mended, and with what is left of the rest. Nothing is added.
-pub(super) fn tightened(tree: &Tree, standing: &Standing) -> Result<String, String> {
+pub(super) fn tightened(tree: &Tree, standing: &KnownFaults) -> Result<String, String> {
     let text = tree.text(LIST)?;
     let list = read(text)?;
     let head: String = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
@@ -89,7 +89,7 @@ mod tests {
         Tree { root: "/".into(), files: vec![Text { path: LIST.to_owned(), text: list.to_owned() }] }
     }
 
-    fn standing(all: &[(&str, usize)]) -> Standing {
+    fn standing(all: &[(&str, usize)]) -> KnownFaults {
         all.iter().map(|(name, count)| ((*name).to_owned(), (*count, vec!["a.rs:1".to_owned()]))).collect()
     }
 

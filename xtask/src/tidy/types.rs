@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ratchet::Standing;
+use super::ratchet::KnownFaults;
 use super::source::{code, is_for_tests, product, words};
 use super::{Text, Tree};
 
@@ -99,8 +99,8 @@ const NOUNS: [&str; 31] = [
     "Ring", "Seed", "Setting", "Speed", "Spring", "String", "Testing", "Thing", "Timing",
 ];
 
-pub(super) fn standing(tree: &Tree) -> Standing {
-    let mut standing = Standing::new();
+pub(super) fn standing(tree: &Tree) -> KnownFaults {
+    let mut standing = KnownFaults::new();
     // By crate and name: where it stands.
     let mut places: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
     for file in tree.ending(".rs").filter(|file| !is_for_tests(&file.path)) {
@@ -120,7 +120,7 @@ pub(super) fn standing(tree: &Tree) -> Standing {
 }
 
 /// Numbers are taken together over all crates: a crate that is split breaks no rule.
-fn add(standing: &mut Standing, name: String, count: usize, places: &[String]) {
+fn add(standing: &mut KnownFaults, name: String, count: usize, places: &[String]) {
     let entry = standing.entry(name).or_default();
     entry.0 += count;
     entry.1.extend_from_slice(places);

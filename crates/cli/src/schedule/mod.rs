@@ -21,11 +21,11 @@ pub(crate) use when::end;
 #[derive(clap::Args)]
 pub(crate) struct ScheduleArgs {
     #[command(subcommand)]
-    what: What,
+    what: ScheduleAction,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum ScheduleAction {
     /// Create an event schedule; it starts disabled
     Add(AddArgs),
     /// Change an event schedule; its pending slots end
@@ -145,15 +145,15 @@ struct DecisionsArgs {
 
 pub(crate) fn run(args: &ScheduleArgs) -> Result<u8, Failure> {
     match &args.what {
-        What::Add(args) => add(args),
-        What::Update(args) => update(args),
-        What::Show(args) => show_one(args),
-        What::Status(args) => status(args),
-        What::Enable(args) => each(args, "enable", "enabled"),
-        What::Disable(args) => each(args, "disable", "disabled"),
-        What::Delete(args) => delete(args),
-        What::Fire(args) => fire(args),
-        What::Decisions(args) => decisions(args),
+        ScheduleAction::Add(args) => add(args),
+        ScheduleAction::Update(args) => update(args),
+        ScheduleAction::Show(args) => show_one(args),
+        ScheduleAction::Status(args) => status(args),
+        ScheduleAction::Enable(args) => each(args, "enable", "enabled"),
+        ScheduleAction::Disable(args) => each(args, "disable", "disabled"),
+        ScheduleAction::Delete(args) => delete(args),
+        ScheduleAction::Fire(args) => fire(args),
+        ScheduleAction::Decisions(args) => decisions(args),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::folder;
 const MOST_FILES: usize = 10_000;
 
 /// A test file.
-pub(super) struct Found {
+pub(super) struct TestFiles {
     pub(super) path: PathBuf,
     /// Its name, as it is printed.
     pub(super) label: String,
@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub(super) folders: Folders,
 }
 
-impl Found {
+impl TestFiles {
     /// Its text.
     pub(super) fn source(&self, limits: &Limits) -> Result<TestSource, Problem> {
         let text = kelos_sandbox::read_text(&self.path, limits.file_bytes);
@@ -32,8 +32,8 @@ impl Found {
 }
 
 /// The test files of all that was named.
-pub(super) fn files(args: &TestArgs) -> Result<Vec<Found>, Failure> {
-    let mut found: Vec<Found> = Vec::new();
+pub(super) fn files(args: &TestArgs) -> Result<Vec<TestFiles>, Failure> {
+    let mut found: Vec<TestFiles> = Vec::new();
     for path in &args.paths {
         for file in named(path)? {
             let one = belonging(file, args)?;
@@ -106,7 +106,7 @@ fn is_project(dir: &Path) -> bool {
 }
 
 /// A test file with its project: the nearest folder above it that has a folder `workflows`.
-fn belonging(path: PathBuf, args: &TestArgs) -> Result<Found, Failure> {
+fn belonging(path: PathBuf, args: &TestArgs) -> Result<TestFiles, Failure> {
     let fail = |error: std::io::Error| Failure::usage(format!("read {}: {error}", path.display()));
     let label = label(&path);
     let path = std::fs::canonicalize(&path).map_err(fail)?;
@@ -121,7 +121,7 @@ fn belonging(path: PathBuf, args: &TestArgs) -> Result<Found, Failure> {
             format!("find the workflows that {label} tests: there is no *.js in {}", folders.workflows.display());
         return Err(Failure::usage(what).hint("--workflows names their folder"));
     }
-    Ok(Found { path, label, project, folders })
+    Ok(TestFiles { path, label, project, folders })
 }
 
 /// The path as it was named, without what says nothing.

@@ -17,7 +17,7 @@ use kelos_sandbox::{Limits, Problem, TestSource};
 use crate::failure::{BAD, Failure};
 use crate::options::Form;
 use crate::text::{self, count};
-use find::Found;
+use find::TestFiles;
 
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<u8, Failure> {
     Ok(if totals.is_good() { 0 } else { BAD })
 }
 
-fn no_tests(args: &TestArgs, found: &[Found]) -> Failure {
+fn no_tests(args: &TestArgs, found: &[TestFiles]) -> Failure {
     let files = count(found.len(), "file");
     match &args.filter {
         Some(filter) => Failure::usage(format!("run tests: none in {files} has \"{filter}\" in its name")),
@@ -145,7 +145,7 @@ fn no_tests(args: &TestArgs, found: &[Found]) -> Failure {
 }
 
 /// Rehearses the tests of a file, side by side on all processors.
-fn rehearse(found: &Found, args: &TestArgs, real: Option<Real>) -> FileOutcome {
+fn rehearse(found: &TestFiles, args: &TestArgs, real: Option<Real>) -> FileOutcome {
     let mut outcome = FileOutcome { label: found.label.clone(), problems: Vec::new(), tests: Vec::new() };
     let limits = Limits::default();
     let source = match found.source(&limits) {
@@ -171,7 +171,7 @@ fn rehearse(found: &Found, args: &TestArgs, real: Option<Real>) -> FileOutcome {
     outcome
 }
 
-fn one(rehearsals: &Rehearsals, source: &TestSource, found: &Found, name: &str, line: u32) -> TestOutcome {
+fn one(rehearsals: &Rehearsals, source: &TestSource, found: &TestFiles, name: &str, line: u32) -> TestOutcome {
     let begin = Instant::now();
     let beside = found.path.parent().unwrap_or(Path::new("."));
     let report = rehearsals.rehearse(source, beside, name);

@@ -53,10 +53,10 @@ pub(crate) fn functions(word: &str) -> Result<Group, String> {
 }
 
 /// A job as a function names it.
-type Named = (WorkflowId, BTreeMap<Arc<str>, Arc<str>>);
+type JobName = (WorkflowId, BTreeMap<Arc<str>, Arc<str>>);
 
 /// `a@x=1,y=2`
-pub(crate) fn named(word: &str) -> Result<Named, String> {
+pub(crate) fn named(word: &str) -> Result<JobName, String> {
     let (workflow, values) = word.split_once('@').ok_or("expected app@name=value")?;
     let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (Arc::from(name), Arc::from(value)));
     let values = values.split(',').filter_map(pair).collect();

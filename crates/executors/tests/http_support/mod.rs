@@ -9,14 +9,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ServiceRequest {
     /// `POST /jobs?x=1`.
     pub line: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Asked {
+impl ServiceRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -42,12 +42,12 @@ pub fn answer(status: u16, body: &str) -> Reply {
 /// The service. It ends with the runtime of the test.
 pub struct Service {
     pub address: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ServiceRequest>>>,
 }
 
 impl Service {
     /// Answers each request with what a function makes of it.
-    pub async fn new(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn new(reply: impl Fn(&ServiceRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -62,7 +62,7 @@ impl Service {
     }
 
     /// All requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ServiceRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -72,7 +72,11 @@ impl Service {
     }
 }
 
-async fn serve(stream: TcpStream, reply: &(dyn Fn(&Asked) -> Reply + Send + Sync), kept: &Mutex<Vec<Asked>>) {
+async fn serve(
+    stream: TcpStream,
+    reply: &(dyn Fn(&ServiceRequest) -> Reply + Send + Sync),
+    kept: &Mutex<Vec<ServiceRequest>>,
+) {
     let mut stream = BufReader::new(stream);
     let Some(asked) = read(&mut stream).await else { return };
     kept.lock().unwrap().push(asked.clone());
@@ -90,7 +94,7 @@ async fn serve(stream: TcpStream, reply: &(dyn Fn(&Asked) -> Reply + Send + Sync
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<ServiceRequest> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -109,7 +113,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
     let line = lines.first()?.trim_end_matches(" HTTP/1.1").to_owned();
-    let mut asked = Asked { line, headers, body: String::new() };
+    let mut asked = ServiceRequest { line, headers, body: String::new() };
     let length = asked.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;

@@ -31,7 +31,7 @@ pub(super) fn history(
     let mut history: Vec<EventRecord> =
         stretch.events().into_iter().zip(moments).map(|(what, at)| record(at, what)).collect();
     if stretch.killed.is_none() && now >= stretch.since {
-        let view = View { reader, now, failed: std::cell::RefCell::new(None) };
+        let view = BacklogView { reader, now, failed: std::cell::RefCell::new(None) };
         let definition = &row.definition;
         let values = KeyValues::of(&definition.keys, &slot.key);
         let Evaluation { explanation, .. } = evaluate(&definition.trigger, &slot.workflow, &values, &view);
@@ -53,13 +53,13 @@ pub(super) fn turn(inspection: Option<&Inspection>) -> String {
 }
 
 /// The slots of a store, at present. What a trigger asks of the outside is unknown.
-struct View<'a> {
+struct BacklogView<'a> {
     reader: &'a dyn Queries,
     now: Timestamp,
     failed: std::cell::RefCell<Option<StoreError>>,
 }
 
-impl Facts for View<'_> {
+impl Facts for BacklogView<'_> {
     fn now(&self) -> Timestamp {
         self.now
     }

@@ -13,7 +13,7 @@ use kelos_model::SlotState;
 
 use crate::floor::floor;
 use crate::support::{
-    Moment, Outcome, Seen, Wanted, Watching, command, figures, folder, load, median, millis, runtime, workflow,
+    BenchArguments, Moment, Outcome, Seen, Watching, command, figures, folder, load, median, millis, runtime, workflow,
 };
 
 /// How many commands, how many of them at once, and how often it is measured.
@@ -54,7 +54,7 @@ fn round(folder: &Path, slots: u64, concurrency: u32) -> Outcome<(Duration, Vec<
     let launchers = runtime()?;
     let launcher = Launcher::new(folder.join("runs"), own_shim(), Limits::default())?;
     let (watching, seen) = Watching::new(CommandExecutor::new(launcher, launchers.handle().clone()));
-    let mut wanted = Wanted::new(&folder.join("kelos.db"));
+    let mut wanted = BenchArguments::new(&folder.join("kelos.db"));
     wanted.config.max_running = concurrency.max(wanted.config.max_running);
     wanted.executors = Executors::default().with("command", watching);
     let engine = wanted.start()?;

@@ -16,8 +16,8 @@ use serde_json::Map;
 
 use crate::idle;
 use crate::support::{
-    Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, command, cpu, figures, folder, load, name,
-    resident_mb, runtime, workflow,
+    BenchArguments, Engine, INSTANT, Instantly, Moment, Outcome, Seen, Watching, command, cpu, figures, folder, load,
+    name, resident_mb, runtime, workflow,
 };
 
 const SAMPLES: usize = 1_000;
@@ -52,7 +52,7 @@ pub(crate) fn latency(waiting: usize) -> Outcome {
     let launcher = Launcher::new(folder.path().join("runs"), own_shim(), Limits::default())?;
     let (command_executor, commands) = Watching::new(CommandExecutor::new(launcher, launchers.handle().clone()));
     let (instant, instantly) = Watching::new(Instantly::default());
-    let mut wanted = Wanted::new(&folder.path().join("kelos.db"));
+    let mut wanted = BenchArguments::new(&folder.path().join("kelos.db"));
     wanted.executors = Executors::default().with("command", command_executor).with(INSTANT, instant);
     let engine = wanted.start()?;
     engine.leads();
@@ -121,7 +121,7 @@ pub(crate) fn throughput(facts: usize) -> Outcome {
 
 fn round(facts: usize, together: usize, keyed: bool) -> Outcome {
     let folder = folder()?;
-    let mut wanted = Wanted::new(&folder.path().join("kelos.db"));
+    let mut wanted = BenchArguments::new(&folder.path().join("kelos.db"));
     wanted.config.max_running = 4_096;
     let engine = wanted.start()?;
     engine.leads();
@@ -172,7 +172,7 @@ fn round(facts: usize, together: usize, keyed: bool) -> Outcome {
 /// What 10,000 schedules cost that have collected something, and wait.
 pub(crate) fn idle(seconds: usize) -> Outcome {
     let folder = folder()?;
-    let engine = Wanted::new(&folder.path().join("kelos.db")).start()?;
+    let engine = BenchArguments::new(&folder.path().join("kelos.db")).start()?;
     engine.leads();
     engine.define(crowd(SCHEDULES, 100));
     pend(&engine, SCHEDULES)?;

@@ -10,7 +10,8 @@ use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Trigger, Workflow};
 
 use crate::support::{
-    Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, figures, folder, load, resident_mb, workflow,
+    BenchArguments, Engine, INSTANT, Instantly, Moment, Outcome, Seen, Watching, figures, folder, load, resident_mb,
+    workflow,
 };
 
 /// How many workflows are beside it, each with a slot each second.
@@ -27,7 +28,7 @@ pub(crate) fn run(slots: usize) -> Outcome {
         let bound = if at_once == usize::MAX { "without a bound".to_owned() } else { format!("{at_once} at once") };
         println!("beside {slots} waiting slots, {bound} (load {})", load());
         let folder = folder()?;
-        let mut wanted = Wanted::new(&folder.path().join("kelos.db"));
+        let mut wanted = BenchArguments::new(&folder.path().join("kelos.db"));
         let (instant, seen) = Watching::new(Instantly::default());
         wanted.executors = Executors::default().with(INSTANT, instant);
         wanted.config.at_once = at_once;

@@ -16,7 +16,7 @@ use kelos_store::SlotFilter;
 use kelos_store_sqlite::SqliteStore;
 
 use crate::support::{
-    INSTANT, Instantly, Outcome, Wanted, cpu, folder, load, millis, moment, resident_mb, runtime, workflow,
+    BenchArguments, INSTANT, Instantly, Outcome, cpu, folder, load, millis, moment, resident_mb, runtime, workflow,
 };
 
 const WORKFLOWS: usize = 500;
@@ -37,7 +37,7 @@ fn quiet_clock() -> Clock {
 pub(crate) fn run(seconds: usize) -> Outcome {
     let folder = folder()?;
     let path = folder.path().join("kelos.db");
-    let mut wanted = Wanted::new(&path);
+    let mut wanted = BenchArguments::new(&path);
     wanted.clock = quiet_clock();
     wanted.config.max_running = 4_096;
     let engine = wanted.start()?;

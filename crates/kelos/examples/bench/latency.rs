@@ -17,8 +17,8 @@ use kelos_model::trigger::{FileSystem, PathCheck, Verdict};
 use kelos_model::{Actor, Probe, ProbeAnswer, SlotState, Trigger, Workflow};
 
 use crate::support::{
-    Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, command, figures, folder, load, moment,
-    resident_mb, runtime, workflow,
+    BenchArguments, Engine, INSTANT, Instantly, Moment, Outcome, Seen, Watching, command, figures, folder, load,
+    moment, resident_mb, runtime, workflow,
 };
 
 const SAMPLES: usize = 400;
@@ -56,7 +56,7 @@ impl Bench {
         let (command, commands) = Watching::new(command);
         let (instant, instantly) = Watching::new(Instantly::default());
         let clock = Skipping::default();
-        let mut wanted = Wanted::new(path);
+        let mut wanted = BenchArguments::new(path);
         wanted.executors = Executors::default().with("command", command).with(INSTANT, instant);
         wanted.clock = clock.clock();
         // Answers are pushed here; nobody asks twice.

@@ -6,7 +6,9 @@ use jiff::SignedDuration;
 use kelos_engine::executor::Executors;
 use kelos_model::SlotState;
 
-use crate::support::{INSTANT, Instantly, Outcome, Wanted, cpu, folder, load, median, moment, resident_mb, workflow};
+use crate::support::{
+    BenchArguments, INSTANT, Instantly, Outcome, cpu, folder, load, median, moment, resident_mb, workflow,
+};
 
 const ROUNDS: usize = 3;
 
@@ -32,7 +34,7 @@ fn round(runs: usize, says_started: bool, max_running: u32) -> Outcome<f64> {
     let instantly = Instantly { says_started, ..Instantly::default() };
     let first = instantly.first.clone();
     let path = folder.path().join("kelos.db");
-    let mut wanted = Wanted::new(&path);
+    let mut wanted = BenchArguments::new(&path);
     wanted.config.max_running = max_running;
     wanted.executors = Executors::default().with(INSTANT, instantly);
     let engine = wanted.start()?;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::fill::{self, History};
 use crate::latency::{self, Bench};
-use crate::support::{Outcome, Wanted, folder, load, millis, resident_mb};
+use crate::support::{BenchArguments, Outcome, folder, load, millis, resident_mb};
 
 const ROUNDS: usize = 5;
 
@@ -44,7 +44,7 @@ fn again(what: &str, path: &Path) -> Outcome {
 /// One start: open, restore, lead, take the definitions in.
 pub(crate) fn one(path: &str) -> Outcome {
     let begin = Instant::now();
-    let engine = Wanted::new(Path::new(path)).start()?;
+    let engine = BenchArguments::new(Path::new(path)).start()?;
     engine.leads();
     let leads = begin.elapsed();
     let rows = engine.handle.reader().workflows(None)?;

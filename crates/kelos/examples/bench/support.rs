@@ -160,14 +160,14 @@ pub(crate) struct Engine {
 }
 
 /// Everything of an engine that a benchmark may want to choose.
-pub(crate) struct Wanted {
+pub(crate) struct BenchArguments {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
     pub(crate) executors: Executors,
     pub(crate) clock: Clock,
 }
 
-impl Wanted {
+impl BenchArguments {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),

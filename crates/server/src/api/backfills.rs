@@ -84,19 +84,19 @@ fn unknown(id: &BackfillId) -> Fault {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct BackfillListQuery {
     /// Only of this workflow.
     #[param(value_type = Option<String>)]
     workflow: Option<WorkflowId>,
 }
 
 /// Lists backfills, newest first.
-#[utoipa::path(get, path = "/backfills", tag = "backfills", params(Wanted), responses(
+#[utoipa::path(get, path = "/backfills", tag = "backfills", params(BackfillListQuery), responses(
     (status = 200, description = "The backfills", body = ListDto<BackfillDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<BackfillListQuery>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<BackfillDto>>, Fault> {
     let rows = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
@@ -150,7 +150,7 @@ impl FromLibrary<SlotList> for TouchedTimesDto {
 }
 
 /// The same, with more of its slots.
-pub(crate) struct Opened {
+pub(crate) struct NewBackfill {
     pub(crate) id: BackfillId,
     dry_run: bool,
     pub(crate) created: SlotList,
@@ -159,8 +159,8 @@ pub(crate) struct Opened {
     pub(crate) untouched: u64,
 }
 
-impl FromLibrary<Opened> for BackfillResultDto {
-    fn from_library(opened: Opened) -> BackfillResultDto {
+impl FromLibrary<NewBackfill> for BackfillResultDto {
+    fn from_library(opened: NewBackfill) -> BackfillResultDto {
         BackfillResultDto {
             id: opened.id.into(),
             dry_run: opened.dry_run,
@@ -194,7 +194,7 @@ pub(super) async fn create(
 }
 
 /// Makes a backfill, or says what it would do.
-pub(crate) async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<Opened, Fault> {
+pub(crate) async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<NewBackfill, Fault> {
     let range = Range::new(request.from.0, request.to.0);
     if range.is_empty() {
         let (from, to) = (format_full(range.start), format_full(range.end));
@@ -213,7 +213,7 @@ pub(crate) async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Res
         dry_run,
     };
     let BackfillOutcome { created, reopened, adopted, untouched } = app.ask(by, ask).await?;
-    Ok(Opened { id, dry_run, created, reopened, adopted, untouched })
+    Ok(NewBackfill { id, dry_run, created, reopened, adopted, untouched })
 }
 
 /// Asks for something to be done to a backfill, and shows what it is then.

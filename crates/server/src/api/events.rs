@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use utoipa::IntoParams;
 
 use super::extract::{Limit, Query};
-use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
+use super::follow::{ShutdownSignal, closed, last_event_id, stream as sse};
 use crate::app::App;
 use crate::fault::Fault;
 
@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct EventListQuery {
     /// Only after this position of the log; from its beginning where not given.
     #[serde(default)]
     #[param(value_type = Option<u64>)]
@@ -58,11 +58,14 @@ fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize)
 }
 
 /// Lists events, oldest first.
-#[utoipa::path(get, path = "/events", tag = "events", params(Wanted), responses(
+#[utoipa::path(get, path = "/events", tag = "events", params(EventListQuery), responses(
     (status = 200, description = "A page of the log", body = EventPageDto<EventDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<EventPageDto>, Fault> {
+pub(super) async fn list(
+    Query(wanted): Query<EventListQuery>,
+    State(app): State<App>,
+) -> Result<Json<EventPageDto>, Fault> {
     let page = app.read(move |reader| read(reader, wanted.after, wanted.workflow.as_ref(), wanted.limit.0)).await?;
     Ok(Json(page))
 }
@@ -71,7 +74,7 @@ pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Followed {
+pub(super) struct FollowQuery {
     /// Begin after this position of the log, now where not given. The header `Last-Event-ID` goes before it.
     after: Option<u64>,
     /// Only of this workflow, its slots and backfills.
@@ -82,14 +85,14 @@ pub(super) struct Followed {
 /// Follows the log: server-sent events whose `id` is the position in the log, whose `event` is the subject,
 /// and whose `data` is an event as in lists. Nothing is left out, however slow the client is; one that comes
 /// back with `Last-Event-ID` misses nothing.
-#[utoipa::path(get, path = "/events/stream", tag = "events", params(Followed), responses(
+#[utoipa::path(get, path = "/events/stream", tag = "events", params(FollowQuery), responses(
     (status = 200, description = "The events as they happen", body = String, content_type = "text/event-stream"),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn stream(
-    Query(followed): Query<Followed>,
+    Query(followed): Query<FollowQuery>,
     headers: HeaderMap,
-    closing: UntilClosed,
+    closing: ShutdownSignal,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, Fault> {
     // Before the end of the log is read, so that no commit in between goes unnoticed.
@@ -100,22 +103,22 @@ pub(super) async fn stream(
         let detail = format!("the log ends at {end}, so nothing can be followed from {after} on");
         return Err(Fault::bad_request("bad-query", detail).with_hint("this may be another database than before"));
     }
-    let follower = Follower { app, workflow: followed.workflow, after, ready: VecDeque::new(), commits, closing };
-    Ok(sse(follower, Follower::next))
+    let follower = EventFollower { app, workflow: followed.workflow, after, ready: VecDeque::new(), commits, closing };
+    Ok(sse(follower, EventFollower::next))
 }
 
-struct Follower {
+struct EventFollower {
     app: App,
     workflow: Option<WorkflowId>,
     /// Everything up to here was read.
     after: u64,
     ready: VecDeque<EventDto>,
     commits: watch::Receiver<u64>,
-    closing: UntilClosed,
+    closing: ShutdownSignal,
 }
 
-impl Follower {
-    async fn next(mut self) -> Option<(Event, Follower)> {
+impl EventFollower {
+    async fn next(mut self) -> Option<(Event, EventFollower)> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some((told(&event), self));

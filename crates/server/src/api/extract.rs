@@ -254,26 +254,26 @@ impl<T> Default for Names<T> {
     }
 }
 
-pub(super) trait Named: Sized + Copy + 'static {
+pub(super) trait NamedParameter: Sized + Copy + 'static {
     const ALL: &'static [Self];
     fn name(self) -> &'static str;
 }
 
-impl Named for SlotState {
+impl NamedParameter for SlotState {
     const ALL: &'static [SlotState] = &SlotState::ALL;
     fn name(self) -> &'static str {
         self.as_str()
     }
 }
 
-impl Named for RunState {
+impl NamedParameter for RunState {
     const ALL: &'static [RunState] = &RunState::ALL;
     fn name(self) -> &'static str {
         self.as_str()
     }
 }
 
-impl<'de, T: Named> Deserialize<'de> for Names<T> {
+impl<'de, T: NamedParameter> Deserialize<'de> for Names<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let find = |name: &str| {
             let found = T::ALL.iter().copied().find(|state| state.name() == name);

@@ -253,7 +253,7 @@ pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> J
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct FactListQuery {
     /// Only those of this source.
     source: Option<String>,
     /// Only those about this: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
@@ -266,7 +266,7 @@ pub(super) struct Wanted {
     cursor: Option<String>,
 }
 
-impl Wanted {
+impl FactListQuery {
     fn accepts(&self, fact: &FactDto) -> bool {
         self.source.as_ref().is_none_or(|source| fact.source == *source)
             && self.about.as_ref().is_none_or(|about| fact.about == *about)
@@ -274,12 +274,12 @@ impl Wanted {
 }
 
 /// Lists facts that were told, newest first.
-#[utoipa::path(get, path = "/facts", tag = "facts", params(Wanted), responses(
+#[utoipa::path(get, path = "/facts", tag = "facts", params(FactListQuery), responses(
     (status = 200, description = "A page of facts; it may hold few although the list goes on", body = PageDto<FactDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<FactListQuery>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<FactDto>>, Fault> {
     if let Some(about) = &wanted.about {

@@ -30,10 +30,10 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
 }
 
 /// What a request tells about the end of the server; nothing in tests.
-pub(crate) type UntilClosed = Option<Extension<Shutdown>>;
+pub(crate) type ShutdownSignal = Option<Extension<Shutdown>>;
 
 /// Waits until the server is to end.
-pub(crate) async fn closed(closing: &mut UntilClosed) {
+pub(crate) async fn closed(closing: &mut ShutdownSignal) {
     match closing {
         Some(Extension(closing)) => closing.closed().await,
         None => std::future::pending().await,

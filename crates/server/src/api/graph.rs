@@ -22,7 +22,7 @@ use crate::ui;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Asked {
+pub(super) struct GraphRequest {
     /// Only what is so close to this workflow as `up` and `down` say.
     #[param(value_type = Option<String>)]
     focus: Option<WorkflowId>,
@@ -46,7 +46,7 @@ const USUAL_LEVELS: u32 = 2;
 const USUAL_HOURS: u32 = 24;
 const MOST_HOURS: u32 = 24 * 366;
 
-impl Asked {
+impl GraphRequest {
     fn hours(&self) -> Result<u32, Fault> {
         let hours = self.hours.unwrap_or(USUAL_HOURS);
         let refused = || Fault::bad_request("bad-query", format!("`hours` must be 1 to {MOST_HOURS}"));
@@ -118,37 +118,37 @@ impl FromLibrary<Edge> for EdgeDto {
 }
 
 /// Shows workflows and what depends on what, with the states of their slots.
-#[utoipa::path(get, path = "/graph", tag = "workflows", params(Asked), responses(
+#[utoipa::path(get, path = "/graph", tag = "workflows", params(GraphRequest), responses(
     (status = 200, description = "The graph, or a part of it", body = GraphDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn read(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Json<GraphDto>, Fault> {
+pub(super) async fn read(Query(asked): Query<GraphRequest>, State(app): State<App>) -> Result<Json<GraphDto>, Fault> {
     find(&app, asked).await.map(|found| Json(GraphDto::from_library(found.graph)))
 }
 
-struct Found {
+struct GraphAnswer {
     graph: Graph,
     focus: Option<WorkflowId>,
     hours: u32,
 }
 
-async fn find(app: &App, asked: Asked) -> Result<Found, Fault> {
+async fn find(app: &App, asked: GraphRequest) -> Result<GraphAnswer, Fault> {
     let (now, hours) = (app.handle().now(), asked.hours()?);
     let wanted = asked.wanted()?;
     let focus = wanted.focus.as_ref().map(|focus| focus.on.clone());
     let graph = app.read(move |reader| graph::read(reader, &wanted, now, hours)).await?;
     match &focus {
         Some(focus) if graph.nodes.is_empty() => Err(super::workflows::unknown(focus)),
-        _ => Ok(Found { graph, focus, hours }),
+        _ => Ok(GraphAnswer { graph, focus, hours }),
     }
 }
 
 /// Draws workflows and what depends on what.
-#[utoipa::path(get, path = "/graph.svg", tag = "workflows", params(Asked), responses(
+#[utoipa::path(get, path = "/graph.svg", tag = "workflows", params(GraphRequest), responses(
     (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn draw(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn draw(Query(asked): Query<GraphRequest>, State(app): State<App>) -> Result<Response, Fault> {
     let found = find(&app, asked).await?;
     ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Fault::bad_request("too-many", said))
 }

@@ -155,7 +155,7 @@ async fn keys(app: &App, id: &WorkflowId) -> Result<Keys, Fault> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct JobListQuery {
     /// Only of this workflow.
     #[param(value_type = Option<String>)]
     workflow: Option<WorkflowId>,
@@ -172,12 +172,12 @@ pub(super) struct Wanted {
 }
 
 /// Lists the jobs that were ever opened, by workflow, ascending by job id.
-#[utoipa::path(get, path = "/jobs", tag = "jobs", params(Wanted), responses(
+#[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobListQuery), responses(
     (status = 200, description = "A page of jobs", body = PageDto<SlotDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<JobListQuery>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<SlotDto>>, Fault> {
     // Jobs lie at the beginning of time, where no schedule has slots.

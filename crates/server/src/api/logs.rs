@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::extract::{Path, Query, RunPath};
-use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
+use super::follow::{ShutdownSignal, closed, last_event_id, stream as sse};
 use crate::app::App;
 use crate::fault::Fault;
 
@@ -95,7 +95,7 @@ pub(super) async fn read(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Beginning {
+pub(super) struct LogStart {
     /// The first byte, 0 where not given. The header `Last-Event-ID` goes before it.
     #[serde(default)]
     #[param(value_type = Option<u64>)]
@@ -109,7 +109,7 @@ pub(super) struct Beginning {
     get,
     path = "/workflows/{id}/slots/{time}/runs/{number}/log/stream",
     tag = "runs",
-    params(RunPath, Beginning),
+    params(RunPath, LogStart),
     responses(
         (status = 200, description = "The output as it is written", body = String, content_type = "text/event-stream"),
         (status = 204, description = "There is no more after `Last-Event-ID`, ever"),
@@ -118,9 +118,9 @@ pub(super) struct Beginning {
 )]
 pub(super) async fn stream(
     Path(path): Path<RunPath>,
-    Query(beginning): Query<Beginning>,
+    Query(beginning): Query<LogStart>,
     headers: HeaderMap,
-    closing: UntilClosed,
+    closing: ShutdownSignal,
     State(app): State<App>,
 ) -> Result<Response, Fault> {
     let seen = last_event_id(&headers)?;
@@ -132,11 +132,11 @@ pub(super) async fn stream(
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let follower = Follower { app, run: run.id, offset, carried: Vec::new(), over: false, closing };
-    Ok(sse(follower, Follower::next).into_response())
+    let follower = LogFollower { app, run: run.id, offset, carried: Vec::new(), over: false, closing };
+    Ok(sse(follower, LogFollower::next).into_response())
 }
 
-struct Follower {
+struct LogFollower {
     app: App,
     run: RunId,
     /// Everything up to here was read.
@@ -145,11 +145,11 @@ struct Follower {
     carried: Vec<u8>,
     /// The last event has been sent.
     over: bool,
-    closing: UntilClosed,
+    closing: ShutdownSignal,
 }
 
-impl Follower {
-    async fn next(mut self) -> Option<(Event, Follower)> {
+impl LogFollower {
+    async fn next(mut self) -> Option<(Event, LogFollower)> {
         while !self.over {
             // In this order: what was written before the end is in the files by the time the end is seen.
             let run = super::runs::numbered(&self.app, &self.run.slot, self.run.number).await;

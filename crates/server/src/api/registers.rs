@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 512;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct RegisterListQuery {
     /// Only those whose key begins with this.
     #[serde(default)]
     #[param(value_type = Option<String>)]
@@ -28,13 +28,13 @@ pub(super) struct Wanted {
 }
 
 /// Lists the registers of a bucket, ascending by key.
-#[utoipa::path(get, path = "/registers/{bucket}", tag = "registers", params(BucketPath, Wanted), responses(
+#[utoipa::path(get, path = "/registers/{bucket}", tag = "registers", params(BucketPath, RegisterListQuery), responses(
     (status = 200, description = "The registers; none where there is no such bucket", body = ListDto<RegisterDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     Path(path): Path<BucketPath>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<RegisterListQuery>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<RegisterDto>>, Fault> {
     let found =

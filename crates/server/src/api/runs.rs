@@ -17,7 +17,7 @@ use crate::fault::Fault;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct RunListQuery {
     /// Only of this workflow.
     #[param(value_type = Option<String>)]
     workflow: Option<WorkflowId>,
@@ -41,11 +41,14 @@ pub(super) struct Wanted {
 }
 
 /// Lists runs, newest first.
-#[utoipa::path(get, path = "/runs", tag = "runs", params(Wanted), responses(
+#[utoipa::path(get, path = "/runs", tag = "runs", params(RunListQuery), responses(
     (status = 200, description = "A page of runs", body = PageDto<RunDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<PageDto<RunDto>>, Fault> {
+pub(super) async fn list(
+    Query(wanted): Query<RunListQuery>,
+    State(app): State<App>,
+) -> Result<Json<PageDto<RunDto>>, Fault> {
     let range = super::slots::range(wanted.from, wanted.to)?;
     let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..RunFilter::default() };
     let page = app

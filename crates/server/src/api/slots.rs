@@ -23,7 +23,7 @@ use crate::fault::Fault;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct SlotListQuery {
     /// Only of this workflow.
     #[param(value_type = Option<String>)]
     workflow: Option<WorkflowId>,
@@ -58,12 +58,12 @@ pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, F
 }
 
 /// Lists slots, newest first.
-#[utoipa::path(get, path = "/slots", tag = "slots", params(Wanted), responses(
+#[utoipa::path(get, path = "/slots", tag = "slots", params(SlotListQuery), responses(
     (status = 200, description = "A page of slots", body = PageDto<SlotDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<SlotListQuery>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<SlotDto>>, Fault> {
     let filter = SlotFilter {

@@ -31,7 +31,7 @@ const NEXT_TIMES: usize = 5;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct WorkflowListQuery {
     /// Only those with this tag.
     tag: Option<String>,
     /// Only those of this project.
@@ -45,7 +45,7 @@ pub(super) struct Wanted {
     removed: bool,
 }
 
-impl Wanted {
+impl WorkflowListQuery {
     fn accepts(&self, row: &WorkflowRow) -> bool {
         let (definition, about) = (&row.definition, &row.definition.about);
         let has_text = |q: &String| {
@@ -62,12 +62,12 @@ impl Wanted {
 }
 
 /// Lists workflows, ascending by id.
-#[utoipa::path(get, path = "/workflows", tag = "workflows", params(Wanted), responses(
+#[utoipa::path(get, path = "/workflows", tag = "workflows", params(WorkflowListQuery), responses(
     (status = 200, description = "The workflows", body = ListDto<WorkflowDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<WorkflowListQuery>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<WorkflowDto>>, Fault> {
     let rows = app.read(|reader| reader.workflows(None)).await?;
@@ -180,7 +180,7 @@ pub(super) async fn definition(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct TimesWanted {
+pub(super) struct TimesQuery {
     /// The times after this moment; now where neither this nor `before` is given.
     #[param(value_type = Option<String>)]
     after: Option<At>,
@@ -194,13 +194,13 @@ pub(super) struct TimesWanted {
 }
 
 /// Lists times of a workflow's schedule, whether they have slots or not.
-#[utoipa::path(get, path = "/workflows/{id}/times", tag = "workflows", params(WorkflowPath, TimesWanted), responses(
+#[utoipa::path(get, path = "/workflows/{id}/times", tag = "workflows", params(WorkflowPath, TimesQuery), responses(
     (status = 200, description = "The times, ascending", body = TimesDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn times(
     Path(path): Path<WorkflowPath>,
-    Query(wanted): Query<TimesWanted>,
+    Query(wanted): Query<TimesQuery>,
     State(app): State<App>,
 ) -> Result<Json<TimesDto>, Fault> {
     let now = app.handle().now();
@@ -218,7 +218,7 @@ pub(super) async fn times(
     app.read(read).await?.map(|times| Json(TimesDto { times }))
 }
 
-impl TimesWanted {
+impl TimesQuery {
     fn of_firings(&self, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Instant>, Fault> {
         if self.after.is_none() && self.before.is_some() {
             let why = "the times of an event schedule go forwards: expected `after` beside `before`";

@@ -6,7 +6,7 @@ use kelos_model::SlotState;
 use kelos_server::{App, Groups, router};
 use serde_json::json;
 
-use crate::streams::Followed;
+use crate::streams::EventStream;
 use crate::support::{NOW, Server, slot, workflow};
 
 /// The texts of the elements that a piece of HTML begins, one after the other.
@@ -136,7 +136,7 @@ async fn rows_are_told_as_they_change() {
     server.until_state(&first, SlotState::Running).await;
     let page = server.get("/ui?time=2015-09-06T16:00Z").await.ok().text;
     let stream = between(&page, "data-stream=\"", "\"")[0].replace("&amp;", "&");
-    let mut followed = Followed::open(&server, &stream, None).await;
+    let mut followed = EventStream::open(&server, &stream, None).await;
     server.end(&first, 1, true).await;
     let sent = followed.next().await.unwrap();
     assert_eq!(sent.name, "rows");
@@ -150,7 +150,7 @@ async fn pausing_is_told_as_a_change_of_workflows() {
     server.step(NOW).await;
     let page = server.get("/ui").await.ok().text;
     let stream = between(&page, "data-stream=\"", "\"")[0].replace("&amp;", "&");
-    let mut followed = Followed::open(&server, &stream, None).await;
+    let mut followed = EventStream::open(&server, &stream, None).await;
     server.post("/api/v1/workflows/w/pause").await.ok();
     assert_eq!(followed.next().await.unwrap().name, "workflows");
     let page = server.get("/ui").await.ok().text;

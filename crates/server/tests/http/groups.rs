@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::board::between;
 use crate::pages::form;
-use crate::streams::Followed;
+use crate::streams::EventStream;
 use crate::support::{NOW, Server, slot, workflow};
 
 const GROUPS: &str = "/api/v1/board/groups";
@@ -47,7 +47,7 @@ async fn the_log_tells_who_set_groups_and_open_boards_hear_of_it() {
     let server = three().await;
     let page = server.get("/ui").await.ok().text;
     let stream = between(&page, "data-stream=\"", "\"")[0].replace("&amp;", "&");
-    let mut followed = Followed::open(&server, &stream, None).await;
+    let mut followed = EventStream::open(&server, &stream, None).await;
     server.ask(Method::PUT, GROUPS, r#"{"groups": [{"name": "G", "workflows": []}]}"#).await.ok();
     assert_eq!(followed.next().await.unwrap().name, "workflows");
     let events = server.get("/api/v1/events?limit=1000").await.ok().json();

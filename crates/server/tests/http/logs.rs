@@ -7,7 +7,7 @@ use kelos_executors::run_ref;
 use kelos_model::{RunId, SlotRef};
 use serde_json::json;
 
-use crate::streams::Followed;
+use crate::streams::EventStream;
 use crate::support::{NOW, Server, slot, workflow};
 
 const LOG: &str = "/api/v1/workflows/w/slots/2015-09-13T15:00Z/runs/1/log";
@@ -50,7 +50,7 @@ async fn output_is_read_piece_by_piece() {
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_followed_until_the_run_ends() {
     let (server, slot, folder) = running().await;
-    let mut followed = Followed::open(&server, &format!("{LOG}/stream"), None).await;
+    let mut followed = EventStream::open(&server, &format!("{LOG}/stream"), None).await;
     // Half a character waits for the other half.
     write(&folder, b"caf\xc3");
     let sent = followed.next().await.unwrap();
@@ -67,7 +67,7 @@ async fn output_is_followed_until_the_run_ends() {
     assert_eq!(end.data["outcome"]["exitStatus"], 3);
     assert_eq!(followed.next().await, None);
 
-    let mut resumed = Followed::open(&server, &format!("{LOG}/stream"), Some(7)).await;
+    let mut resumed = EventStream::open(&server, &format!("{LOG}/stream"), Some(7)).await;
     assert_eq!(resumed.next().await.unwrap().data["text"], "last");
     let request = axum::http::Request::get(format!("{LOG}/stream")).header("last-event-id", "11");
     let over = server.send(request.body(axum::body::Body::empty()).unwrap()).await;
@@ -79,7 +79,7 @@ async fn output_that_ends_within_a_character_is_told_all_the_same() {
     let (server, slot, folder) = running().await;
     write(&folder, b"caf\xc3");
     server.end(&slot, 1, true).await;
-    let mut followed = Followed::open(&server, &format!("{LOG}/stream"), None).await;
+    let mut followed = EventStream::open(&server, &format!("{LOG}/stream"), None).await;
     assert_eq!(followed.next().await.unwrap().data["text"], "caf");
     assert_eq!(followed.next().await.unwrap().data["text"], "\u{fffd}");
     assert_eq!(followed.next().await.unwrap().name, "end");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{NOW, PATIENCE, Server, workflow};
 
 /// Server-sent events as a browser takes them.
-pub(crate) struct Followed {
+pub(crate) struct EventStream {
     body: BodyDataStream,
     text: String,
     ready: VecDeque<Sent>,
@@ -25,8 +25,8 @@ pub(crate) struct Sent {
     pub(crate) data: Value,
 }
 
-impl Followed {
-    pub(crate) async fn open(server: &Server, uri: &str, last: Option<u64>) -> Followed {
+impl EventStream {
+    pub(crate) async fn open(server: &Server, uri: &str, last: Option<u64>) -> EventStream {
         let mut request = Request::get(uri);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
@@ -34,7 +34,7 @@ impl Followed {
         let response = server.open(request.body(Body::empty()).unwrap()).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Followed { body: response.into_body().into_data_stream(), text: String::new(), ready: VecDeque::new() }
+        EventStream { body: response.into_body().into_data_stream(), text: String::new(), ready: VecDeque::new() }
     }
 
     /// The next one; none when the stream has ended.
@@ -86,7 +86,7 @@ const ONE: &str = "startTime: '2015-09-13T15:00Z'";
 async fn what_happens_is_sent_as_it_is_listed() {
     let server = Server::start(&workflow("w", ONE)).await;
     let before = last_seq(&server).await;
-    let mut followed = Followed::open(&server, "/api/v1/events/stream", None).await;
+    let mut followed = EventStream::open(&server, "/api/v1/events/stream", None).await;
     server.step(NOW).await;
     let after = last_seq(&server).await;
     let sent = followed.take(after - before).await;
@@ -106,11 +106,11 @@ async fn who_comes_back_misses_nothing() {
         server.step(NOW).await;
         let last = last_seq(&server).await;
         assert!(last > 1500, "{last}");
-        let mut first = Followed::open(&server, "/api/v1/events/stream?after=0", None).await;
+        let mut first = EventStream::open(&server, "/api/v1/events/stream?after=0", None).await;
         let seen = first.take(700).await;
         drop(first);
         // A browser sends the address as it was, and the header.
-        let mut second = Followed::open(&server, "/api/v1/events/stream?after=0", Some(700)).await;
+        let mut second = EventStream::open(&server, "/api/v1/events/stream?after=0", Some(700)).await;
         let rest = second.take(last - 700).await;
         assert_eq!([ids(&seen), ids(&rest)].concat(), (1..=last).collect::<Vec<_>>());
         server.post("/pause?id=w&paused=true").await.ok();
@@ -122,7 +122,7 @@ async fn who_comes_back_misses_nothing() {
 async fn one_workflow_can_be_followed() {
     let server = Server::start(&[workflow("w", ONE), workflow("other", ONE)].join("\n")).await;
     server.step(NOW).await;
-    let mut followed = Followed::open(&server, "/api/v1/events/stream?after=0&workflow=w", None).await;
+    let mut followed = EventStream::open(&server, "/api/v1/events/stream?after=0&workflow=w", None).await;
     server.post("/pause?id=other&paused=true").await.ok();
     server.post("/pause?id=w&paused=true").await.ok();
     loop {
@@ -137,7 +137,7 @@ async fn one_workflow_can_be_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_client_holds_nobody_up() {
     let server = Server::start(&workflow("w", ONE)).await;
-    let mut slow = Followed::open(&server, "/api/v1/events/stream?after=0", None).await;
+    let mut slow = EventStream::open(&server, "/api/v1/events/stream?after=0", None).await;
     for paused in [true, false].repeat(300) {
         server.post(&format!("/pause?id=w&paused={paused}")).await.ok();
     }

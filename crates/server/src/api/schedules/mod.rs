@@ -54,7 +54,7 @@ const KINDS: [&str; 14] = [
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct ScheduleListQuery {
     /// Only those of this project.
     project: Option<String>,
     /// Only those that run this workflow.
@@ -73,7 +73,7 @@ pub(super) struct Wanted {
     cursor: Option<String>,
 }
 
-impl Wanted {
+impl ScheduleListQuery {
     fn accepts(&self, row: &WorkflowRow) -> bool {
         let definition = &row.definition;
         let Some(events) = definition.keys.events().filter(|_| row.present) else { return false };
@@ -115,12 +115,12 @@ impl Wanted {
 }
 
 /// Lists event schedules, ascending by id.
-#[utoipa::path(get, path = "/schedules", tag = "schedules", params(Wanted), responses(
+#[utoipa::path(get, path = "/schedules", tag = "schedules", params(ScheduleListQuery), responses(
     (status = 200, description = "A page of event schedules", body = PageDto<EventScheduleDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<ScheduleListQuery>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<EventScheduleDto>>, Fault> {
     let now = app.handle().now();
@@ -192,7 +192,7 @@ enum OneOrSeveral {
 /// What was created.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-enum Created {
+enum CreateOutcome {
     /// The one.
     One(Box<EventScheduleDto>),
     /// The several, in the order in which they were given.
@@ -201,7 +201,7 @@ enum Created {
 
 /// Creates event schedules: all that are given, or none. They are disabled unless they say otherwise.
 #[utoipa::path(post, path = "/schedules", tag = "schedules", params(ReasonRequest), request_body = OneOrSeveral, responses(
-    (status = 201, description = "It was created, or they were", body = Created),
+    (status = 201, description = "It was created, or they were", body = CreateOutcome),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn create(
@@ -237,11 +237,11 @@ pub(super) async fn create(
         Some(one) if !is_list => {
             let name = percent_encoding::utf8_percent_encode(&one.id, percent_encoding::NON_ALPHANUMERIC);
             let location = [(header::LOCATION, format!("/api/v1/schedules/{name}"))];
-            (StatusCode::CREATED, location, Json(Created::One(Box::new(one)))).into_response()
+            (StatusCode::CREATED, location, Json(CreateOutcome::One(Box::new(one)))).into_response()
         }
         last => {
             items.extend(last);
-            (StatusCode::CREATED, Json(Created::Several(ListDto { items }))).into_response()
+            (StatusCode::CREATED, Json(CreateOutcome::Several(ListDto { items }))).into_response()
         }
     })
 }
@@ -446,7 +446,7 @@ async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Decided {
+pub(super) struct DecisionListQuery {
     /// How many slots are looked at, at the most: 1 to 1000, 100 where not given.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
@@ -457,13 +457,13 @@ pub(super) struct Decided {
 
 /// Lists what an event schedule decided, newest first: what it fired, what it dropped and why, and what happened to the
 /// schedule itself.
-#[utoipa::path(get, path = "/schedules/{id}/decisions", tag = "schedules", params(WorkflowPath, Decided), responses(
+#[utoipa::path(get, path = "/schedules/{id}/decisions", tag = "schedules", params(WorkflowPath, DecisionListQuery), responses(
     (status = 200, description = "A page of decisions", body = PageDto<DecisionDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn decisions(
     Path(path): Path<WorkflowPath>,
-    Query(wanted): Query<Decided>,
+    Query(wanted): Query<DecisionListQuery>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<DecisionDto>>, Fault> {
     let read = move |reader: &dyn Queries| {

@@ -15,7 +15,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{href, mode_name, mode_words};
-use crate::api::backfills::{Opened, make};
+use crate::api::backfills::{NewBackfill, make};
 use crate::app::App;
 use crate::fault::{Fault, plain};
 use crate::ui::page::{Page, Tab, segment, slot_href, workflow_href};
@@ -174,7 +174,7 @@ fn local(at: Timestamp) -> String {
     format_full(at)[..16].to_owned()
 }
 
-fn preview(wanted: &BackfillSpec, opened: &Opened, page: usize) -> Markup {
+fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
     let kinds = [
         ("would be planned: they do not exist yet", &opened.created),
         ("would be reopened: they have ended", &opened.reopened),

@@ -7,13 +7,13 @@ use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
 use super::arrange::{By, GroupRows, Member};
-use super::view::{DAY, View, WEEK, ZOOMS};
+use super::view::{BoardView, DAY, WEEK, ZOOMS};
 use super::{BoardData, verdict};
 use crate::ui::jobs;
 use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look, meaning};
 
-pub(super) fn board(view: &View, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
+pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     if groups.is_empty() {
         let only_jobs = || html! { h1.unseen { "Board" } (jobs::show_section(&shown.jobs)) };
         return if shown.jobs.is_empty() { nothing(view, shown) } else { only_jobs() };
@@ -33,7 +33,7 @@ pub(super) fn board(view: &View, groups: &[GroupRows<'_>], shown: &BoardData) ->
 }
 
 /// What to do where there is nothing yet.
-fn nothing(view: &View, shown: &BoardData) -> Markup {
+fn nothing(view: &BoardView, shown: &BoardData) -> Markup {
     html! {
         section.empty #empty data-stream=(view.stream_query(shown.seq)) {
             h1 { "No workflows yet" }
@@ -62,7 +62,7 @@ fn zoom_name(minutes: u32) -> String {
     }
 }
 
-fn bar(view: &View, shown: &BoardData) -> Markup {
+fn bar(view: &BoardView, shown: &BoardData) -> Markup {
     html! {
         div.bar role="toolbar" aria-label="What the board shows" {
             span.group {
@@ -103,7 +103,7 @@ fn by_name(by: By) -> &'static str {
 }
 
 /// What the script filters by; it shows them.
-fn filters(view: &View, shown: &BoardData) -> Markup {
+fn filters(view: &BoardView, shown: &BoardData) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present).map(|row| &row.definition);
     let projects: BTreeSet<&str> = present().map(|definition| definition.project.as_str()).collect();
     let tags: BTreeSet<&str> = present().flat_map(|definition| &definition.about.tags).map(String::as_str).collect();
@@ -123,7 +123,7 @@ fn filters(view: &View, shown: &BoardData) -> Markup {
 }
 
 /// A filter by one of these names, where there is something to choose.
-fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &View) -> Markup {
+fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &BoardView) -> Markup {
     let chosen = view.other(name);
     html! {
         @if names.len() > 1 || !chosen.is_empty() {
@@ -136,7 +136,7 @@ fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &View) -> Markup 
     }
 }
 
-fn grid(view: &View, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
+fn grid(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     let columns = view.columns();
     html! {
         div.grid.wide[view.zoom >= DAY] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
@@ -161,7 +161,7 @@ fn grid(view: &View, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
 }
 
 /// Days above hours, months above weeks.
-fn head(view: &View) -> Markup {
+fn head(view: &BoardView) -> Markup {
     let edges: Vec<_> = view.order().into_iter().map(|column| (view.edge(column), view.edge_before(column))).collect();
     let zone = edges.first().map(|(edge, _)| edge.strftime("%Z").to_string());
     html! {
@@ -189,7 +189,7 @@ fn head(view: &View) -> Markup {
 }
 
 /// The day, or the month, that begins with a column.
-fn begun(view: &View, edge: &jiff::Zoned, before: &jiff::Zoned) -> Option<String> {
+fn begun(view: &BoardView, edge: &jiff::Zoned, before: &jiff::Zoned) -> Option<String> {
     let (day, month) = (edge.date() != before.date(), edge.date().first_of_month() != before.date().first_of_month());
     match view.zoom {
         WEEK.. => month.then(|| edge.strftime("%b").to_string()),
@@ -198,7 +198,7 @@ fn begun(view: &View, edge: &jiff::Zoned, before: &jiff::Zoned) -> Option<String
 }
 
 /// An hour, or the minutes between hours; of days, which stand above, the name; of weeks the day they begin on.
-fn mark(view: &View, edge: &jiff::Zoned) -> Markup {
+fn mark(view: &BoardView, edge: &jiff::Zoned) -> Markup {
     html! {
         @if view.zoom >= WEEK { (edge.strftime("%d")) }
         @else if view.zoom >= DAY { (edge.strftime("%a")) }

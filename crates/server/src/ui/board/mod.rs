@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::fault::{Fault, plain};
 use crate::groups::{Groups, InForce};
 use row::Rows;
-use view::View;
+use view::BoardView;
 
 pub(super) fn router() -> Router<App> {
     Router::new()
@@ -49,7 +49,7 @@ struct BoardData {
     seq: u64,
 }
 
-fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<BoardData, StoreError> {
+fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardData, StoreError> {
     // First, so that what is written meanwhile is told once more rather than not at all.
     let seq = reader.last_seq()?;
     let workflows = reader.workflows(None)?;
@@ -59,7 +59,7 @@ fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<BoardData, S
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
-    let view = View::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(plain::bad_request)?;
+    let view = BoardView::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(plain::bad_request)?;
     let file = app.groups_of_file().clone();
     let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;
     let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);

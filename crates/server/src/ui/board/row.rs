@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kelos_model::{SlotState, WorkflowId};
 use kelos_store::Tally;
 
-use super::view::View;
+use super::view::BoardView;
 use crate::ui::state::{BY_WEIGHT, look};
 
 /// The sign of a column that has no slot.
@@ -27,7 +27,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(view: &View, tallies: BTreeMap<WorkflowId, Vec<Tally>>) -> Rows {
+    pub(super) fn new(view: &BoardView, tallies: BTreeMap<WorkflowId, Vec<Tally>>) -> Rows {
         Rows { order: view.order(), tallies }
     }
 

@@ -12,8 +12,8 @@ use kelos_store::{Columns, EventFilter, PageRequest, Queries, StoreError};
 use tokio::sync::watch;
 
 use super::row::Rows;
-use super::view::{View, parameters};
-use crate::api::follow::{UntilClosed, closed, last_event_id, stream};
+use super::view::{BoardView, parameters};
+use crate::api::follow::{ShutdownSignal, closed, last_event_id, stream};
 use crate::app::App;
 use crate::fault::{Fault, plain};
 use crate::groups;
@@ -64,7 +64,7 @@ fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Change
 }
 
 /// Rows that changed, as the script takes them: `[[id, letters, counts], …]`.
-fn told(reader: &dyn Queries, view: &View, changed: Option<&BTreeSet<WorkflowId>>) -> Result<String, StoreError> {
+fn told(reader: &dyn Queries, view: &BoardView, changed: Option<&BTreeSet<WorkflowId>>) -> Result<String, StoreError> {
     let columns = view.columns();
     let few = changed.filter(|changed| changed.len() <= ONE_BY_ONE);
     let tallies = match few {
@@ -92,16 +92,16 @@ fn told(reader: &dyn Queries, view: &View, changed: Option<&BTreeSet<WorkflowId>
     Ok(serde_json::to_string(&told).unwrap_or_default())
 }
 
-struct Follower {
+struct BoardFollower {
     app: App,
-    view: View,
+    view: BoardView,
     after: u64,
     commits: watch::Receiver<u64>,
-    closing: UntilClosed,
+    closing: ShutdownSignal,
 }
 
-impl Follower {
-    async fn next(mut self) -> Option<(Sent, Follower)> {
+impl BoardFollower {
+    async fn next(mut self) -> Option<(Sent, BoardFollower)> {
         loop {
             self.commits.mark_unchanged();
             match self.look().await {
@@ -147,15 +147,15 @@ impl Follower {
 pub(super) async fn follow(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    closing: UntilClosed,
+    closing: ShutdownSignal,
     State(app): State<App>,
 ) -> Result<Response, Fault> {
     let query = query.unwrap_or_default();
-    let view = View::read(&query, app.handle().now()).map_err(plain::bad_request)?;
+    let view = BoardView::read(&query, app.handle().now()).map_err(plain::bad_request)?;
     let after = parameters(&query).get("after").and_then(|after| after.parse().ok());
     let after = last_event_id(&headers).ok().flatten().or(after);
     let commits = app.handle().watch_commits();
     let end = app.read(|reader| reader.last_seq()).await?;
-    let follower = Follower { app, view, after: after.unwrap_or(end).min(end), commits, closing };
-    Ok(stream(follower, Follower::next).into_response())
+    let follower = BoardFollower { app, view, after: after.unwrap_or(end).min(end), commits, closing };
+    Ok(stream(follower, BoardFollower::next).into_response())
 }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::BoardData;
-use super::view::View;
+use super::view::BoardView;
 use crate::app::App;
 use crate::fault::Fault;
 use crate::ui::page::workflow_href;
@@ -21,7 +21,7 @@ use crate::ui::words::count;
 const NAMED: usize = 3;
 
 /// How many workflows are in trouble in what is shown, and the first of them. The script says it again as rows change.
-pub(super) fn verdict(view: &View, shown: &BoardData) -> Markup {
+pub(super) fn verdict(view: &BoardView, shown: &BoardData) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present && !shown.jobs.contains_key(&row.id));
     let ids = present().map(|row| &row.id);
     let troubled: Vec<&WorkflowId> = ids.filter(|id| in_trouble(&shown.rows.of(id).letters)).collect();

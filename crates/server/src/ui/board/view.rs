@@ -33,7 +33,7 @@ const OTHERS: [&str; 4] = ["find", "only", "project", "tag"];
 
 /// What of time is shown.
 #[derive(Debug, Clone)]
-pub(super) struct View {
+pub(super) struct BoardView {
     /// The time that the newest column holds; none follows the clock.
     pub(super) time: Option<Timestamp>,
     /// Minutes of a column.
@@ -50,9 +50,9 @@ pub(super) struct View {
     others: BTreeMap<String, String>,
 }
 
-impl View {
+impl BoardView {
     /// Reads a query; the error is a sentence.
-    pub(super) fn read(query: &str, now: Timestamp) -> Result<View, String> {
+    pub(super) fn read(query: &str, now: Timestamp) -> Result<BoardView, String> {
         let mut given = parameters(query);
         let time = given.remove("time").filter(|text| !text.is_empty()).map(|text| {
             parse_instant(&text).map_err(|error| format!("The parameter \"time\" is not understood: {error}."))
@@ -67,7 +67,7 @@ impl View {
         let oldest_first = given.remove("order").is_some_and(|order| order == "oldest");
         let by = given.remove("by").filter(|text| !text.is_empty()).map_or(Ok(By::default()), |text| read_by(&text))?;
         given.retain(|name, value| OTHERS.contains(&name.as_str()) && !value.is_empty());
-        Ok(View { time: time.transpose()?, zoom, zone, oldest_first, by, now, tz, others: given })
+        Ok(BoardView { time: time.transpose()?, zoom, zone, oldest_first, by, now, tz, others: given })
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -129,8 +129,13 @@ impl View {
     /// Where the script hears of changes: to these columns, whatever the clock says by then.
     pub(super) fn stream_query(&self, seq: u64) -> String {
         // The time is said in any case, so that the script's columns are those of the page.
-        let view =
-            View { others: BTreeMap::new(), time: Some(self.newest()), zone: None, by: By::default(), ..self.clone() };
+        let view = BoardView {
+            others: BTreeMap::new(),
+            time: Some(self.newest()),
+            zone: None,
+            by: By::default(),
+            ..self.clone()
+        };
         format!("/ui/board/stream{}&after={seq}", view.query())
     }
 
@@ -150,10 +155,10 @@ impl View {
     }
 
     /// The same, at another time; past the present means to follow the clock.
-    fn moved(&self, millis: i64) -> View {
+    fn moved(&self, millis: i64) -> BoardView {
         // Whole minutes, for an address that people read.
         let time = at(self.newest().as_millisecond().saturating_add(millis).div_euclid(MINUTE) * MINUTE);
-        View { time: Some(time).filter(|time| *time < self.now), ..self.clone() }
+        BoardView { time: Some(time).filter(|time| *time < self.now), ..self.clone() }
     }
 
     /// The step of the time navigation: most of what is shown, so that something known stays in sight.
@@ -161,39 +166,39 @@ impl View {
         i64::from((self.count() * 3 / 4).max(1)) * self.width()
     }
 
-    pub(super) fn earlier(&self) -> View {
+    pub(super) fn earlier(&self) -> BoardView {
         self.moved(-self.step())
     }
 
-    pub(super) fn later(&self) -> View {
+    pub(super) fn later(&self) -> BoardView {
         self.moved(self.step())
     }
 
-    pub(super) fn of_now(&self) -> View {
-        View { time: None, ..self.clone() }
+    pub(super) fn of_now(&self) -> BoardView {
+        BoardView { time: None, ..self.clone() }
     }
 
-    pub(super) fn zoomed(&self, zoom: u32) -> View {
-        View { zoom, ..self.clone() }
+    pub(super) fn zoomed(&self, zoom: u32) -> BoardView {
+        BoardView { zoom, ..self.clone() }
     }
 
-    pub(super) fn grouped(&self, by: By) -> View {
-        View { by, ..self.clone() }
+    pub(super) fn grouped(&self, by: By) -> BoardView {
+        BoardView { by, ..self.clone() }
     }
 
-    pub(super) fn turned(&self) -> View {
-        View { oldest_first: !self.oldest_first, ..self.clone() }
+    pub(super) fn turned(&self) -> BoardView {
+        BoardView { oldest_first: !self.oldest_first, ..self.clone() }
     }
 
     /// Only rows in trouble.
-    pub(super) fn of_trouble(&self) -> View {
+    pub(super) fn of_trouble(&self) -> BoardView {
         let mut view = self.clone();
         view.others.insert("only".to_owned(), "trouble".to_owned());
         view
     }
 
-    pub(super) fn in_utc(&self) -> View {
-        View { zone: None, ..self.clone() }
+    pub(super) fn in_utc(&self) -> BoardView {
+        BoardView { zone: None, ..self.clone() }
     }
 
     /// What only the script reads.
@@ -245,8 +250,8 @@ pub(in crate::ui) fn parameters(query: &str) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
 
-    fn view(query: &str) -> View {
-        View::read(query, parse_instant("2015-09-13T15:01Z").unwrap()).unwrap()
+    fn view(query: &str) -> BoardView {
+        BoardView::read(query, parse_instant("2015-09-13T15:01Z").unwrap()).unwrap()
     }
 
     fn edges(query: &str) -> (String, u32, String) {
@@ -273,10 +278,12 @@ mod tests {
     fn zoom_is_clamped_and_nonsense_named() {
         assert_eq!((view("zoom=0").zoom, view("zoom=99999").zoom, view("zoom=-3").zoom), (1, 43_200, 1));
         let now = Timestamp::UNIX_EPOCH;
-        assert!(View::read("zoom=x", now).unwrap_err().contains("expected the minutes of a column"));
-        assert!(View::read("by=size", now).unwrap_err().contains("expected groups, project or tag"));
-        assert!(View::read("time=yesterday", now).unwrap_err().starts_with("The parameter \"time\" is not understood"));
-        assert!(View::read("zone=Moon", now).unwrap_err().starts_with("There is no time zone \"Moon\""));
+        assert!(BoardView::read("zoom=x", now).unwrap_err().contains("expected the minutes of a column"));
+        assert!(BoardView::read("by=size", now).unwrap_err().contains("expected groups, project or tag"));
+        assert!(
+            BoardView::read("time=yesterday", now).unwrap_err().starts_with("The parameter \"time\" is not understood")
+        );
+        assert!(BoardView::read("zone=Moon", now).unwrap_err().starts_with("There is no time zone \"Moon\""));
     }
 
     #[test]
@@ -290,7 +297,7 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_shown_too() {
         for time in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z"] {
-            let view = View { time: time.parse().ok(), ..view("") };
+            let view = BoardView { time: time.parse().ok(), ..view("") };
             assert!(view.time.is_some());
             let _ = (view.columns(), view.earlier().href(), view.later().href(), view.edge(0));
         }

@@ -8,11 +8,11 @@ use maud::{Markup, html};
 
 use super::node::{off, shown_state, without_slots};
 use super::picture::later_told;
-use super::view::View;
+use super::view::GraphView;
 use crate::ui::page::workflow_href;
 use crate::ui::state::badge;
 
-pub(super) fn list(graph: &Graph, view: &View) -> Markup {
+pub(super) fn list(graph: &Graph, view: &GraphView) -> Markup {
     let mut up: BTreeMap<&WorkflowId, Vec<&Edge>> = BTreeMap::new();
     for edge in &graph.edges {
         up.entry(&edge.to).or_default().push(edge);

@@ -27,7 +27,7 @@ use percent_encoding::percent_decode_str;
 
 use self::family::FamilyPage;
 use self::picture::Picture;
-use self::view::{View, ViewQuery};
+use self::view::{GraphView, ViewQuery};
 use super::page::{Page, Tab};
 use super::{asked, assets, words};
 use crate::app::App;
@@ -49,7 +49,7 @@ pub(super) fn router() -> Router<App> {
 
 /// What a page tells.
 struct GraphPage {
-    view: View,
+    view: GraphView,
     graph: Graph,
     upstream: Option<Upstream>,
     /// Slots of the focus that have not succeeded, newest first.
@@ -58,7 +58,7 @@ struct GraphPage {
     seq: u64,
 }
 
-async fn find(app: &App, view: View) -> Result<GraphPage, Fault> {
+async fn find(app: &App, view: GraphView) -> Result<GraphPage, Fault> {
     let now = app.handle().now();
     let of = view.clone();
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
@@ -82,7 +82,7 @@ fn unfinished(reader: &dyn Queries, id: &WorkflowId) -> Result<Vec<(SlotRef, Slo
     Ok(reader.slot_states(&filter, PageRequest::newest(SLOTS_LISTED))?.rows)
 }
 
-async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> Result<View, Fault> {
+async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> Result<GraphView, Fault> {
     let mut asked = asked::query(asked)?;
     let slot = match asked::filled(asked.slot.take()) {
         Some(text) => Some(asked::slot_of(app, "slot", &text).await?),
@@ -94,11 +94,11 @@ async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> 
         let all = view::MOST_LEVELS.to_string();
         (asked.up, asked.down) = (Some(all.clone()), Some(all));
     }
-    View::read(asked, slot)
+    GraphView::read(asked, slot)
 }
 
 /// A job with its ancestors and descendants.
-async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, Fault> {
+async fn show_family(app: &App, job: SlotRef, view: &GraphView) -> Result<Response, Fault> {
     let reach = Reach { up: view.up, down: view.down, most: family::MOST_DRAWN };
     let (of, now, functions) = (job.clone(), app.handle().now(), app.node().functions());
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
@@ -127,7 +127,7 @@ async fn file(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State
     drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(plain::bad_request)
 }
 
-fn drawing(graph: &Graph, view: &View, upstream: Option<&Upstream>) -> Result<Response, String> {
+fn drawing(graph: &Graph, view: &GraphView, upstream: Option<&Upstream>) -> Result<Response, String> {
     if graph.nodes.len() > MOST_DRAWN {
         return Err(too_many(graph));
     }
@@ -138,7 +138,7 @@ fn drawing(graph: &Graph, view: &View, upstream: Option<&Upstream>) -> Result<Re
 
 /// A graph as a file of SVG; the error is a sentence.
 pub(crate) fn file_of(graph: &Graph, focus: Option<WorkflowId>, hours: u32) -> Result<Response, String> {
-    drawing(graph, &View::of(focus, hours), None)
+    drawing(graph, &GraphView::of(focus, hours), None)
 }
 
 /// How some nodes look now: `[[id, class, letter, note, words], …]`.
@@ -243,7 +243,7 @@ impl GraphPage {
             p.headline { (too_many(&self.graph)) " Choose a project, find some by name, or see them as a list." }
             ul.plain {
                 @for project in &self.graph.projects {
-                    @let view = View { project: Some(project.clone()), ..self.view.whole() };
+                    @let view = GraphView { project: Some(project.clone()), ..self.view.whole() };
                     li { a href=(view.href()) { (project) } }
                 }
             }

@@ -9,7 +9,7 @@ use kelos_model::WorkflowId;
 use maud::{Markup, PreEscaped, html};
 
 use super::node::{Face, OnPath, face, on_path};
-use super::view::View;
+use super::view::GraphView;
 use crate::ui::words;
 
 /// Height of a node.
@@ -42,7 +42,7 @@ struct Bundle<'a> {
 /// A graph with places for everything.
 pub(super) struct Picture<'a> {
     graph: &'a Graph,
-    view: &'a View,
+    view: &'a GraphView,
     bundles: Vec<Bundle<'a>>,
     layout: Layout,
     sizes: Vec<Size>,
@@ -52,7 +52,7 @@ pub(super) struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    pub(super) fn new(graph: &'a Graph, view: &'a View, upstream: Option<&'a Upstream>) -> Picture<'a> {
+    pub(super) fn new(graph: &'a Graph, view: &'a GraphView, upstream: Option<&'a Upstream>) -> Picture<'a> {
         let number: BTreeMap<&WorkflowId, usize> =
             graph.nodes.iter().enumerate().map(|(number, node)| (&node.id, number)).collect();
         let bundles = bundles(&graph.edges);

@@ -36,7 +36,7 @@ pub(super) struct ViewQuery {
 
 /// What is shown.
 #[derive(Debug, Clone)]
-pub(super) struct View {
+pub(super) struct GraphView {
     pub(super) focus: Option<WorkflowId>,
     pub(super) up: u32,
     pub(super) down: u32,
@@ -50,9 +50,9 @@ pub(super) struct View {
     pub(super) as_list: bool,
 }
 
-impl View {
+impl GraphView {
     /// Reads an address; the slot that it names was found by then.
-    pub(super) fn read(asked: ViewQuery, slot: Option<SlotRef>) -> Result<View, Fault> {
+    pub(super) fn read(asked: ViewQuery, slot: Option<SlotRef>) -> Result<GraphView, Fault> {
         let focus = asked::filled(asked.focus).map(|id| asked::workflow(&id)).transpose()?;
         let as_list = match asked::filled(asked.form).as_deref() {
             None | Some("picture") => false,
@@ -61,7 +61,7 @@ impl View {
                 return Err(plain::bad_request(format!("\"as\" is \"{other}\", expected list or picture.")));
             }
         };
-        Ok(View {
+        Ok(GraphView {
             focus: focus.or_else(|| slot.as_ref().map(|slot| slot.workflow.clone())),
             up: number("up", asked.up, 0, MOST_LEVELS, USUAL_LEVELS)?,
             down: number("down", asked.down, 0, MOST_LEVELS, USUAL_LEVELS)?,
@@ -75,8 +75,8 @@ impl View {
     }
 
     /// What is around a workflow, or everything.
-    pub(super) fn of(focus: Option<WorkflowId>, hours: u32) -> View {
-        View {
+    pub(super) fn of(focus: Option<WorkflowId>, hours: u32) -> GraphView {
+        GraphView {
             focus,
             up: USUAL_LEVELS,
             down: USUAL_LEVELS,
@@ -129,22 +129,22 @@ impl View {
     }
 
     /// The same around a workflow; filters are left behind, for they would hide what is around it.
-    pub(super) fn around(&self, id: &WorkflowId) -> View {
-        View { focus: Some(id.clone()), slot: None, project: None, tag: None, find: None, ..self.clone() }
+    pub(super) fn around(&self, id: &WorkflowId) -> GraphView {
+        GraphView { focus: Some(id.clone()), slot: None, project: None, tag: None, find: None, ..self.clone() }
     }
 
     /// The same with the path to what is in a slot's way.
-    pub(super) fn of_slot(&self, slot: &SlotRef) -> View {
-        View { slot: Some(slot.clone()), ..self.around(&slot.workflow) }
+    pub(super) fn of_slot(&self, slot: &SlotRef) -> GraphView {
+        GraphView { slot: Some(slot.clone()), ..self.around(&slot.workflow) }
     }
 
     /// All of the graph.
-    pub(super) fn whole(&self) -> View {
-        View { focus: None, slot: None, project: None, tag: None, find: None, ..self.clone() }
+    pub(super) fn whole(&self) -> GraphView {
+        GraphView { focus: None, slot: None, project: None, tag: None, find: None, ..self.clone() }
     }
 
-    pub(super) fn listed(&self, as_list: bool) -> View {
-        View { as_list, ..self.clone() }
+    pub(super) fn listed(&self, as_list: bool) -> GraphView {
+        GraphView { as_list, ..self.clone() }
     }
 }
 

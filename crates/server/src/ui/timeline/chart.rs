@@ -7,7 +7,7 @@ use kelos_model::{Run, RunId, RunState};
 use maud::{Markup, html};
 
 use super::lanes::{self, Mark, USUAL_WIDTH};
-use super::view::{By, View, WIDTHS};
+use super::view::{By, TimelineView, WIDTHS};
 use super::{MOST_ROWS, MOST_RUNS, Name, TimelineData, path};
 use crate::ui::page::{segment, slot_href, workflow_href};
 use crate::ui::runs::{class, letter};
@@ -180,7 +180,7 @@ fn chart(shown: &TimelineData) -> Markup {
 }
 
 /// Lines behind all rows: the marks of time, and now.
-fn grid(view: &View) -> Markup {
+fn grid(view: &TimelineView) -> Markup {
     let is_shown = view.range.contains(view.now);
     html! {
         svg.lines aria-hidden="true" {
@@ -190,7 +190,7 @@ fn grid(view: &View) -> Markup {
     }
 }
 
-fn head(view: &View) -> Markup {
+fn head(view: &TimelineView) -> Markup {
     html! {
         svg.head width="100%" height="18" aria-hidden="true" {
             @for (at, text) in view.marks() { text x=(percent(view, at)) y="13" dx="3" { (text) } }
@@ -198,11 +198,11 @@ fn head(view: &View) -> Markup {
     }
 }
 
-pub(super) fn percent(view: &View, at: Timestamp) -> String {
+pub(super) fn percent(view: &TimelineView, at: Timestamp) -> String {
     format!("{}%", view.percent(at))
 }
 
-fn row(view: &View, name: &Name, runs: usize, marks: &[Mark<'_>], on_path: &BTreeSet<RunId>) -> Markup {
+fn row(view: &TimelineView, name: &Name, runs: usize, marks: &[Mark<'_>], on_path: &BTreeSet<RunId>) -> Markup {
     let lanes = marks.iter().map(|mark| mark.lane + 1).max().unwrap_or(1);
     html! {
         tr {
@@ -235,7 +235,7 @@ struct Place {
     pixels: i64,
 }
 
-fn place(view: &View, from: i64, until: i64) -> Place {
+fn place(view: &TimelineView, from: i64, until: i64) -> Place {
     let at = |millis| Timestamp::from_millisecond(millis).unwrap_or_default();
     let (left, right) = (view.percent(at(from)), view.percent(at(until)));
     let pixels = ((right - left) * USUAL_WIDTH as f64 / 100.0) as i64;
@@ -243,7 +243,7 @@ fn place(view: &View, from: i64, until: i64) -> Place {
     Place { x: format!("{left}%"), width, pixels }
 }
 
-fn bar(view: &View, mark: &Mark<'_>, run: &Run, on_path: bool) -> Markup {
+fn bar(view: &TimelineView, mark: &Mark<'_>, run: &Run, on_path: bool) -> Markup {
     let began = run.started_at.map_or(mark.from, |at| at.as_millisecond()).clamp(mark.from, mark.until);
     let whole = place(view, mark.from, mark.until);
     let ran = place(view, began, mark.until);
@@ -265,7 +265,7 @@ fn bar(view: &View, mark: &Mark<'_>, run: &Run, on_path: bool) -> Markup {
     }
 }
 
-fn block(view: &View, name: &Name, mark: &Mark<'_>) -> Markup {
+fn block(view: &TimelineView, name: &Name, mark: &Mark<'_>) -> Markup {
     let y = mark.lane * LANE + 2;
     let state = mark.state();
     let lies = place(view, mark.from, mark.until);
@@ -283,7 +283,7 @@ fn block(view: &View, name: &Name, mark: &Mark<'_>) -> Markup {
 }
 
 /// What a run is and how it went, in one line.
-fn told(view: &View, run: &Run) -> String {
+fn told(view: &TimelineView, run: &Run) -> String {
     let began = run.started_at.unwrap_or(run.dispatched_at);
     let until = run.ended_at.unwrap_or(view.now);
     let mut parts = vec![format!("{} run {}: {}", run.id.slot.short(), run.id.number, run.state.as_str())];
@@ -314,7 +314,7 @@ fn table(shown: &TimelineData) -> Markup {
     }
 }
 
-fn listed(view: &View, run: &Run) -> Markup {
+fn listed(view: &TimelineView, run: &Run) -> Markup {
     let began = run.started_at.unwrap_or(run.dispatched_at);
     let href = format!("{}?run={}", slot_href(&run.id.slot), segment(&run.id.number.to_string()));
     html! {

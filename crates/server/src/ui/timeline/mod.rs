@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::fault::{Fault, plain};
 
 pub(super) use view::path_href;
-use view::{By, TimelineQuery, View};
+use view::{By, TimelineQuery, TimelineView};
 
 /// Runs that are read for a page at the most, the newest.
 const MOST_RUNS: usize = 20_000;
@@ -45,7 +45,7 @@ enum Name {
 
 /// What is shown.
 struct TimelineData {
-    view: View,
+    view: TimelineView,
     rows: Vec<(Name, Vec<Run>)>,
     /// Rows that are not shown, because there are too many.
     more_rows: usize,
@@ -68,7 +68,7 @@ pub(super) async fn show(
         Some(text) => Some(asked::slot_of(&app, "slot", &text).await?),
         None => None,
     };
-    let view = View::read(asked, slot.clone(), app.handle().now())?;
+    let view = TimelineView::read(asked, slot.clone(), app.handle().now())?;
     let shown = app.read(move |reader| read(reader, view)).await?;
     if let Some(slot) = slot.filter(|_| shown.path.is_none()) {
         return Err(plain::not_found(format!("There is no slot {}, so it has no critical path.", slot.short())));
@@ -77,7 +77,7 @@ pub(super) async fn show(
     Ok(page.script("live.js").script("timeline.js").show(&chart::page(&shown)))
 }
 
-fn read(reader: &dyn Queries, view: View) -> Result<TimelineData, StoreError> {
+fn read(reader: &dyn Queries, view: TimelineView) -> Result<TimelineData, StoreError> {
     let path = match &view.slot {
         Some(slot) => critical_path::read(reader, slot, view.now)?,
         None => None,
@@ -116,7 +116,7 @@ fn distinct(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-fn is_wanted(view: &View, row: &WorkflowRow) -> bool {
+fn is_wanted(view: &TimelineView, row: &WorkflowRow) -> bool {
     let id = row.id.as_str().to_lowercase();
     view.find.to_lowercase().split_whitespace().all(|word| id.contains(word))
         && view.project.as_ref().is_none_or(|project| row.definition.project == *project)
@@ -126,7 +126,7 @@ fn is_wanted(view: &View, row: &WorkflowRow) -> bool {
 /// The runs of the window, newest first, and since when they are all.
 fn runs(
     reader: &dyn Queries,
-    view: &View,
+    view: &TimelineView,
     wanted: &BTreeMap<&WorkflowId, &WorkflowRow>,
 ) -> Result<(Vec<Run>, Option<Timestamp>), StoreError> {
     let only = if wanted.len() == 1 { wanted.keys().next().map(|id| (*id).clone()) } else { None };
@@ -152,7 +152,7 @@ fn runs(
 
 /// The runs by row: those of the critical path in its order, then the others by name.
 fn rows(
-    view: &View,
+    view: &TimelineView,
     wanted: &BTreeMap<&WorkflowId, &WorkflowRow>,
     runs: Vec<Run>,
     path: Option<&CriticalPath>,

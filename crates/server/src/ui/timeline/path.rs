@@ -7,7 +7,7 @@ use kelos_model::RunId;
 use maud::{Markup, html};
 
 use super::chart::percent;
-use super::view::View;
+use super::view::TimelineView;
 use crate::ui::page::slot_href;
 use crate::ui::state::badge;
 use crate::ui::words;
@@ -26,7 +26,7 @@ pub(super) fn runs(path: &CriticalPath) -> BTreeSet<RunId> {
 }
 
 /// The path as a list.
-pub(super) fn list(view: &View, path: &CriticalPath) -> Markup {
+pub(super) fn list(view: &TimelineView, path: &CriticalPath) -> Markup {
     let until = if path.is_over { "it ended" } else { "now; it has not ended" };
     html! {
         section aria-labelledby="path-title" {
@@ -60,7 +60,7 @@ fn item(path: &CriticalPath, link: &Link) -> Markup {
 }
 
 /// The path as rows of a chart, a row for each link.
-pub(super) fn rows(view: &View, path: &CriticalPath) -> Markup {
+pub(super) fn rows(view: &TimelineView, path: &CriticalPath) -> Markup {
     let hidden = path.links.len().saturating_sub(MOST_DRAWN);
     html! {
         tbody.path-rows {
@@ -79,7 +79,7 @@ pub(super) fn rows(view: &View, path: &CriticalPath) -> Markup {
     }
 }
 
-fn drawn(view: &View, link: &Link, step: &Step) -> Markup {
+fn drawn(view: &TimelineView, link: &Link, step: &Step) -> Markup {
     let (left, right) = (view.percent(step.from), view.percent(step.until));
     let (class, high) = match step.kind {
         StepKind::Ran if step.words.is_empty() => ("run-succeeded", 15),

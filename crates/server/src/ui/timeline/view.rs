@@ -65,7 +65,7 @@ enum Window {
 
 /// What is shown.
 #[derive(Debug, Clone)]
-pub(super) struct View {
+pub(super) struct TimelineView {
     window: Window,
     pub(super) range: Range,
     pub(super) zone: Option<String>,
@@ -81,9 +81,9 @@ pub(super) struct View {
     pub(super) now: Timestamp,
 }
 
-impl View {
+impl TimelineView {
     /// Reads an address; the slot that it names was found by then.
-    pub(super) fn read(asked: TimelineQuery, slot: Option<SlotRef>, now: Timestamp) -> Result<View, Fault> {
+    pub(super) fn read(asked: TimelineQuery, slot: Option<SlotRef>, now: Timestamp) -> Result<TimelineView, Fault> {
         let (from, to) = (asked::filled(asked.from), asked::filled(asked.to));
         let hours = asked::filled(asked.hours).map(|hours| read_hours(&hours)).transpose()?;
         let window = match (from, to, hours) {
@@ -92,7 +92,7 @@ impl View {
             (from, to, hours) => Window::Fixed(read_range(from, to, hours.unwrap_or(USUAL_HOURS), now)?),
         };
         let zone = asked::filled(asked.zone).filter(|zone| zone != "UTC");
-        let mut view = View {
+        let mut view = TimelineView {
             window,
             range: Range::new(now, now),
             tz: zone.as_ref().map_or(Ok(TimeZone::UTC), |zone| read_zone(zone))?,
@@ -119,13 +119,13 @@ impl View {
     }
 
     /// The same, with the whole of a critical path in its window, where nothing else was asked for.
-    pub(super) fn around(self, path: &CriticalPath) -> View {
+    pub(super) fn around(self, path: &CriticalPath) -> TimelineView {
         if self.window != Window::Path {
             return self;
         }
         let margin = (path.millis() / 20).max(SHORTEST);
         let range = between(path.from.as_millisecond() - margin, path.until.as_millisecond() + margin);
-        View { range, ..self }
+        TimelineView { range, ..self }
     }
 
     /// Whether the window goes on with the clock.
@@ -154,36 +154,36 @@ impl View {
         matches!(self.window, Window::Hours(own) if own == hours)
     }
 
-    fn fixed(&self, start: i64, end: i64) -> View {
+    fn fixed(&self, start: i64, end: i64) -> TimelineView {
         let range = between(start, end);
-        View { window: Window::Fixed(range), range, ..self.clone() }
+        TimelineView { window: Window::Fixed(range), range, ..self.clone() }
     }
 
-    fn moved(&self, by: i64) -> View {
+    fn moved(&self, by: i64) -> TimelineView {
         // Whole seconds, for an address that people read.
         let by = by / 1000 * 1000;
         self.fixed(self.range.start.as_millisecond() + by, self.range.end.as_millisecond() + by)
     }
 
-    pub(super) fn earlier(&self) -> View {
+    pub(super) fn earlier(&self) -> TimelineView {
         self.moved(-self.width() * 3 / 4)
     }
 
     /// None where nothing can have happened yet.
-    pub(super) fn later(&self) -> Option<View> {
+    pub(super) fn later(&self) -> Option<TimelineView> {
         (self.range.end < self.now).then(|| self.moved(self.width() * 3 / 4))
     }
 
     /// The same, twice as near, or half as near where `out` is.
-    pub(super) fn zoomed(&self, out: bool) -> View {
+    pub(super) fn zoomed(&self, out: bool) -> TimelineView {
         let (start, width) = (self.range.start.as_millisecond(), self.width());
         let (start, width) = if out { (start - width / 2, width * 2) } else { (start + width / 4, width / 2) };
         self.fixed(start, start + width)
     }
 
-    pub(super) fn of_now(&self, hours: u32) -> View {
+    pub(super) fn of_now(&self, hours: u32) -> TimelineView {
         let range = following(self.now, hours);
-        View { window: Window::Hours(hours), range, ..self.clone() }
+        TimelineView { window: Window::Hours(hours), range, ..self.clone() }
     }
 
     /// Hours for a window that follows the clock: the nearest to what is shown.
@@ -194,27 +194,27 @@ impl View {
         }
     }
 
-    pub(super) fn by(&self, by: By) -> View {
-        View { by, ..self.clone() }
+    pub(super) fn by(&self, by: By) -> TimelineView {
+        TimelineView { by, ..self.clone() }
     }
 
-    pub(super) fn in_utc(&self) -> View {
-        View { zone: None, ..self.clone() }
+    pub(super) fn in_utc(&self) -> TimelineView {
+        TimelineView { zone: None, ..self.clone() }
     }
 
-    pub(super) fn as_table(&self, is_table: bool) -> View {
-        View { is_table, ..self.clone() }
+    pub(super) fn as_table(&self, is_table: bool) -> TimelineView {
+        TimelineView { is_table, ..self.clone() }
     }
 
-    pub(super) fn without_slot(&self) -> View {
+    pub(super) fn without_slot(&self) -> TimelineView {
         let window = if self.window == Window::Path { Window::Fixed(self.range) } else { self.window };
-        View { slot: None, window, ..self.clone() }
+        TimelineView { slot: None, window, ..self.clone() }
     }
 
     /// One row's part of the window.
-    pub(super) fn narrowed(&self, find: &str, start: i64, end: i64) -> View {
+    pub(super) fn narrowed(&self, find: &str, start: i64, end: i64) -> TimelineView {
         let margin = ((end - start) / 10).max(1_000);
-        View { find: find.to_owned(), ..self.fixed(start - margin, end + margin) }
+        TimelineView { find: find.to_owned(), ..self.fixed(start - margin, end + margin) }
     }
 
     pub(super) fn zone_name(&self) -> &str {
@@ -367,14 +367,14 @@ mod tests {
         parse_instant(text).unwrap()
     }
 
-    fn view(query: &str) -> View {
+    fn view(query: &str) -> TimelineView {
         let uri: axum::http::Uri = format!("/ui/timeline?{query}").parse().unwrap();
         let asked = axum::extract::Query::<TimelineQuery>::try_from_uri(&uri).unwrap().0;
         let slot = asked.slot.as_deref().map(|text| {
             let (id, time) = text.rsplit_once('@').unwrap();
             SlotRef::at(kelos_model::WorkflowId::new(id).unwrap(), at(time))
         });
-        View::read(asked, slot, at("2015-09-13T15:01Z")).ok().unwrap()
+        TimelineView::read(asked, slot, at("2015-09-13T15:01Z")).ok().unwrap()
     }
 
     fn window(query: &str) -> String {
@@ -424,7 +424,7 @@ mod tests {
         for query in ["to=-009999-01-03", "from=9999-12-29", "to=-9998-01-03", "from=9999-12-29T00:00Z&hours=744"] {
             let uri: axum::http::Uri = format!("/ui/timeline?{query}").parse().unwrap();
             let asked = axum::extract::Query::<TimelineQuery>::try_from_uri(&uri).unwrap().0;
-            let Ok(view) = View::read(asked, None, Timestamp::UNIX_EPOCH) else { continue };
+            let Ok(view) = TimelineView::read(asked, None, Timestamp::UNIX_EPOCH) else { continue };
             let _ =
                 (view.earlier().href(), view.later().map(|view| view.href()), view.zoomed(true).marks(), view.marks());
         }
