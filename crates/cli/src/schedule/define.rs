@@ -287,7 +287,7 @@ mod tests {
             wrong(&["--signal", "a", "--signal", "b"]),
             "2 triggers are given: combine them with --all-of or --any-of"
         );
-        assert!(wrong(&["--all-of"]).ends_with("and nothing is named"));
+        assert!(wrong(&["--all-of"]).ends_with("and none is given"));
         assert!(wrong(&["--partitions", "ds=x"]).contains("expected DATASET=N"));
         assert!(wrong(&["--concurrency", "one"]).contains("such as 1 or 1:wait"));
         assert!(wrong(&["--window", "22:00"]).contains("such as 22:00-06:00@Europe/Berlin"));
