@@ -13,7 +13,11 @@ const BY_FEATURE: [&str; 10] =
 pub(super) fn check(root: &Path) -> Result<Faults, String> {
     let arguments = ["tree", "--locked", "--offline", "--package", "kelos", "--no-default-features"];
     let shape = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];
-    let output = Command::new(env!("CARGO")).args(arguments).args(shape).current_dir(root).output();
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(arguments)
+        .args(shape)
+        .current_dir(root)
+        .output();
     let output = output.map_err(|error| format!("ask cargo for the dependencies of kelos: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
