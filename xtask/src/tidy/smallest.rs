@@ -30,7 +30,7 @@ fn faults(tree: &str) -> Faults {
     let name = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
     let needed: Vec<String> = tree.lines().map(name).collect();
     let fault = |name: &&str| format!("kelos: without features it needs {name}, expected that to come with one");
-    BY_FEATURE.iter().filter(|name| needed.iter().any(|one| one == *name)).map(|name| fault(&name)).collect()
+    BY_FEATURE.iter().filter(|name| needed.iter().any(|one| one == *name)).map(fault).collect()
 }
 
 #[cfg(test)]
