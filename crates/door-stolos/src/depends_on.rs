@@ -4,7 +4,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{Group, Member, TwoWay, ValueFilter};
-use kelos_sandbox::apps::{GroupPlaces, Place};
+use kelos_sandbox::apps::{GroupPositions, Position};
 
 use super::json::{JsonReader, kind};
 
@@ -12,8 +12,8 @@ use super::json::{JsonReader, kind};
 const UNNAMED: &str = "default";
 
 /// Reads `depends_on`: one group without a name, or groups by name.
-pub(super) fn depends_on<'a>(reading: &mut JsonReader<'a>, value: &Value<'a>) -> (Vec<Group>, GroupPlaces) {
-    let (mut groups, mut places) = (Vec::new(), GroupPlaces::new());
+pub(super) fn depends_on<'a>(reading: &mut JsonReader<'a>, value: &Value<'a>) -> (Vec<Group>, GroupPositions) {
+    let (mut groups, mut places) = (Vec::new(), GroupPositions::new());
     let Some(object) = reading.object(value, "depends_on") else { return (groups, places) };
     let mut add = |reading: &mut JsonReader<'a>, name: &str, value: &Value<'a>| {
         let asked = value.as_object().filter(|group| reading.of_a_script && group.get("parentsOf").is_some());
@@ -63,7 +63,7 @@ fn apps<'a>(reading: &mut JsonReader<'a>, object: &Object<'a>) -> Option<Vec<Wor
 }
 
 /// A group: one member, or a list of them.
-fn group<'a>(reading: &mut JsonReader<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Place>) {
+fn group<'a>(reading: &mut JsonReader<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Position>) {
     let values: Vec<&Value<'a>> = match value {
         Value::Array(array) => array.elements.iter().collect(),
         one => vec![one],

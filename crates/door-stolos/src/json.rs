@@ -7,7 +7,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use kelos_sandbox::ProblemCode;
-use kelos_sandbox::apps::{Mistake, Place};
+use kelos_sandbox::apps::{Mistake, Position};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
@@ -35,11 +35,11 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Where a part of the text begins.
-    pub(super) fn place(&self, range: Range) -> Place {
+    pub(super) fn place(&self, range: Range) -> Position {
         let start = range.start.min(self.text.len());
         let line = self.lines.partition_point(|begin| *begin <= start).max(1);
         let before = &self.text[self.lines.get(line - 1).copied().unwrap_or(0)..start];
-        Place { line, column: before.chars().count() + 1 }
+        Position { line, column: before.chars().count() + 1 }
     }
 
     /// The value that the whole text is. Commas may be missing and comments are passed over, for the examples that people copy
@@ -67,7 +67,7 @@ impl<'a> JsonReader<'a> {
         match parse_to_ast(self.text, &CollectOptions::default(), &options) {
             Ok(result) => result.value,
             Err(error) => {
-                let place = Place { line: error.line_display(), column: error.column_display() };
+                let place = Position { line: error.line_display(), column: error.column_display() };
                 let what = format!("not JSON: {}", error.kind().to_string().to_lowercase());
                 self.mistakes.push(Mistake { place, code: ProblemCode::SyntaxError, what });
                 None

@@ -8,7 +8,7 @@ use jsonc_parser::common::{Range, Ranged};
 use kelos_model::jobs::{Fault, JobGraph, JobKeys, JobTemplate, Validity, keyed};
 use kelos_model::workflow::{Keys, Source};
 use kelos_model::{Job, Workflow, WorkflowId};
-use kelos_sandbox::apps::{AppFormat, Apps, GroupPlaces, Mistake, Place, Settings};
+use kelos_sandbox::apps::{AppFormat, Apps, GroupPositions, Mistake, Position, Settings};
 use kelos_sandbox::{closest, fault_code};
 use serde_json::Map;
 
@@ -87,7 +87,7 @@ pub fn read(text: &str, settings: &Settings) -> Result<Tasks, Vec<Mistake>> {
     let mut apps = reader.apps()?;
     let (graph, faults) = JobGraph::fitting(keyed(&apps.workflows));
     let faulty = faults.into_iter().map(|fault| fault.workflow).collect();
-    let nowhere = Place { line: 1, column: 1 };
+    let nowhere = Position { line: 1, column: 1 };
     let mistake = |fault: Fault| {
         let place = apps.place(&fault).unwrap_or(nowhere);
         Mistake { place, code: fault_code(&fault), what: fault.to_string() }
@@ -128,7 +128,7 @@ struct Reader<'a> {
     reading: JsonReader<'a>,
     file: &'a str,
     settings: &'a Settings,
-    places: BTreeMap<WorkflowId, (Place, GroupPlaces)>,
+    places: BTreeMap<WorkflowId, (Position, GroupPositions)>,
     /// Whether jobs are only asked about: what hinders them from being run is no mistake then.
     asks_only: bool,
 }
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         let id = WorkflowId::new(property.name.as_str());
         let id = id.map_err(|error| self.reading.mistake(property.range, error.to_string())).ok()?;
         let before = self.reading.counts();
-        let first = self.places.insert(id.clone(), (self.reading.place(property.range), GroupPlaces::new()));
+        let first = self.places.insert(id.clone(), (self.reading.place(property.range), GroupPositions::new()));
         let read = self.sound_or_not(&id, property);
         if let Some(first) = first {
             // That the name is there twice was told.
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn keys(&mut self, id: &WorkflowId, range: Range, app: &Object<'a>) -> Option<(JobKeys, GroupPlaces)> {
+    fn keys(&mut self, id: &WorkflowId, range: Range, app: &Object<'a>) -> Option<(JobKeys, GroupPositions)> {
         let template = self.template(id, range, app)?;
         let mut domains = BTreeMap::new();
         if let Some(values) = app.get("autofill_values") {

@@ -1,4 +1,4 @@
-//! Executors: what does runs.
+//! Executors do runs.
 //!
 //! Commands behind a shim, so that they outlive the server; HTTP services; Oozie; Spark; and workers, which do runs by executors of
 //! their own. Each recognises a repeated start by the run's id and never blocks the engine. Absent: which run goes next, which is the

@@ -21,7 +21,7 @@ use crate::closest;
 use crate::code::{ProblemCode, ScriptRefusal};
 use crate::draft::Draft;
 use crate::events::{self, Events};
-use crate::fault::{self, Place};
+use crate::fault::{self, SourcePosition};
 use crate::limits::Limits;
 use crate::problem::Problem;
 use crate::realm::{Recipe, Role};
@@ -107,7 +107,7 @@ pub(crate) struct Uses {
 #[derive(Debug, Clone)]
 pub(crate) struct KeptFunction {
     pub(crate) digest: String,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<SourcePosition>,
 }
 
 /// The Rust side of one world.

@@ -16,7 +16,7 @@ use crate::closest;
 use crate::code::{ProblemCode, ScriptRefusal};
 use crate::desk::{Desk, refused};
 use crate::draft::{ConstraintDraft, ascending};
-use crate::fault::{self, Place};
+use crate::fault::{self, SourcePosition};
 use crate::problem::Problem;
 use crate::realm::Role;
 
@@ -41,7 +41,7 @@ struct Application {
 #[derive(Debug)]
 struct OpenSchedule {
     name: String,
-    place: Option<Place>,
+    place: Option<SourcePosition>,
     stage: Stage,
 }
 
@@ -303,7 +303,7 @@ impl Desk {
 
     fn misses(&self, code: ProblemCode, name: &str, words: &str, source: &Source) -> Problem {
         let mut problem = Problem::error(&self.file, code, format!("schedule {name:?}: {words}"));
-        let place = Place { file: source.file.clone(), line: source.line, column: 1 };
+        let place = SourcePosition { file: source.file.clone(), line: source.line, column: 1 };
         fault::locate(&mut problem, &[place], &|file| self.source(file));
         problem
     }

@@ -16,7 +16,7 @@ pub(crate) const CODE: &str = "kelosCode";
 
 /// A place in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourcePosition {
     pub(crate) file: String,
     pub(crate) line: u32,
     pub(crate) column: u32,
@@ -24,12 +24,12 @@ pub(crate) struct Place {
 
 /// The places in scripts that a stack names, innermost first: frames of the prelude and of the
 /// engine are left out.
-pub(crate) fn places(stack: &str) -> Vec<Place> {
+pub(crate) fn places(stack: &str) -> Vec<SourcePosition> {
     stack.lines().filter_map(place).filter(|place| place.file.ends_with(".js")).collect()
 }
 
 /// `at f (file.js:3:7)`, `at file.js:3:7`.
-fn place(frame: &str) -> Option<Place> {
+fn place(frame: &str) -> Option<SourcePosition> {
     let frame = frame.trim().strip_prefix("at ")?;
     let inner = match frame.rfind(" (") {
         Some(start) if frame.ends_with(')') => &frame[start + 2..frame.len() - 1],
@@ -38,7 +38,7 @@ fn place(frame: &str) -> Option<Place> {
     let mut parts = inner.rsplitn(3, ':');
     let column = parts.next()?.parse().ok()?;
     let line = parts.next()?.parse().ok()?;
-    Some(Place { file: parts.next()?.to_owned(), line, column })
+    Some(SourcePosition { file: parts.next()?.to_owned(), line, column })
 }
 
 /// Whether a function was looked up where it is called now: in the same statement of the same call, as far
@@ -72,7 +72,7 @@ pub(crate) struct ThrownValue {
     /// The code that the prelude gave it; none where the script threw it.
     code: Option<ProblemCode>,
     message: String,
-    places: Vec<Place>,
+    places: Vec<SourcePosition>,
     hint: Option<String>,
     memory: bool,
     null: bool,
@@ -211,7 +211,7 @@ pub(crate) fn warning(
 }
 
 /// Sets file, line, column and source line from the innermost place.
-pub(crate) fn locate(problem: &mut Problem, places: &[Place], sources: &dyn Fn(&str) -> Option<Arc<str>>) {
+pub(crate) fn locate(problem: &mut Problem, places: &[SourcePosition], sources: &dyn Fn(&str) -> Option<Arc<str>>) {
     let Some(place) = places.first() else {
         return;
     };
@@ -226,7 +226,7 @@ pub(crate) fn locate(problem: &mut Problem, places: &[Place], sources: &dyn Fn(&
 }
 
 /// A problem inside a defaults file also says which line of the importing file led there.
-fn add_caller(problem: &mut Problem, file: &str, places: &[Place]) {
+fn add_caller(problem: &mut Problem, file: &str, places: &[SourcePosition]) {
     if problem.file == file {
         return;
     }
@@ -413,7 +413,7 @@ mod tests {
                      at define (a b.js:3:7)\n    at <eval> (a b.js:10:1)\n    at apply (native)\n";
         let found = places(stack);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0], Place { file: "a b.js".into(), line: 3, column: 7 });
+        assert_eq!(found[0], SourcePosition { file: "a b.js".into(), line: 3, column: 7 });
         assert_eq!(places("    at syntax.js:4:5\n")[0].line, 4);
     }
 }

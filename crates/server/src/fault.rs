@@ -1,4 +1,4 @@
-//! What went wrong with a request, once for all doors. Each says it in its own way: as problem details (RFC 9457), as a plain
+//! Faults of requests, once for all doors. Each renders them in its own way: as problem details (RFC 9457), as a plain
 //! text of its dialect, or as a page.
 
 use std::any::Any;
@@ -17,13 +17,13 @@ use kelos_wire::ProblemDetailsDto;
 pub(crate) struct Fault {
     /// The status of the response, as the native API has it.
     pub(crate) status: StatusCode,
-    /// Which fault: a word that stays the same.
+    /// The kind of fault: a word that stays the same.
     pub(crate) code: Cow<'static, str>,
-    /// What is wrong with this request, and what was expected: a fragment, or whole sentences.
+    /// A description of what is wrong and what was expected: a fragment, or whole sentences.
     pub(crate) what: String,
-    /// What to do about it, in terms of the native API.
+    /// A hint about the way out, in terms of the native API.
     pub(crate) hint: Option<String>,
-    /// What the scheduler refused, where it did: the dialects have words of their own for some.
+    /// The refusal of the scheduler, if it was one: the dialects have words of their own for some.
     pub(crate) refusal: Option<Refusal>,
 }
 
@@ -53,7 +53,7 @@ impl Fault {
         Fault { hint: Some(hint.into()), ..self }
     }
 
-    /// What is said as problem details.
+    /// The fault as problem details.
     pub(crate) fn details(&self, path: String) -> ProblemDetailsDto {
         ProblemDetailsDto {
             kind: format!("urn:kelos:problem:{}", self.code),

@@ -1,4 +1,4 @@
-//! What adapters are made of: stored forms, digests of turns, cursors, and what follows from backlogs. For stores alone.
+//! Parts that adapters are made of: stored forms, digests of turns, cursors, and what follows from backlogs. For stores alone.
 
 pub use crate::backlog::Backlogs;
 pub use crate::contract::{DefinedAt, follows, named_before};
@@ -12,8 +12,7 @@ pub mod cursor {
     pub use crate::cursor::*;
 }
 
-/// How what the model has is written as JSON, and read back.
+/// Writing and reading values of the model in their stored forms.
 pub mod stored {
     pub use crate::stored::{read, read_body, text, write, write_body};
-    pub use crate::tally::Tallies;
 }

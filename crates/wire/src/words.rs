@@ -110,7 +110,7 @@ fn backfill_event(what: &BackfillEventDto) -> &str {
     }
 }
 
-/// What there is to say of an event beside its name: `run 1, exited with status 3, retry at …`. May be empty.
+/// The words about an event beside its name: `run 1, exited with status 3, retry at …`. May be empty.
 #[must_use]
 pub fn details(event: &EventDto) -> String {
     let parts = match &event.body {

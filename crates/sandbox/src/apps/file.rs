@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kelos_model::jobs::Fault;
 use kelos_model::{Workflow, WorkflowId};
 
-use super::{AppFormat, Apps, Mistake, Place, Settings};
+use super::{AppFormat, Apps, Mistake, Position, Settings};
 use crate::code::{ProblemCode, fault_code};
 use crate::files;
 use crate::problem::{Problem, Severity};
@@ -110,7 +110,7 @@ struct Texts {
     identifiers: Option<Arc<str>>,
 }
 
-/// What is known of described apps.
+/// Described apps, as they were last read.
 pub(crate) struct AppsFile {
     format: Arc<dyn AppFormat>,
     pub(crate) source: AppsSource,
@@ -265,7 +265,7 @@ impl AppsFile {
         self.at(mistake.place, mistake.code, mistake.what.clone())
     }
 
-    fn at(&self, place: Place, code: ProblemCode, what: String) -> Problem {
+    fn at(&self, place: Position, code: ProblemCode, what: String) -> Problem {
         let text = self.text().and_then(|text| text.lines().nth(place.line.saturating_sub(1)));
         Problem {
             line: u32::try_from(place.line).unwrap_or(0),

@@ -33,7 +33,7 @@ pub(crate) type Format = Option<Arc<dyn AppFormat>>;
 
 /// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
@@ -44,7 +44,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Its position.
-    pub place: Place,
+    pub place: Position,
     /// Its kind.
     pub code: ProblemCode,
     /// A description, with what was expected.
@@ -58,7 +58,7 @@ impl fmt::Display for Mistake {
 }
 
 /// The members of each group of dependencies of an app: where the group stands, and where each member does.
-pub type GroupPlaces = BTreeMap<String, (Place, Vec<Place>)>;
+pub type GroupPositions = BTreeMap<String, (Position, Vec<Position>)>;
 
 /// The apps of a file, each looked at by itself.
 #[derive(Debug, Default)]
@@ -70,13 +70,13 @@ pub struct Apps {
     /// What is odd but harmless.
     pub warnings: Vec<Mistake>,
     /// The position of each app and of its groups.
-    pub places: BTreeMap<WorkflowId, (Place, GroupPlaces)>,
+    pub places: BTreeMap<WorkflowId, (Position, GroupPositions)>,
 }
 
 impl Apps {
     /// The app in which a place of the file lies.
     #[must_use]
-    pub fn at(&self, place: Place) -> Option<&WorkflowId> {
+    pub fn at(&self, place: Position) -> Option<&WorkflowId> {
         self.places
             .iter()
             .filter(|(_, (begin, _))| *begin <= place)
@@ -86,7 +86,7 @@ impl Apps {
 
     /// The apps in the order in which they stand in the file, each with its place.
     #[must_use]
-    pub fn in_order(&self) -> Vec<(Place, &WorkflowId)> {
+    pub fn in_order(&self) -> Vec<(Position, &WorkflowId)> {
         let mut all: Vec<_> = self.places.iter().map(|(id, (place, _))| (*place, id)).collect();
         all.sort();
         all
@@ -94,7 +94,7 @@ impl Apps {
 
     /// Where a fault between apps stands.
     #[must_use]
-    pub fn place(&self, fault: &Fault) -> Option<Place> {
+    pub fn place(&self, fault: &Fault) -> Option<Position> {
         let (app, places) = self.places.get(&fault.workflow)?;
         let group = fault.group.as_ref().and_then(|group| places.get(group));
         let member = fault.member.and_then(|member| group?.1.get(member - 1));
