@@ -4,6 +4,7 @@
 mod blocks;
 mod commits;
 mod cycles;
+mod doc_comments;
 mod docs;
 mod files;
 mod functions;
@@ -32,6 +33,9 @@ pub(crate) struct TidyArguments {
     /// Take out of `xtask/ratchet.txt` what is mended.
     #[arg(long)]
     tighten: bool,
+    /// Print the places of one entry of `xtask/ratchet.txt`, such as "docs crates/core", and check nothing.
+    #[arg(long, value_name = "ENTRY", conflicts_with = "tighten")]
+    places: Option<String>,
 }
 
 /// What git keeps, as text.
@@ -57,23 +61,39 @@ impl Text {
 type Faults = Vec<String>;
 
 pub(crate) fn run(arguments: &TidyArguments) -> ExitCode {
-    let faults =
-        match Tree::read().and_then(|tree| if arguments.tighten { tighten(&tree) } else { check(&tree, arguments) }) {
-            Ok(faults) => faults,
-            Err(wrong) => {
-                eprintln!("failed to {wrong}");
-                return ExitCode::FAILURE;
-            }
-        };
+    match Tree::read().and_then(|tree| carry_out(&tree, arguments)) {
+        Ok(code) => code,
+        Err(wrong) => {
+            eprintln!("failed to {wrong}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(tree: &Tree, arguments: &TidyArguments) -> Result<ExitCode, String> {
+    if let Some(entry) = &arguments.places {
+        print_places(tree, entry)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let faults = if arguments.tighten { tighten(tree)? } else { check(tree, arguments)? };
     for fault in &faults {
         eprintln!("{fault}");
     }
     if faults.is_empty() {
         println!("tidy");
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
     eprintln!("{} untidy", faults.len());
-    ExitCode::FAILURE
+    Ok(ExitCode::FAILURE)
+}
+
+/// Prints where an entry of the list stands, one line each.
+fn print_places(tree: &Tree, entry: &str) -> Result<(), String> {
+    let (_, places) = standing(tree)
+        .remove(entry)
+        .ok_or_else(|| format!("find {entry:?}: nothing is against it, or {} does not name it", ratchet::LIST))?;
+    places.iter().for_each(|place| println!("{place}"));
+    Ok(())
 }
 
 fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
@@ -106,6 +126,7 @@ fn standing(tree: &Tree) -> ratchet::KnownFaults {
     let mut standing = cycles::standing(tree);
     standing.extend(functions::standing(tree));
     standing.extend(types::standing(tree));
+    standing.extend(doc_comments::standing(tree));
     let not_run = blocks::check(tree).1;
     standing.insert("blocks not run".to_owned(), (not_run.len(), not_run));
     standing

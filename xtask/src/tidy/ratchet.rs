@@ -14,9 +14,10 @@ pub(super) type KnownFaults = BTreeMap<String, (usize, Vec<String>)>;
 const SHOWN: usize = 12;
 
 /// What begins the names in the list, and the rule that they are against.
-const RULES: [(&str, &str); 5] = [
+const RULES: [(&str, &str); 6] = [
     ("blocks", "blocks of commands in documents are run"),
     ("cycle", "modules do not need each other in a circle"),
+    ("docs", "a doc comment begins by saying what the item is: with more than one word, and no question"),
     ("doubled", "a type name stands at most twice in a crate"),
     ("function", "functions have at most 70 lines"),
     ("name", "types are nouns: neither participles nor pronouns"),

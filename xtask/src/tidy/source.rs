@@ -13,6 +13,11 @@ pub(super) fn is_for_tests(path: &str) -> bool {
     ["/tests/", "/tests.rs", "/examples/", "/suite/"].iter().any(|part| path.contains(part))
 }
 
+/// The folder of the crate that a file belongs to.
+pub(super) fn crate_of(path: &str) -> &str {
+    path.split_once("/src/").or_else(|| path.rsplit_once('/')).map_or(path, |(folder, _)| folder)
+}
+
 /// The same text with blanks for all that is no code: comments, and what stands between quotes. Lines stay where they are.
 pub(super) fn code(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
@@ -95,5 +100,13 @@ mod tests {
     fn product_code_ends_where_tests_begin() {
         assert_eq!(product("a\n#[cfg(test)]\nmod tests {\nb\n}"), "a\n");
         assert!(is_for_tests("crates/a/tests/b.rs") && !is_for_tests("crates/a/src/b.rs"));
+    }
+
+    #[test]
+    fn crates_are_folders() {
+        assert_eq!(
+            ["crates/a/src/b/c.rs", "crates/a/build.rs", "xtask/src/main.rs"].map(crate_of),
+            ["crates/a", "crates/a", "xtask"]
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ratchet::KnownFaults;
-use super::source::{code, is_for_tests, product, words};
+use super::source::{code, crate_of, is_for_tests, product, words};
 use super::{Text, Tree};
 
 /// How many types of a crate may have one name.
@@ -124,10 +124,6 @@ fn add(standing: &mut KnownFaults, name: String, count: usize, places: &[String]
     let entry = standing.entry(name).or_default();
     entry.0 += count;
     entry.1.extend_from_slice(places);
-}
-
-fn crate_of(path: &str) -> &str {
-    path.split("/src/").next().unwrap_or_default()
 }
 
 /// The types that a file defines outside functions and blocks, with their lines.
