@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kelos_server::INSTANCE;
+use kelos_front::INSTANCE;
 use kelos_wire::{PageDto, ProblemDetailsDto, WorkflowDetailDto};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;

@@ -269,7 +269,7 @@ fn answers(place: &Place) -> bool {
         request = request.header("authorization", format!("Bearer {token}"));
     }
     if let Some(instance) = &place.instance {
-        request = request.header(kelos_server::INSTANCE, &**instance);
+        request = request.header(kelos_front::INSTANCE, &**instance);
     }
     request.call().is_ok_and(|answer| answer.status().is_success())
 }

@@ -1,9 +1,11 @@
-//! The door of Celos: its database, read and written; its deployments; a shadow beside a live one.
+//! The door of Celos: its database, read and written; its deployments; a shadow beside a live one; its dialect over HTTP.
 //!
 //! Words, files and texts of Celos stay in here. The importer is a leader like any other, and writes events with what they fold to.
 
 pub mod celos_db;
 pub mod deploy;
+#[cfg(feature = "http")]
+pub mod dialect;
 pub mod export;
 pub mod import;
 pub mod shadow;

@@ -15,6 +15,7 @@ use kelos::{Node, NodeConfig};
 use kelos_engine::Pace;
 use kelos_explain::graph::GraphQuery;
 use kelos_explain::graph::layout::{Size, lay_out};
+use kelos_front::App;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{Cron, CronSchedule};
@@ -23,7 +24,7 @@ use kelos_model::{
     Actor, Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
     WorkflowId,
 };
-use kelos_server::{App, router};
+use kelos_server::router;
 use kelos_store::{Columns, Commit, Journal, Queries, SlotRow};
 use kelos_store_sqlite::SqliteStore;
 use tower::ServiceExt;

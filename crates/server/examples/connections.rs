@@ -7,7 +7,8 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use kelos::{Node, NodeConfig};
-use kelos_server::{App, Limits, router};
+use kelos_front::App;
+use kelos_server::{Limits, router};
 use kelos_store::MemoryStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

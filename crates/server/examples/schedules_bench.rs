@@ -12,7 +12,8 @@ use axum::http::Request;
 use jiff::Timestamp;
 use kelos::{Node, NodeConfig};
 use kelos_engine::Pace;
-use kelos_server::{App, router};
+use kelos_front::App;
+use kelos_server::router;
 use kelos_store_sqlite::SqliteStore;
 use tower::ServiceExt;
 

@@ -1,23 +1,12 @@
-//! The HTTP face of Kelos: the native API under `/api/v1`, the web interface under `/ui`, the dialect of CDAP under `/v3`,
-//! and that of Celos at the root.
+//! The HTTP server of Kelos: the native API under `/api/v1`, and beside it what other rooms answer: the pages under `/ui`, the
+//! dialect of CDAP under `/v3`, and that of Celos at the root.
 //!
 //! [`router`] needs no port, so everything can be asked in tests as it is over the wire; [`serve`] puts a
 //! router on a port. What is *absent*: state. Everything is read from the store or asked of the engine,
 //! so any number of servers may answer for one database.
 
 mod api;
-mod app;
-mod caller;
-mod cdap;
-mod celos;
-mod fault;
-mod groups;
-mod guard;
-mod key;
-mod known;
-mod links;
 mod serve;
-mod ui;
 
 use std::time::Duration;
 
@@ -26,18 +15,17 @@ use axum::extract::Request;
 use axum::http::{StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use kelos_door_cdap as cdap;
+use kelos_door_celos::dialect as celos;
+use kelos_front::fault::{Fault, is_native, plain};
+use kelos_front::{App, guard};
+use kelos_ui as ui;
 use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
 pub use api::deployment;
-pub use app::App;
-pub use groups::Groups;
-pub use guard::{Hosts, INSTANCE};
-pub use links::Links;
 pub use serve::{Limits, serve};
-
-use fault::{Fault, is_native, plain};
 
 /// All routes of a server.
 pub fn router(app: App) -> Router {

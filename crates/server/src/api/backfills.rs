@@ -5,12 +5,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kelos_core::{
-    BackfillOutcome, CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill, SlotList,
-};
+use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill, SlotList};
 use kelos_explain::backfill::{Estimate, Progress, progress};
-use kelos_model::ranges::Range;
-use kelos_model::time::{format_full, format_short};
+use kelos_front::App;
+use kelos_front::backfill::{NewBackfill, make};
+use kelos_front::fault::Fault;
 use kelos_model::workflow::Backfill;
 use kelos_model::{Actor, BackfillId, WorkflowId};
 use kelos_store::BackfillFilter;
@@ -23,8 +22,6 @@ use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{BackfillPath, Body, Caller, NoParameters, Path, Query};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Times that an answer lists of each kind; the counts are always whole.
 const TIMES_LISTED: usize = 1000;
@@ -124,39 +121,11 @@ async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Fault> {
     found.map(ProgressDto::from_library).ok_or_else(|| unknown(&id))
 }
 
-/// The name that was given, or the first of a row that is free.
-fn name(request: &BackfillRequest, taken: &[Backfill]) -> Result<BackfillId, Fault> {
-    let free = |id: &BackfillId| taken.iter().all(|known| known.id != *id);
-    if let Some(name) = request.name.clone() {
-        let detail = format!("a backfill named \"{name}\" exists already, expected a new name");
-        return if free(&name) { Ok(name) } else { Err(Fault::conflict("name-taken", detail)) };
-    }
-    let stem = format!("{}-{}-{}", request.workflow, format_short(request.from.0), format_short(request.to.0));
-    let names = (1_u32..).map(|n| if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
-    let names = names.map(|name| BackfillId::new(&name));
-    let found = names.map(|name| name.map_err(|error| Fault::bad_request("bad-body", error.to_string())));
-    found.into_iter().find(|name| name.as_ref().map_or(true, free)).unwrap_or_else(|| Err(unknown_name()))
-}
-
-fn unknown_name() -> Fault {
-    Fault::conflict("name-taken", "all derived names are taken, expected a name")
-}
-
 impl FromLibrary<SlotList> for TouchedTimesDto {
     fn from_library(slots: SlotList) -> TouchedTimesDto {
         let times = slots.first.iter().take(TIMES_LISTED).filter_map(|slot| slot.key.time().map(Instant));
         TouchedTimesDto { count: slots.count, times: times.collect() }
     }
-}
-
-/// The same, with more of its slots.
-pub(crate) struct NewBackfill {
-    pub(crate) id: BackfillId,
-    dry_run: bool,
-    pub(crate) created: SlotList,
-    pub(crate) reopened: SlotList,
-    pub(crate) adopted: SlotList,
-    pub(crate) untouched: u64,
 }
 
 impl FromLibrary<NewBackfill> for BackfillResultDto {
@@ -191,29 +160,6 @@ pub(super) async fn create(
     let name = percent_encoding::utf8_percent_encode(&made.id, percent_encoding::NON_ALPHANUMERIC);
     let location = [(header::LOCATION, format!("/api/v1/backfills/{name}"))];
     Ok((StatusCode::CREATED, location, Json(made)).into_response())
-}
-
-/// Makes a backfill, or says what it would do.
-pub(crate) async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<NewBackfill, Fault> {
-    let range = Range::new(request.from.0, request.to.0);
-    if range.is_empty() {
-        let (from, to) = (format_full(range.start), format_full(range.end));
-        let detail = format!("`from` is {from} and `to` is {to}, expected `from` before `to`");
-        return Err(Fault::bad_request("bad-body", detail));
-    }
-    let taken = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
-    let (id, dry_run) = (name(&request, &taken)?, request.dry_run);
-    let ask = kelos_core::BackfillRequest {
-        id: id.clone(),
-        workflow: request.workflow,
-        range,
-        mode: request.mode.into(),
-        priority: request.priority,
-        reason: request.reason,
-        dry_run,
-    };
-    let BackfillOutcome { created, reopened, adopted, untouched } = app.ask(by, ask).await?;
-    Ok(NewBackfill { id, dry_run, created, reopened, adopted, untouched })
 }
 
 /// Asks for something to be done to a backfill, and shows what it is then.

@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos_core::{Capacity, FullWorkflow, Holder, InspectCapacity, PoolState, Waiter};
-use kelos_engine::AskError;
-use kelos_model::Actor;
+use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, Waiter};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_wire::{
     AllRunsDto, CapacityDto, FullWorkflowDto, HolderDto, Instant, PoolDto, ProblemDetailsDto, WaiterDto,
     WorkflowRunsDto,
@@ -12,8 +12,6 @@ use kelos_wire::{
 
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Query};
-use crate::app::App;
-use crate::fault::Fault;
 
 impl FromLibrary<Capacity> for CapacityDto {
     fn from_library(found: Capacity) -> CapacityDto {
@@ -82,16 +80,11 @@ impl FromLibrary<FullWorkflow> for FullWorkflowDto {
     }
 }
 
-/// Asks the scheduler: only its memory knows who stands in which line.
-pub(crate) async fn ask(app: &App) -> Result<Capacity, AskError> {
-    app.ask(&Actor::system("server"), InspectCapacity).await
-}
-
 /// Tells who holds the places for all runs, the permits of each pool and those of workflows at their limit, and who waits.
 #[utoipa::path(get, path = "/capacity", tag = "server", responses(
     (status = 200, description = "Who holds what, and who waits", body = CapacityDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn capacity(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<CapacityDto>, Fault> {
-    Ok(Json(CapacityDto::from_library(ask(&app).await?)))
+    Ok(Json(CapacityDto::from_library(app.capacity().await?)))
 }

@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
+use kelos_front::App;
 use kelos_storage::Health;
 use kelos_wire::{BrokenDto, EndpointDto, ListDto, ProblemDetailsDto};
 
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{NoParameters, Query};
-use crate::app::App;
 
 impl FromLibrary<Health> for EndpointDto {
     fn from_library(health: Health) -> EndpointDto {

@@ -8,6 +8,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::Event;
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream as sse};
 use kelos_model::WorkflowId;
 use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
 use kelos_wire::{EventDto, EventPageDto, ProblemDetailsDto, words};
@@ -16,9 +19,6 @@ use tokio::sync::watch;
 use utoipa::IntoParams;
 
 use super::extract::{Limit, Query};
-use super::follow::{ShutdownSignal, closed, last_event_id, stream as sse};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Events that a stream reads in one go.
 const READ_AT_ONCE: usize = 500;

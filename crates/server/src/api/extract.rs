@@ -5,6 +5,10 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
+use kelos_front::caller::{self, Door};
+use kelos_front::fault::Fault;
+use kelos_front::query::{bad_query, plain_words};
+use kelos_front::{App, key};
 use kelos_model::time::parse_instant;
 use kelos_model::{Actor, BackfillId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
@@ -12,10 +16,6 @@ use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
 use super::{LARGEST_BODY, LARGEST_PROJECT};
-use crate::app::App;
-use crate::caller::{self, Door};
-use crate::fault::Fault;
-use crate::key;
 
 /// Rows on a page when nothing else is asked for.
 const USUAL_PAGE: usize = 100;
@@ -32,30 +32,6 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         read.map(|query| Query(query.0)).map_err(|rejection| bad_query(&rejection.body_text()))
     }
-}
-
-/// What is wrong with a query, in words for people.
-pub(crate) fn bad_query(said: &str) -> Fault {
-    let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said);
-    // The name of an unknown parameter comes twice, before the message and in it.
-    let said = match said.split_once(": ") {
-        Some((name, rest)) if rest.contains(&format!("`{name}`")) => rest,
-        _ => said,
-    };
-    let said = said
-        .replace("unknown field", "unknown query parameter")
-        .replace("duplicate field", "repeated query parameter")
-        .replace("there are no fields", "expected none");
-    Fault::bad_request("bad-query", in_plain_words(&said))
-}
-
-/// What the standard library says about texts that are no values, as what was expected.
-fn in_plain_words(said: &str) -> String {
-    said.replace("invalid digit found in string", "expected a number of digits only")
-        .replace("cannot parse integer from empty string", "expected a number")
-        .replace("number too large to fit in target type", "expected a smaller number")
-        .replace("provided string was not `true` or `false`", "expected true or false")
-        .replace(" to a `u32`", ", expected a number")
 }
 
 /// For requests that take no query parameters.
@@ -75,7 +51,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
             let said = rejection.body_text();
             {
                 let said = said.strip_prefix("Invalid URL: ").unwrap_or(&said);
-                Fault::bad_request("bad-path", in_plain_words(said))
+                Fault::bad_request("bad-path", plain_words(said))
             }
         })
     }

@@ -8,6 +8,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use kelos_core::{FactTally, Tell};
 use kelos_engine::sources::SourceStatus;
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
 use kelos_model::trigger::form::parse_end;
@@ -22,8 +24,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Facts that one request tells at the most.
 const MOST_TOLD: usize = 10_000;

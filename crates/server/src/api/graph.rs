@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, GraphQuery, Node, NodeKind, Obstacle, Step, Upstream};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
 use kelos_wire::{
     EdgeDto, GraphDto, NewestDto, NodeDto, ObstacleDto, ProblemDetailsDto, SlotNameDto, UpstreamDto, UpstreamStepDto,
@@ -14,9 +16,6 @@ use utoipa::IntoParams;
 
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Path, Query, SlotPath};
-use crate::app::App;
-use crate::fault::Fault;
-use crate::ui;
 
 /// Which part of the graph.
 #[derive(Deserialize, IntoParams)]
@@ -150,7 +149,7 @@ async fn find(app: &App, asked: GraphRequest) -> Result<GraphAnswer, Fault> {
 ))]
 pub(super) async fn draw(Query(asked): Query<GraphRequest>, State(app): State<App>) -> Result<Response, Fault> {
     let found = find(&app, asked).await?;
-    ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Fault::bad_request("too-many", said))
+    kelos_ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Fault::bad_request("too-many", said))
 }
 
 impl FromLibrary<Upstream> for UpstreamDto {

@@ -2,25 +2,25 @@
 
 use axum::Json;
 use axum::extract::State;
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_front::groups::{self, BoardGroups, Group, Groups};
 use kelos_wire::{BoardGroupDto, GroupsDto, ProblemDetailsDto};
 use utoipa::ToSchema;
 
 use super::extract::{Caller, NoParameters, Query, Text};
-use crate::app::App;
-use crate::fault::Fault;
-use crate::groups::{self, Group, Groups, InForce};
 
 /// The groups that are to hold.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only the description has it: the text is read where files of groups are")]
 pub(super) struct WantedGroups {
     /// The groups, in their order; each workflow once.
-    groups: Vec<Group>,
+    groups: Vec<BoardGroupDto>,
 }
 
 async fn in_force(app: &App) -> Result<GroupsDto, Fault> {
     let file = app.groups_of_file().clone();
-    let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows(None)?)));
+    let read = app.read(move |reader| Ok((BoardGroups::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
     let group = |one: Group| BoardGroupDto { name: one.name, workflows: one.workflows };
     let from = found.from.as_str().into();

@@ -8,19 +8,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos_engine::{MENDING, Pace, Status};
+use kelos_explain::schedule;
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
 use kelos_model::breach::THAWING;
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
-
-use super::dto;
-use super::extract::{Body, NoParameters, Query};
-use crate::app::App;
-use crate::fault::Fault;
-use kelos_explain::schedule;
 use kelos_wire::{
     FrozenDto, HealthDto, ListDto, ProblemDetailsDto, ProblemDto, StepRequest, StepResultDto, VersionDto,
 };
+
+use super::dto;
+use super::extract::{Body, NoParameters, Query};
 
 /// The workflows that are frozen.
 fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {

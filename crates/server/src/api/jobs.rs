@@ -7,6 +7,8 @@ use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Refusal, SubmitOutcome};
 use kelos_explain::jobs::{self, JobForecast, JobQuery, Jobs, Outlook, Relative, RelativeGroup};
+use kelos_front::fault::Fault;
+use kelos_front::{App, key};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Keys;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
@@ -20,9 +22,6 @@ use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, page};
 use super::extract::{Body, Caller, Limit, Names, NoParameters, Path, Query};
-use crate::app::App;
-use crate::fault::Fault;
-use crate::key;
 
 /// Jobs that one request submits at the most.
 const MOST_SUBMITTED: usize = 10_000;

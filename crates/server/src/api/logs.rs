@@ -8,15 +8,15 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use kelos_executors::local::{LocalError, LogChunk};
 use kelos_executors::run_ref;
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream as sse};
 use kelos_model::{Run, RunId};
 use kelos_wire::{OutputDto, ProblemDetailsDto, RunDto};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::extract::{Path, Query, RunPath};
-use super::follow::{ShutdownSignal, closed, last_event_id, stream as sse};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Bytes that are read when nothing else is asked for.
 const USUAL_PIECE: usize = 64 << 10;

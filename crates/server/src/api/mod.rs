@@ -1,13 +1,12 @@
 //! The native API, under `/api/v1`.
 
-pub(crate) mod backfills;
-pub(crate) mod capacity;
+mod backfills;
+mod capacity;
 mod dto;
 mod endpoints;
 mod events;
 mod extract;
 mod facts;
-pub(crate) mod follow;
 mod graph;
 mod groups;
 mod health;
@@ -23,23 +22,18 @@ mod stuck;
 mod workers;
 mod workflows;
 
-use axum::Json;
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
-
 use axum::routing::get;
+use axum::{Json, Router};
+use kelos_front::App;
+use kelos_front::fault::{panicked, wrong_method};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Description;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::router::UtoipaMethodRouterExt;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
-use crate::app::App;
-use crate::fault::{panicked, wrong_method};
-
 pub use dto::deployment;
-pub(crate) use extract::bad_query;
 
 /// Largest body: that of a register.
 const LARGEST_BODY: usize = 1 << 20;

@@ -13,6 +13,9 @@ use kelos_door_celos::deploy::{
     prepare, questions, unblocked,
 };
 use kelos_door_stolos::TasksJson;
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_front::known::KnownFacts;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::Folders;
@@ -24,9 +27,6 @@ use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, deployment};
 use super::extract::{Caller, LargeBody, NoParameters, Path, Query};
-use crate::app::App;
-use crate::fault::Fault;
-use crate::known::KnownFacts;
 
 /// A project in the path.
 #[derive(Deserialize, IntoParams)]

@@ -3,6 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_core::SetRegister;
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::id::is_invisible;
 use kelos_store::{Register, RegisterKeys};
 use kelos_wire::{ListDto, ProblemDetailsDto, ReasonRequest, RegisterDto};
@@ -10,8 +12,6 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::extract::{AnyJson, BucketPath, Caller, NoParameters, Path, Query, RegisterPath};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Longest bucket or key, in bytes.
 const LONGEST_NAME: usize = 512;

@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_core::{DownstreamOutcome, DownstreamRequest, Rerun};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::{Actor, SlotRef};
 use kelos_wire::{DownstreamDto, ProblemDetailsDto, RerunRequest, RerunResultDto, SlotNameDto, TouchedSlotsDto};
 
 use super::extract::{Body, Caller, NoParameters, Path, Query, SlotPath};
 use super::slots;
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Slots that an answer lists of each kind.
 const SLOTS_LISTED: usize = 1000;

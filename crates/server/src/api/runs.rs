@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::{Run, RunState, SlotRef, WorkflowId};
 use kelos_store::{PageRequest, RunFilter};
 use kelos_wire::{ListDto, PageDto, ProblemDetailsDto, RunDto};
@@ -10,8 +12,6 @@ use utoipa::IntoParams;
 
 use super::dto;
 use super::extract::{At, Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Which runs.
 #[derive(Deserialize, IntoParams)]

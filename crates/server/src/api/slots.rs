@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use kelos_core::{Kill, MarkSuccess, Skip};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, SlotFilter};
@@ -16,8 +18,6 @@ use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, Names, NoParameters, Path, Query, SlotPath};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Which slots.
 #[derive(Deserialize, IntoParams)]

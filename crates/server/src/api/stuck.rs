@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use kelos_explain::stuck::{Stuck, StuckReport};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_wire::{Instant, ProblemDetailsDto, StuckDto, StuckListDto};
 
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Query};
-use crate::app::App;
-use crate::fault::Fault;
 
 impl FromLibrary<Stuck> for StuckDto {
     fn from_library(stuck: Stuck) -> StuckDto {

@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use kelos_executors::workers::{Answer, HubError, Seen, Word};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_wire::{ListDto, ProblemDetailsDto, WorkerDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::FromLibrary;
 use super::extract::{Body, NoParameters, Path, Query};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Longest name of a worker, in bytes.
 const LONGEST_NAME: usize = 200;

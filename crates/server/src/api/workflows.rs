@@ -7,6 +7,8 @@ use kelos_core::{Pause, Resume};
 use kelos_explain::jobs::Jobs;
 use kelos_explain::schedule;
 use kelos_explain::schedules::overview::next_time;
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
 use kelos_model::time::CronSchedule;
 use kelos_model::workflow::WorkflowRow;
@@ -21,8 +23,6 @@ use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath};
-use crate::app::App;
-use crate::fault::Fault;
 
 /// Times that a workflow shows of its future.
 const NEXT_TIMES: usize = 5;

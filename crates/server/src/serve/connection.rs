@@ -53,7 +53,7 @@ pub(super) async fn run(
     tokio::select! {
         outcome = connection.as_mut() => return log(outcome),
         _ = ended => return tracing::debug!("ended an idle connection in favour of a new one"),
-        () = closing.closed() => connection.as_mut().graceful_shutdown(),
+        () = closing.begun() => connection.as_mut().graceful_shutdown(),
     }
     log(connection.await);
 }

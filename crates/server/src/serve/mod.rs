@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::{Extension, Router};
+use kelos_front::stream::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
@@ -51,18 +51,6 @@ impl Limits {
     }
 }
 
-/// Tells streams, which end by nothing else, that the server is to end.
-#[derive(Clone)]
-pub(crate) struct Shutdown(watch::Receiver<bool>);
-
-impl Shutdown {
-    /// Waits until the server is to end.
-    pub(crate) async fn closed(&mut self) {
-        // A sender that is gone without a word means that nobody serves any more.
-        let _ = self.0.wait_for(|closing| *closing).await;
-    }
-}
-
 /// Answers requests until `shutdown` is done; then ends streams, and gives other requests a few seconds.
 ///
 /// # Errors
@@ -74,8 +62,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     listener.local_addr()?;
-    let (close, closing) = watch::channel(false);
-    let closing = Shutdown(closing);
+    let (close, closing) = Shutdown::channel();
     let router = router
         .layer(RequestBodyTimeoutLayer::new(limits.body))
         .layer(Extension(closing.clone()))
@@ -99,7 +86,7 @@ pub async fn serve(
         }
     }
     drop(listener);
-    let _ = close.send(true);
+    close.begin();
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(GRACE, all_ended).await.is_err() {
         tracing::warn!("requests were still under way {} s after the end was asked for", GRACE.as_secs());

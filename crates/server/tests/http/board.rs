@@ -2,8 +2,9 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use kelos_front::{App, Groups};
 use kelos_model::SlotState;
-use kelos_server::{App, Groups, router};
+use kelos_server::router;
 use serde_json::json;
 
 use crate::streams::EventStream;

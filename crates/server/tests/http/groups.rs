@@ -1,7 +1,8 @@
 //! Which workflows stand together on the board, and who says so.
 
 use axum::http::Method;
-use kelos_server::{App, Groups, router};
+use kelos_front::{App, Groups};
+use kelos_server::router;
 use serde_json::json;
 
 use crate::board::between;

@@ -55,10 +55,10 @@ async fn names_that_are_made_to_point_here_are_not_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_meant_for_another_server_is_refused_and_nothing_is_done() {
     let server = Server::start(&workflow("w", "")).await;
-    let meant = [("host", "localhost"), (kelos_server::INSTANCE, "another")];
+    let meant = [("host", "localhost"), (kelos_front::INSTANCE, "another")];
     let reply = pause(&server, &meant).await;
     assert_eq!((reply.status.as_u16(), &reply.json()["code"]), (421, &"other-server".into()));
-    let celos = Request::post("/scheduler").header("host", "localhost").header(kelos_server::INSTANCE, "another");
+    let celos = Request::post("/scheduler").header("host", "localhost").header(kelos_front::INSTANCE, "another");
     let reply = server.send(celos.body(Body::empty()).unwrap()).await;
     assert_eq!(reply.told(), (421, "the request is meant for another server, which had this address before"));
     assert_eq!(pause(&server, &[("host", "localhost")]).await.status, 200);

@@ -1,8 +1,9 @@
 //! The pages of a workflow and of a slot, the problems and the activity.
 
 use axum::http::{Method, Request, StatusCode};
+use kelos_front::{App, Groups, Links};
 use kelos_model::SlotRef;
-use kelos_server::{App, Groups, Links, router};
+use kelos_server::router;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, Reply, Server, moment, slot, workflow};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
+use kelos_front::App;
 use kelos_model::workflow::{Job, Keys, Program};
 use kelos_model::{SlotState, Workflow, WorkflowId};
-use kelos_server::{App, router};
+use kelos_server::router;
 use serde_json::{Map, Value, json};
 
 use crate::pages::{assert_says, page};

@@ -2,12 +2,16 @@
 
 mod request;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kelos_core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, FireRequest, Refusal};
 use kelos_explain::schedules::{decisions, overview};
+use kelos_front::App;
+use kelos_front::fault::Fault;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
@@ -16,14 +20,11 @@ use kelos_wire::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{self, FromLibrary, has_kind, schedule};
 use super::extract::{AnyJson, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath, part};
 use super::slots;
-use crate::app::App;
-use crate::fault::Fault;
 use request::{ScheduleRequest, bad, unknown_program};
 
 /// Event schedules that one request creates at the most.

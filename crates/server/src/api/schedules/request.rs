@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_explain::schedules::check::check;
+use kelos_front::fault::Fault;
 use kelos_model::constraint::Window;
 use kelos_model::project::ProjectName;
 use kelos_model::time::Zone;
@@ -15,7 +16,6 @@ use utoipa::ToSchema;
 
 use super::super::dto::zone_of;
 use super::super::extract::At;
-use crate::fault::Fault;
 
 /// Longest name, description, name of a property and value of one, in bytes.
 const LONGEST: [(&str, usize); 4] =

@@ -1,0 +1,74 @@
+//! Servlets that have something done. All answer with nothing when it is.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::State;
+use kelos_core::{Kill, Pause, Refusal, Rerun, Resume, WorkflowFilter};
+use kelos_engine::AskError;
+use kelos_front::App;
+use kelos_front::fault::{Fault, plain};
+use kelos_model::WorkflowId;
+
+use super::params::Params;
+use super::slots;
+
+/// A scheduler step at a moment, until nothing more can happen at that moment.
+pub(super) async fn step(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let at = params.time("time")?.unwrap_or_else(|| app.handle().now());
+    app.node().step(at, only(&params)?).await?;
+    Ok(())
+}
+
+/// The workflows that `ids` lists; unknown ones don't matter.
+fn only(params: &Params) -> Result<WorkflowFilter, Fault> {
+    let Some(ids) = params.get("ids") else {
+        return Ok(None);
+    };
+    let ids: Result<BTreeSet<_>, _> = ids.split(',').map(WorkflowId::new).collect();
+    match ids {
+        Ok(ids) => Ok(Some(Arc::new(ids))),
+        Err(error) => Err(plain::bad_request(format!("ids: {error}"))),
+    }
+}
+
+pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
+    app.node().reload().await;
+    app.settle().await?;
+    Ok(())
+}
+
+pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let slot = params.slot(&app).await?;
+    let asked = app.ask(&params.by, Rerun { slot: slot.clone(), reason: None }).await;
+    match asked {
+        // Celos has no record of it: it marks the slot, which goes anyway.
+        Err(AskError::Refused(Refusal::StillLive(..))) if !slots::is_recorded(&app, &slot).await? => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let slot = params.slot(&app).await?;
+    slots::check_time(&app, &slot).await?;
+    app.ask(&params.by, Kill { slot, reason: None }).await?;
+    Ok(())
+}
+
+/// Without a value a pause ends, as in Celos. There anything but `true` ends it, `yes` and `ture` too; that a
+/// workflow starts to run because of a typing mistake is not worth being the same.
+pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let id = params.id()?;
+    let paused = match params.get("paused").unwrap_or("false") {
+        text if text.eq_ignore_ascii_case("true") => true,
+        text if text.eq_ignore_ascii_case("false") => false,
+        other => {
+            return Err(plain::bad_request(format!("paused is \"{other}\", expected true or false")));
+        }
+    };
+    match paused {
+        true => app.ask(&params.by, Pause { workflow: id, reason: None }).await?,
+        false => app.ask(&params.by, Resume { workflow: id, reason: None }).await?,
+    }
+    Ok(())
+}

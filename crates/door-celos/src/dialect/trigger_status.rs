@@ -1,0 +1,159 @@
+//! Why a slot waits: its trigger, asked anew.
+
+use std::borrow::Cow;
+
+use axum::extract::State;
+use axum::response::Response;
+use kelos_explain::schedule;
+use kelos_front::App;
+use kelos_front::fault::{Fault, plain};
+use kelos_front::known::KnownFacts;
+use kelos_model::reason::words;
+use kelos_model::template::KeyValues;
+use kelos_model::time::format_full;
+use kelos_model::trigger::{Conditions, Verdict, Waker, evaluate, plain};
+use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow};
+use serde::Serialize;
+
+use super::as_json;
+use super::params::Params;
+
+#[derive(Serialize)]
+struct Status {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    ready: bool,
+    description: String,
+    #[serde(rename = "subStatuses")]
+    nested: Vec<Status>,
+}
+
+impl Status {
+    /// The status of a trigger by what was found.
+    fn of(reason: &Reason, trigger: Option<&Trigger>) -> Status {
+        let nested = reason.nested.iter().enumerate();
+        Status {
+            kind: class_of(&reason.kind),
+            ready: reason.answer == Answer::Met,
+            description: description(reason, trigger),
+            nested: nested
+                .map(|(n, one)| Status::of(one, trigger.and_then(|trigger| trigger.nested().get(n))))
+                .collect(),
+        }
+    }
+}
+
+/// The sentence of Celos where it has one, and ours where it has none.
+fn description(reason: &Reason, trigger: Option<&Trigger>) -> String {
+    let is_met = reason.answer == Answer::Met;
+    let ready = if is_met { "ready" } else { "not ready" };
+    match (&reason.kind, &reason.finding) {
+        (_, Finding::Always) => "Always ready".to_owned(),
+        (_, Finding::AllOf) if is_met => "All nested triggers are ready".to_owned(),
+        (_, Finding::AllOf) => "Not all nested triggers are ready".to_owned(),
+        (_, Finding::AnyOf) if is_met => "One or more nested triggers are ready".to_owned(),
+        (_, Finding::AnyOf) => "None of the nested triggers are ready".to_owned(),
+        (_, Finding::NoneOf) if is_met => "Ready, nested trigger isn't ready".to_owned(),
+        (_, Finding::NoneOf) if reason.nested.iter().any(|nested| nested.answer == Answer::Met) => {
+            "Not ready, nested trigger is ready".to_owned()
+        }
+        (_, Finding::Offset { seconds }) => format!("Nested trigger offset by {seconds} seconds {ready}"),
+        (_, Finding::DelayUntil { until, .. }) if is_met => format!("Ready since {}", format_full(*until)),
+        (_, Finding::DelayUntil { until, .. }) => format!("Delayed until {}", format_full(*until)),
+        // Ours is shorter; Celos names slots in full.
+        (
+            ReasonKind::Success,
+            Finding::UpstreamAsked { slot } | Finding::UpstreamMissing { slot } | Finding::UpstreamIs { slot, .. },
+        ) => format!("Workflow slot {slot} is {ready}"),
+        (
+            ReasonKind::HdfsPath,
+            Finding::ProbeAnswered { probe: Probe::Path { uri, conditions }, verdict, detail, .. },
+        ) if !has_own_system(trigger) => hdfs_path(uri, conditions, *verdict, detail),
+        _ => words::text(reason),
+    }
+}
+
+/// The finding at a path. Celos shows it as the script has it, without the scheme and the server.
+fn hdfs_path(uri: &str, conditions: &Conditions, verdict: Verdict, detail: &str) -> String {
+    let conditions = if conditions.is_empty() { String::new() } else { format!(" ({conditions})") };
+    let path = format!("HDFS path {}{conditions}", path_alone(uri));
+    match verdict {
+        Verdict::Yes => format!("{path} is ready"),
+        Verdict::No if detail.is_empty() => format!("{path} is not ready"),
+        Verdict::No => format!("{path} is not ready: {detail}"),
+        Verdict::Never => format!("{path} will never be ready"),
+        Verdict::Failed => format!("{path} can't be checked: {detail}"),
+    }
+}
+
+fn has_own_system(trigger: Option<&Trigger>) -> bool {
+    matches!(trigger, Some(Trigger::Path(check)) if check.has_own_system())
+}
+
+/// The path of a URI, without the scheme and the server: `/in` of `hdfs://nn/in`.
+fn path_alone(uri: &str) -> Cow<'_, str> {
+    if uri.starts_with("file:///") {
+        return plain(uri);
+    }
+    let Some((_, rest)) = uri.split_once(':') else { return uri.into() };
+    let path = rest.strip_prefix("//").map_or(rest, |rest| &rest[rest.find('/').unwrap_or(0)..]);
+    path.strip_prefix("/./").unwrap_or(path).into()
+}
+
+/// The name of Celos's class; the last two are ours, in its style.
+fn class_of(kind: &ReasonKind) -> &'static str {
+    match kind {
+        ReasonKind::Always => "AlwaysTrigger",
+        ReasonKind::And => "AndTrigger",
+        ReasonKind::Or => "OrTrigger",
+        ReasonKind::Not => "NotTrigger",
+        ReasonKind::Offset => "OffsetTrigger",
+        ReasonKind::Delay => "DelayTrigger",
+        ReasonKind::Success => "SuccessTrigger",
+        ReasonKind::HdfsPath => "HDFSCheckTrigger",
+        ReasonKind::LocalPath => "FileCheckTrigger",
+        ReasonKind::Path => "PathTrigger",
+        ReasonKind::Function => "FunctionTrigger",
+        ReasonKind::Job => "JobTrigger",
+        ReasonKind::Parents => "ParentsTrigger",
+        ReasonKind::Group => "GroupTrigger",
+        ReasonKind::Children => "ChildrenTrigger",
+        ReasonKind::Valid => "ValidTrigger",
+        ReasonKind::Partitions => "PartitionsTrigger",
+        ReasonKind::Ended => "EndedTrigger",
+        ReasonKind::Fired => "FiredTrigger",
+        ReasonKind::Signal => "SignalTrigger",
+        ReasonKind::Asked => "AskedTrigger",
+        ReasonKind::Constraints => "Constraints",
+        ReasonKind::Concurrency => "ConcurrencyConstraint",
+        ReasonKind::Window => "WindowConstraint",
+        ReasonKind::SinceLastRun => "SinceLastRunConstraint",
+        ReasonKind::Other(_) => "Trigger",
+    }
+}
+
+/// Answers for any time, whether the schedule has it or not.
+pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+    let slot = params.slot(&app).await?;
+    let id = slot.workflow.clone();
+    let row = app.read(move |reader| schedule::defined(reader, &id)).await?;
+    let row = row.ok_or_else(|| plain::not_found(format!("Workflow not found: {}", slot.workflow)))?;
+    let known = look(&app, &slot, &row.definition).await?;
+    let evaluation =
+        evaluate(&row.definition.trigger, &slot.workflow, &KeyValues::of(&row.definition.keys, &slot.key), &known);
+    Ok(as_json(&Status::of(&evaluation.explanation, Some(&row.definition.trigger))))
+}
+
+async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<KnownFacts, Fault> {
+    let nothing = KnownFacts::nothing(app.handle().now());
+    let (mut upstream, mut probes) = (Vec::new(), Vec::new());
+    for waker in evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &nothing).wakers
+    {
+        match waker {
+            Waker::Slot(slot) => upstream.push(slot),
+            Waker::Probe(probe) => probes.push(probe),
+            Waker::At(_) => {}
+        }
+    }
+    Ok(KnownFacts::find(app, upstream, probes).await?)
+}

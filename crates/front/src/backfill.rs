@@ -1,0 +1,72 @@
+//! New backfills, as the API and the pages make them.
+
+use kelos_core::{BackfillOutcome, SlotList};
+use kelos_model::ranges::Range;
+use kelos_model::time::{format_full, format_short};
+use kelos_model::workflow::Backfill;
+use kelos_model::{Actor, BackfillId};
+use kelos_store::BackfillFilter;
+use kelos_wire::BackfillRequest;
+
+use crate::app::App;
+use crate::fault::Fault;
+
+/// A backfill that was made or, in a dry run, would be.
+pub struct NewBackfill {
+    /// Its name, given or derived.
+    pub id: BackfillId,
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// Slots that did not exist.
+    pub created: SlotList,
+    /// Slots that had ended.
+    pub reopened: SlotList,
+    /// Live slots, which run sooner.
+    pub adopted: SlotList,
+    /// The number of slots in its range that stay as they are.
+    pub untouched: u64,
+}
+
+/// Makes a backfill, or in a dry run says what it would do.
+///
+/// # Errors
+/// Where its range is empty, its name is taken, or the scheduler refuses it.
+pub async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<NewBackfill, Fault> {
+    let range = Range::new(request.from.0, request.to.0);
+    if range.is_empty() {
+        let (from, to) = (format_full(range.start), format_full(range.end));
+        let detail = format!("`from` is {from} and `to` is {to}, expected `from` before `to`");
+        return Err(Fault::bad_request("bad-body", detail));
+    }
+    let taken = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
+    let (id, dry_run) = (name(&request, &taken)?, request.dry_run);
+    let ask = kelos_core::BackfillRequest {
+        id: id.clone(),
+        workflow: request.workflow,
+        range,
+        mode: request.mode.into(),
+        priority: request.priority,
+        reason: request.reason,
+        dry_run,
+    };
+    let BackfillOutcome { created, reopened, adopted, untouched } = app.ask(by, ask).await?;
+    Ok(NewBackfill { id, dry_run, created, reopened, adopted, untouched })
+}
+
+/// The name that was given, or the first of a row that is free.
+fn name(request: &BackfillRequest, taken: &[Backfill]) -> Result<BackfillId, Fault> {
+    let free = |id: &BackfillId| taken.iter().all(|known| known.id != *id);
+    if let Some(name) = request.name.clone() {
+        let detail = format!("a backfill named \"{name}\" exists already, expected a new name");
+        return if free(&name) { Ok(name) } else { Err(Fault::conflict("name-taken", detail)) };
+    }
+    let stem = format!("{}-{}-{}", request.workflow, format_short(request.from.0), format_short(request.to.0));
+    let names = (1_u32..).map(|n| if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
+    let names = names.map(|name| BackfillId::new(&name));
+    let found = names.map(|name| name.map_err(|error| Fault::bad_request("bad-body", error.to_string())));
+    found.into_iter().find(|name| name.as_ref().map_or(true, free)).unwrap_or_else(|| Err(unknown_name()))
+}
+
+fn unknown_name() -> Fault {
+    Fault::conflict("name-taken", "all derived names are taken, expected a name")
+}

@@ -1,0 +1,228 @@
+//! The groups of workflows on the board: those set by the API, or else those of a file, or else one for each project.
+//!
+//! What is set lies in a register, so the log tells who set it. The form is the one that Celos's interface reads.
+
+use std::collections::BTreeMap;
+
+use kelos_core::SetRegister;
+use kelos_model::id::is_invisible;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Event, WorkflowId};
+use kelos_store::{Queries, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The register that holds what was set.
+const REGISTER: (&str, &str) = ("kelos", "board-groups");
+/// Longest name of a group, in bytes.
+const LONGEST_NAME: usize = 200;
+/// Most groups.
+const MOST: usize = 1_000;
+/// What groups look like, for those who wrote something else.
+const FORM: &str = "{\"groups\": [{\"name\": \"…\", \"workflows\": [\"…\"]}]}";
+
+/// Workflows that stand together on the board; none means by project. Cheap to default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Groups(Option<Vec<Group>>);
+
+/// Workflows that stand together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// What stands above them.
+    pub name: String,
+    /// Their ids, in the order in which they are shown. They need not be defined.
+    pub workflows: Vec<String>,
+}
+
+/// What is read and kept.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupsState {
+    groups: Vec<Group>,
+    /// Where what the API gave came from; no part of what is kept.
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "what the API gives may be sent back as it is")]
+    from: Option<String>,
+}
+
+/// What a server is started with.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    groups: Option<Vec<Group>>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "they are known, but read elsewhere")]
+    links: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "what is watched is read elsewhere")]
+    watch: serde::de::IgnoredAny,
+}
+
+impl Groups {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what was expected.
+    pub fn parse(text: &str) -> Result<Groups, String> {
+        let listed: GroupsState = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
+        checked(listed.groups).map(|groups| Groups(Some(groups)))
+    }
+
+    /// Reads the text of a file that a server is started with, which may have [links](crate::Links) as well or instead.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what was expected.
+    pub fn of_file(text: &str) -> Result<Groups, String> {
+        let file: File = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
+        file.groups.map(checked).transpose().map(Groups)
+    }
+
+    /// The same of a value.
+    fn of_value(value: Value) -> Result<Groups, String> {
+        let listed: GroupsState = serde_json::from_value(value).map_err(|error| format!("{error}; expected {FORM}"))?;
+        checked(listed.groups).map(|groups| Groups(Some(groups)))
+    }
+
+    fn value(&self) -> Option<Value> {
+        let groups = self.0.clone()?;
+        serde_json::to_value(GroupsState { groups, from: None }).ok()
+    }
+}
+
+fn checked(groups: Vec<Group>) -> Result<Vec<Group>, String> {
+    if groups.len() > MOST {
+        return Err(format!("there are {} groups, expected at most {MOST}", groups.len()));
+    }
+    let mut placed: BTreeMap<&str, &str> = BTreeMap::new();
+    for group in &groups {
+        let name = &group.name;
+        if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
+            return Err(format!(
+                "\"{}\" is no name of a group, expected 1 to {LONGEST_NAME} bytes without invisible characters",
+                name.escape_debug()
+            ));
+        }
+        for id in &group.workflows {
+            if WorkflowId::new(id).is_err() {
+                return Err(format!("\"{id}\" in group \"{name}\" is no id of a workflow"));
+            }
+            match placed.insert(id, name) {
+                Some(before) if before == name => {
+                    return Err(format!("the workflow \"{id}\" is twice in group \"{name}\", expected it once"));
+                }
+                Some(before) => {
+                    return Err(format!(
+                        "the workflow \"{id}\" is in group \"{before}\" and in group \"{name}\", expected it once"
+                    ));
+                }
+                None => {}
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// The source of the groups of the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupsSource {
+    /// A request to the API.
+    Api,
+    /// The file that the server was started with.
+    File,
+    /// The projects of the workflows: neither the API nor a file has groups.
+    Projects,
+}
+
+impl GroupsSource {
+    /// Its name in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            GroupsSource::Api => "api",
+            GroupsSource::File => "file",
+            GroupsSource::Projects => "projects",
+        }
+    }
+}
+
+/// The groups that the board shows now.
+#[derive(Debug, Clone)]
+pub struct BoardGroups {
+    groups: Option<Vec<Group>>,
+    /// Their source.
+    pub from: GroupsSource,
+    /// The mistake in the register, where it can't be used.
+    pub trouble: Option<String>,
+}
+
+impl BoardGroups {
+    /// Reads the groups that the API has set, or else those of the file.
+    ///
+    /// # Errors
+    /// Where the store can't be read.
+    pub fn read(reader: &dyn Queries, file: &Groups) -> Result<BoardGroups, StoreError> {
+        let set = reader.register(REGISTER.0, REGISTER.1)?.map(Groups::of_value);
+        if let Some(Ok(Groups(groups))) = set {
+            return Ok(BoardGroups { groups, from: GroupsSource::Api, trouble: None });
+        }
+        // Whoever sets the register itself may write anything.
+        let trouble = set
+            .and_then(Result::err)
+            .map(|why| format!("the register {}/{} is of no use: {why}", REGISTER.0, REGISTER.1));
+        let from = if file.0.is_some() { GroupsSource::File } else { GroupsSource::Projects };
+        Ok(BoardGroups { groups: file.0.clone(), from, trouble })
+    }
+
+    /// The groups that were listed, if any were.
+    pub fn listed(&self) -> Option<&[Group]> {
+        self.groups.as_deref()
+    }
+
+    /// The groups as the board shows them, those by project written out.
+    pub fn spelled_out(self, workflows: &[WorkflowRow]) -> Vec<Group> {
+        self.groups.unwrap_or_else(|| by_project(workflows))
+    }
+}
+
+fn by_project(workflows: &[WorkflowRow]) -> Vec<Group> {
+    let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in workflows.iter().filter(|row| row.present) {
+        projects.entry(&row.definition.project).or_default().push(row.id.to_string());
+    }
+    projects.into_iter().map(|(name, workflows)| Group { name: name.to_owned(), workflows }).collect()
+}
+
+/// The request that sets these groups; without any, it goes back to the file's or to those by project.
+pub fn request(groups: Option<&Groups>) -> SetRegister {
+    let value = groups.and_then(Groups::value);
+    SetRegister { bucket: REGISTER.0.to_owned(), key: REGISTER.1.to_owned(), value, reason: None }
+}
+
+/// Whether an event says that other groups hold.
+pub fn is_change(event: &Event) -> bool {
+    matches!(event, Event::Register { bucket, key, .. } if (bucket.as_str(), key.as_str()) == REGISTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_understood_says_why() {
+        let said = |text: &str| Groups::parse(text).unwrap_err();
+        assert!(said("{").contains("expected {\"groups\""));
+        assert!(said(r#"{"groups": [{"name": "a"}]}"#).starts_with("missing field `workflows`"));
+        assert!(said(r#"{"group": []}"#).starts_with("unknown field `group`"));
+        let twice = r#"{"groups": [{"name": "a", "workflows": ["x"]}, {"name": "b", "workflows": ["x"]}]}"#;
+        assert_eq!(said(twice), "the workflow \"x\" is in group \"a\" and in group \"b\", expected it once");
+        let twice = r#"{"groups": [{"name": "a", "workflows": ["x", "x"]}]}"#;
+        assert_eq!(said(twice), "the workflow \"x\" is twice in group \"a\", expected it once");
+        assert_eq!(
+            said(r#"{"groups": [{"name": "a", "workflows": [""]}]}"#),
+            "\"\" in group \"a\" is no id of a workflow"
+        );
+        let blank = said(r#"{"groups": [{"name": " ", "workflows": []}]}"#);
+        assert_eq!(blank, "\" \" is no name of a group, expected 1 to 200 bytes without invisible characters");
+    }
+}

@@ -1,0 +1,21 @@
+//! The front of all HTTP doors: the application that routes work on, the actor behind a request, its faults, and the guard.
+//!
+//! The native API, the pages and the dialects stand on it and never on each other. What is *absent*: routes, and any state:
+//! everything is read from the store or asked of the engine.
+
+mod app;
+pub mod backfill;
+pub mod caller;
+pub mod fault;
+pub mod groups;
+pub mod guard;
+pub mod key;
+pub mod known;
+mod links;
+pub mod query;
+pub mod stream;
+
+pub use app::App;
+pub use groups::Groups;
+pub use guard::{Hosts, INSTANCE};
+pub use links::Links;

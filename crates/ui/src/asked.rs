@@ -1,0 +1,76 @@
+//! What pages are asked for: names in paths, queries and forms, with troubles in words.
+
+use axum::extract::FromRequestParts;
+use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use kelos_front::caller::{self, Door};
+use kelos_front::fault::{Fault, plain};
+use kelos_front::query::bad_query;
+use kelos_front::{App, key};
+use kelos_model::time::parse_instant;
+use kelos_model::{Actor, SlotRef, WorkflowId};
+
+/// A workflow named in a path.
+pub(super) fn workflow(id: &str) -> Result<WorkflowId, Fault> {
+    WorkflowId::new(id).map_err(|error| plain::bad_request(format!("{error}.")))
+}
+
+/// A slot named in a path: by its time, or its job id.
+pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Fault> {
+    let named = key::slot(app, &workflow(id)?, key).await;
+    named.map_err(|problem| match problem.status {
+        // Its hint is for programs.
+        StatusCode::NOT_FOUND => plain::not_found(format!("No workflow has ever been named \"{id}\".")),
+        _ => problem,
+    })
+}
+
+/// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may; where both may, `ID@~JOB_ID` says which is which.
+pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Fault> {
+    let expected = || {
+        plain::bad_request(format!(
+            "\"{name}\" is \"{text}\", expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID."
+        ))
+    };
+    if let Ok(named) = text.parse::<SlotRef>() {
+        return slot(app, named.workflow.as_str(), &named.key.to_string()).await;
+    }
+    let (id, key) = text.split_once('@').ok_or_else(expected)?;
+    slot(app, id, key).await
+}
+
+pub(super) fn moment(text: &str) -> Result<Timestamp, Fault> {
+    parse_instant(text).map_err(|error| plain::bad_request(format!("{error}.")))
+}
+
+/// A field that a form sends empty where nobody filled it in.
+pub(super) fn filled(text: Option<String>) -> Option<String> {
+    text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+pub(super) fn query<T>(query: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Fault> {
+    query.map(|query| query.0).map_err(|rejection| bad_query(&rejection.body_text()))
+}
+
+pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, Fault> {
+    form.map(|form| form.0).map_err(|rejection| plain::bad_request(format!("{}.", rejection.body_text())))
+}
+
+/// The sender of a form; pages can't say, so it is the web.
+pub(super) struct Caller(pub(super) Actor);
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        caller::of_parts(parts, Door::Web).map(Caller).map_err(plain::bad_request)
+    }
+}
+
+/// Back to a page after something was done, so that loading it again does not do it again.
+pub(super) fn back_to(href: &str) -> Response {
+    Redirect::to(href).into_response()
+}

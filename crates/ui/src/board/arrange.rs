@@ -1,0 +1,106 @@
+//! How rows stand: in the groups that hold, by project, or by tag.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_front::groups::{BoardGroups, Group};
+use kelos_model::workflow::WorkflowRow;
+
+/// What rows stand together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum By {
+    /// The groups that hold.
+    #[default]
+    Groups,
+    /// Their projects.
+    Project,
+    /// The first of their tags.
+    Tag,
+}
+
+impl By {
+    pub(super) const ALL: [By; 3] = [By::Groups, By::Project, By::Tag];
+
+    /// Its name in addresses.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            By::Groups => "groups",
+            By::Project => "project",
+            By::Tag => "tag",
+        }
+    }
+}
+
+/// The last group where groups are listed: what they do not mention.
+const UNLISTED: &str = "Unlisted workflows";
+/// The last group of tags.
+const UNTAGGED: &str = "Without tags";
+
+/// A group of the board.
+pub(super) struct GroupRows<'a> {
+    pub(super) name: &'a str,
+    pub(super) members: Vec<Member<'a>>,
+}
+
+/// A row of the board.
+pub(super) enum Member<'a> {
+    Workflow(&'a WorkflowRow),
+    /// It is listed, but there is no such workflow.
+    Missing(&'a str),
+}
+
+/// The groups of the board, in order, with those of `workflows` that are defined.
+pub(super) fn arrange<'a>(by: By, groups: &'a BoardGroups, workflows: &'a [WorkflowRow]) -> Vec<GroupRows<'a>> {
+    // Workflows that are keyed by job ids have no place in time.
+    let present = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_none());
+    match (by, groups.listed()) {
+        (By::Groups, Some(listed)) => as_listed(listed, present.collect(), &keyed(workflows)),
+        (By::Groups | By::Project, _) => named(present, |row| Some(&row.definition.project)),
+        (By::Tag, _) => named(present, |row| row.definition.about.tags.first()),
+    }
+}
+
+/// By what each row is named after; those without a name come last.
+fn named<'a>(
+    rows: impl Iterator<Item = &'a WorkflowRow>,
+    name: impl Fn(&'a WorkflowRow) -> Option<&'a String>,
+) -> Vec<GroupRows<'a>> {
+    let mut groups: BTreeMap<&str, Vec<Member<'a>>> = BTreeMap::new();
+    let mut nameless = Vec::new();
+    for row in rows {
+        match name(row) {
+            Some(name) => groups.entry(name).or_default().push(Member::Workflow(row)),
+            None => nameless.push(Member::Workflow(row)),
+        }
+    }
+    let mut arranged: Vec<_> = groups.into_iter().map(|(name, members)| GroupRows { name, members }).collect();
+    if !nameless.is_empty() {
+        arranged.push(GroupRows { name: UNTAGGED, members: nameless });
+    }
+    arranged
+}
+
+/// The workflows that stand elsewhere, also where a group lists them.
+fn keyed(workflows: &[WorkflowRow]) -> BTreeSet<&str> {
+    let keyed = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
+    keyed.map(|row| row.id.as_str()).collect()
+}
+
+fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeSet<&str>) -> Vec<GroupRows<'a>> {
+    let known: BTreeMap<&str, &WorkflowRow> = rows.iter().map(|row| (row.id.as_str(), *row)).collect();
+    let member = |id: &'a String| known.get(id.as_str()).map_or(Member::Missing(id), |row| Member::Workflow(row));
+    let has_time = |id: &&String| !keyed.contains(id.as_str());
+    let listed: BTreeSet<&str> = groups.iter().flat_map(|group| &group.workflows).map(String::as_str).collect();
+    let mut arranged: Vec<_> = groups
+        .iter()
+        .map(|group| GroupRows {
+            name: &group.name,
+            members: group.workflows.iter().filter(has_time).map(member).collect(),
+        })
+        .collect();
+    let unlisted: Vec<_> =
+        rows.into_iter().filter(|row| !listed.contains(row.id.as_str())).map(Member::Workflow).collect();
+    if !unlisted.is_empty() {
+        arranged.push(GroupRows { name: UNLISTED, members: unlisted });
+    }
+    arranged
+}

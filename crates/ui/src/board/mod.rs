@@ -1,0 +1,73 @@
+//! The board: all workflows over time, at one glance.
+//!
+//! A row is a string of letters and the few numbers that letters can't say; the script paints it. What is *absent*:
+//! slots one by one, of which only those of one cell are ever read.
+
+mod arrange;
+mod cell;
+mod edit;
+mod html;
+mod row;
+mod stream;
+mod verdict;
+pub(super) mod view;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use kelos_front::App;
+use kelos_front::fault::{Fault, plain};
+use kelos_front::groups::{BoardGroups, Groups};
+use kelos_model::workflow::WorkflowRow;
+use kelos_store::{Queries, StoreError};
+
+use super::jobs::{self, Section};
+use super::page::{Page, Tab};
+use row::Rows;
+use view::BoardView;
+
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/ui", get(show))
+        .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
+        .route("/ui/board/stream", get(stream::follow))
+        .route("/ui/board/cell", get(cell::open))
+        .route("/ui/board/late", get(verdict::late))
+        .route(jobs::PLACE, get(jobs::page))
+        .route("/ui/board/groups", get(edit::show).post(edit::save))
+}
+
+/// What the board shows, as of one moment.
+struct BoardData {
+    workflows: Vec<WorkflowRow>,
+    groups: BoardGroups,
+    rows: Rows,
+    /// The workflows that have no place in time.
+    jobs: Section,
+    /// Everything that happened up to here is in it.
+    seq: u64,
+}
+
+fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardData, StoreError> {
+    // First, so that what is written meanwhile is told once more rather than not at all.
+    let seq = reader.last_seq()?;
+    let workflows = reader.workflows(None)?;
+    let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
+    let jobs = jobs::section(reader, &workflows)?;
+    Ok(BoardData { workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, seq })
+}
+
+async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
+    let view = BoardView::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(plain::bad_request)?;
+    let file = app.groups_of_file().clone();
+    let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;
+    let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);
+    let body = html::board(&view, &groups, &shown);
+    let page = Page::new(&app, "Board").at(Tab::Board).style("board.css");
+    // Where nothing has a place in time, there is no board to keep up with.
+    let only_jobs = groups.is_empty() && !shown.jobs.is_empty();
+    let page = if only_jobs { page } else { page.script("board.js").script("act.js").filling() };
+    let page = if shown.jobs.is_empty() { page } else { page.script("live.js") };
+    Ok(page.show(&body).into_response())
+}

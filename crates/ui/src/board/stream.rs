@@ -1,0 +1,160 @@
+//! Rows as they change: one stream for each open board.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::sse::Event as Sent;
+use axum::response::{IntoResponse, Response};
+use kelos_front::fault::{Fault, plain};
+use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream};
+use kelos_front::{App, groups};
+use kelos_model::{Event, WorkflowEvent, WorkflowId};
+use kelos_store::{Columns, EventFilter, PageRequest, Queries, StoreError};
+use tokio::sync::watch;
+
+use super::row::Rows;
+use super::view::{BoardView, parameters};
+
+/// How long changes are gathered before they are told together.
+const GATHER: Duration = Duration::from_millis(200);
+/// How long it is waited for word of a commit: a standby hears of none.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Events that are read one by one; after more of them every row is looked at.
+const READ_AT_ONCE: usize = 2_000;
+/// Workflows that are tallied one by one; more of them are tallied with all others.
+const ONE_BY_ONE: usize = 25;
+
+/// What changed since a position of the log.
+struct Changes {
+    /// Rows to tell anew; none means all.
+    rows: Option<BTreeSet<WorkflowId>>,
+    /// Whether workflows came, went, were paused or resumed, or stand together otherwise.
+    workflows: bool,
+    seq: u64,
+}
+
+fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Changes, StoreError> {
+    let seq = reader.last_seq()?;
+    let page = reader.events(&EventFilter::after(after), PageRequest::oldest(READ_AT_ONCE))?;
+    if page.next.is_some() {
+        return Ok(Changes { rows: None, workflows: true, seq });
+    }
+    let (start, end) = columns.bounds();
+    let mut changes = Changes { rows: None, workflows: false, seq };
+    let mut rows = BTreeSet::new();
+    for record in page.rows {
+        changes.seq = changes.seq.max(record.seq);
+        match record.event {
+            Event::Slot { slot, .. }
+                if slot.key.time().is_some_and(|at| (start..end).contains(&at.as_millisecond())) =>
+            {
+                rows.insert(slot.workflow);
+            }
+            Event::Workflow { what: WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. }, .. } => {}
+            Event::Workflow { .. } => changes.workflows = true,
+            other if groups::is_change(&other) => changes.workflows = true,
+            _ => {}
+        }
+    }
+    changes.rows = Some(rows);
+    Ok(changes)
+}
+
+/// Rows that changed, as the script takes them: `[[id, letters, counts], …]`.
+fn told(reader: &dyn Queries, view: &BoardView, changed: Option<&BTreeSet<WorkflowId>>) -> Result<String, StoreError> {
+    let columns = view.columns();
+    let few = changed.filter(|changed| changed.len() <= ONE_BY_ONE);
+    let tallies = match few {
+        None => reader.slot_tallies(&columns, None)?,
+        Some(few) => {
+            let mut found = std::collections::BTreeMap::new();
+            for id in few {
+                found.append(&mut reader.slot_tallies(&columns, Some(id))?);
+            }
+            found
+        }
+    };
+    let ids: Vec<WorkflowId> = match changed {
+        Some(changed) => changed.iter().cloned().collect(),
+        None => tallies.keys().cloned().collect(),
+    };
+    let rows = Rows::new(view, tallies);
+    let told: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            let row = rows.of(id);
+            [id.to_string(), row.letters, row.counts]
+        })
+        .collect();
+    Ok(serde_json::to_string(&told).unwrap_or_default())
+}
+
+struct BoardFollower {
+    app: App,
+    view: BoardView,
+    after: u64,
+    commits: watch::Receiver<u64>,
+    closing: ShutdownSignal,
+}
+
+impl BoardFollower {
+    async fn next(mut self) -> Option<(Sent, BoardFollower)> {
+        loop {
+            self.commits.mark_unchanged();
+            match self.look().await {
+                Ok(Some(event)) => return Some((event, self)),
+                Ok(None) => {}
+                Err(error) => tracing::warn!("failed to {error}; a board tries again"),
+            }
+            tokio::select! {
+                _ = self.commits.changed() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = closed(&mut self.closing) => return None,
+            }
+            tokio::time::sleep(GATHER).await;
+        }
+    }
+
+    /// What is to be told, if anything changed.
+    async fn look(&mut self) -> Result<Option<Sent>, StoreError> {
+        let (view, after) = (self.view.clone(), self.after);
+        let (changes, rows) = self
+            .app
+            .read(move |reader| {
+                let changes = changes(reader, &view.columns(), after)?;
+                let some = changes.rows.as_ref().is_none_or(|rows| !rows.is_empty());
+                let rows = if some && !changes.workflows {
+                    told(reader, &view, changes.rows.as_ref())?
+                } else {
+                    String::new()
+                };
+                Ok((changes, rows))
+            })
+            .await?;
+        self.after = changes.seq;
+        let event = Sent::default().id(changes.seq.to_string());
+        Ok(match (changes.workflows, rows.is_empty()) {
+            (true, _) => Some(event.event("workflows").data("{}")),
+            (false, false) => Some(event.event("rows").data(rows)),
+            (false, true) => None,
+        })
+    }
+}
+
+pub(super) async fn follow(
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    closing: ShutdownSignal,
+    State(app): State<App>,
+) -> Result<Response, Fault> {
+    let query = query.unwrap_or_default();
+    let view = BoardView::read(&query, app.handle().now()).map_err(plain::bad_request)?;
+    let after = parameters(&query).get("after").and_then(|after| after.parse().ok());
+    let after = last_event_id(&headers).ok().flatten().or(after);
+    let commits = app.handle().watch_commits();
+    let end = app.read(|reader| reader.last_seq()).await?;
+    let follower = BoardFollower { app, view, after: after.unwrap_or(end).min(end), commits, closing };
+    Ok(stream(follower, BoardFollower::next).into_response())
+}

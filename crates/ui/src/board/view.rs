@@ -1,0 +1,305 @@
+//! What of time the board shows, as the address bar says it: `time` and `zoom` as in Celos, `zone` and `order` besides.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use kelos_model::time::{format_short, parse_instant};
+use kelos_store::Columns;
+
+use super::arrange::By;
+use crate::page::segment;
+
+/// Minutes of a column that buttons lead to.
+pub(super) const ZOOMS: [u32; 9] = [1, 5, 15, 30, 60, 360, DAY, WEEK, 30 * DAY];
+/// Minutes of a column where nothing is said.
+const USUAL_ZOOM: u32 = 60;
+/// Minutes of the widest column that Celos knows.
+pub(super) const DAY: u32 = 1_440;
+pub(super) const WEEK: u32 = 7 * DAY;
+/// The widest column: 30 days.
+const WIDEST: u32 = 30 * DAY;
+/// Most columns.
+const MOST_COLUMNS: u32 = 48;
+/// Most minutes of all columns, as long as none is wider than a day.
+const MOST_MINUTES: u32 = WEEK;
+/// Columns of more than a day: weeks make a quarter.
+const WIDE_COLUMNS: u32 = 13;
+/// 1970 began on a Thursday; Mondays are four days later, in milliseconds.
+const FIRST_MONDAY: i64 = 4 * DAY as i64 * MINUTE;
+const MINUTE: i64 = 60_000;
+/// What only the script reads.
+const OTHERS: [&str; 4] = ["find", "only", "project", "tag"];
+
+/// What of time is shown.
+#[derive(Debug, Clone)]
+pub(super) struct BoardView {
+    /// The time that the newest column holds; none follows the clock.
+    pub(super) time: Option<Timestamp>,
+    /// Minutes of a column.
+    pub(super) zoom: u32,
+    /// The zone of the marks, by name; none for UTC.
+    pub(super) zone: Option<String>,
+    /// Whether the oldest column comes first.
+    pub(super) oldest_first: bool,
+    /// What rows stand together by.
+    pub(super) by: By,
+    now: Timestamp,
+    tz: TimeZone,
+    /// What only the script reads: kept as it is.
+    others: BTreeMap<String, String>,
+}
+
+impl BoardView {
+    /// Reads a query; the error is a sentence.
+    pub(super) fn read(query: &str, now: Timestamp) -> Result<BoardView, String> {
+        let mut given = parameters(query);
+        let time = given.remove("time").filter(|text| !text.is_empty()).map(|text| {
+            parse_instant(&text).map_err(|error| format!("The parameter \"time\" is not understood: {error}."))
+        });
+        let zone = given.remove("zone").filter(|zone| !zone.is_empty() && zone != "UTC");
+        let tz = zone.as_ref().map_or(Ok(TimeZone::UTC), |zone| {
+            TimeZone::get(zone)
+                .map_err(|_| format!("There is no time zone \"{zone}\", expected UTC or a name such as Europe/Berlin."))
+        })?;
+        let zoom = given.remove("zoom").filter(|text| !text.is_empty());
+        let zoom = zoom.map_or(Ok(USUAL_ZOOM), |text| read_zoom(&text))?;
+        let oldest_first = given.remove("order").is_some_and(|order| order == "oldest");
+        let by = given.remove("by").filter(|text| !text.is_empty()).map_or(Ok(By::default()), |text| read_by(&text))?;
+        given.retain(|name, value| OTHERS.contains(&name.as_str()) && !value.is_empty());
+        Ok(BoardView { time: time.transpose()?, zoom, zone, oldest_first, by, now, tz, others: given })
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        if self.zoom > DAY { WIDE_COLUMNS } else { (MOST_MINUTES / self.zoom).min(MOST_COLUMNS) }
+    }
+
+    fn width(&self) -> i64 {
+        i64::from(self.zoom) * MINUTE
+    }
+
+    /// The time that the newest column holds.
+    pub(super) fn newest(&self) -> Timestamp {
+        self.time.unwrap_or(self.now)
+    }
+
+    /// The columns, oldest first. Their edges are counted back from the midnight after the newest time, as in Celos; weeks
+    /// begin on Mondays.
+    pub(super) fn columns(&self) -> Columns {
+        let width = self.width();
+        let (unit, first) = if self.zoom == WEEK { (width, FIRST_MONDAY) } else { (i64::from(DAY) * MINUTE, 0) };
+        let time = self.newest().as_millisecond();
+        let midnight = ((time - first).div_euclid(unit) + 1).saturating_mul(unit) + first;
+        let back = (midnight - time + width - 1).div_euclid(width);
+        let start = midnight - (back + i64::from(self.count()) - 1) * width;
+        Columns { start: at(start), width, count: self.count() }
+    }
+
+    /// Where a column begins, in the zone that is shown.
+    pub(super) fn edge(&self, column: u32) -> jiff::Zoned {
+        self.zoned(i64::from(column))
+    }
+
+    /// Where the column before begins.
+    pub(super) fn edge_before(&self, column: u32) -> jiff::Zoned {
+        self.zoned(i64::from(column) - 1)
+    }
+
+    fn zoned(&self, column: i64) -> jiff::Zoned {
+        let columns = self.columns();
+        at(columns.start.as_millisecond() + columns.width * column).to_zoned(self.tz.clone())
+    }
+
+    /// The newest time to the minute, in the zone that is shown.
+    pub(super) fn newest_shown(&self) -> String {
+        self.newest().to_zoned(self.tz.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
+    /// The columns in the order in which they are shown.
+    pub(super) fn order(&self) -> Vec<u32> {
+        let columns = 0..self.count();
+        if self.oldest_first { columns.collect() } else { columns.rev().collect() }
+    }
+
+    /// The name of the zone that is shown.
+    pub(super) fn zone_name(&self) -> &str {
+        self.zone.as_deref().unwrap_or("UTC")
+    }
+
+    /// Where the script hears of changes: to these columns, whatever the clock says by then.
+    pub(super) fn stream_query(&self, seq: u64) -> String {
+        // The time is said in any case, so that the script's columns are those of the page.
+        let view = BoardView {
+            others: BTreeMap::new(),
+            time: Some(self.newest()),
+            zone: None,
+            by: By::default(),
+            ..self.clone()
+        };
+        format!("/ui/board/stream{}&after={seq}", view.query())
+    }
+
+    /// The address of this view.
+    pub(super) fn href(&self) -> String {
+        format!("/ui{}", self.query())
+    }
+
+    fn query(&self) -> String {
+        let mut pairs = vec![format!("?zoom={}", self.zoom)];
+        pairs.extend(self.time.map(|time| format!("time={}", segment(&format_short(time)))));
+        pairs.extend(self.zone.as_ref().map(|zone| format!("zone={}", segment(zone))));
+        pairs.extend(self.oldest_first.then(|| "order=oldest".to_owned()));
+        pairs.extend((self.by != By::default()).then(|| format!("by={}", self.by.name())));
+        pairs.extend(self.others.iter().map(|(name, value)| format!("{name}={}", segment(value))));
+        pairs.join("&")
+    }
+
+    /// The same, at another time; past the present means to follow the clock.
+    fn moved(&self, millis: i64) -> BoardView {
+        // Whole minutes, for an address that people read.
+        let time = at(self.newest().as_millisecond().saturating_add(millis).div_euclid(MINUTE) * MINUTE);
+        BoardView { time: Some(time).filter(|time| *time < self.now), ..self.clone() }
+    }
+
+    /// The step of the time navigation: most of what is shown, so that something known stays in sight.
+    fn step(&self) -> i64 {
+        i64::from((self.count() * 3 / 4).max(1)) * self.width()
+    }
+
+    pub(super) fn earlier(&self) -> BoardView {
+        self.moved(-self.step())
+    }
+
+    pub(super) fn later(&self) -> BoardView {
+        self.moved(self.step())
+    }
+
+    pub(super) fn of_now(&self) -> BoardView {
+        BoardView { time: None, ..self.clone() }
+    }
+
+    pub(super) fn zoomed(&self, zoom: u32) -> BoardView {
+        BoardView { zoom, ..self.clone() }
+    }
+
+    pub(super) fn grouped(&self, by: By) -> BoardView {
+        BoardView { by, ..self.clone() }
+    }
+
+    pub(super) fn turned(&self) -> BoardView {
+        BoardView { oldest_first: !self.oldest_first, ..self.clone() }
+    }
+
+    /// Only rows in trouble.
+    pub(super) fn of_trouble(&self) -> BoardView {
+        let mut view = self.clone();
+        view.others.insert("only".to_owned(), "trouble".to_owned());
+        view
+    }
+
+    pub(super) fn in_utc(&self) -> BoardView {
+        BoardView { zone: None, ..self.clone() }
+    }
+
+    /// What only the script reads.
+    pub(super) fn other(&self, name: &str) -> &str {
+        self.others.get(name).map_or("", String::as_str)
+    }
+
+    /// How long this view holds before another column begins, where it follows the clock.
+    pub(super) fn holds_for(&self) -> Option<i64> {
+        let (_, end) = self.columns().bounds();
+        self.time.is_none().then(|| end - self.now.as_millisecond())
+    }
+}
+
+/// A moment, as near to it as there is one.
+fn at(millis: i64) -> Timestamp {
+    let (least, most) = (Timestamp::MIN.as_millisecond(), (Timestamp::MAX - 1.second()).as_millisecond());
+    Timestamp::from_millisecond(millis.clamp(least, most)).unwrap_or_default()
+}
+
+fn read_zoom(text: &str) -> Result<u32, String> {
+    let read = text.parse::<i64>().map(|zoom| zoom.clamp(1, i64::from(WIDEST)));
+    read.ok().and_then(|zoom| u32::try_from(zoom).ok()).ok_or_else(|| {
+        format!("The parameter \"zoom\" is \"{text}\", expected the minutes of a column, 1 to {WIDEST}.")
+    })
+}
+
+fn read_by(text: &str) -> Result<By, String> {
+    By::ALL
+        .into_iter()
+        .find(|by| by.name() == text)
+        .ok_or_else(|| format!("The parameter \"by\" is \"{text}\", expected groups, project or tag."))
+}
+
+/// The parameters of a query by name, the last of each.
+pub(crate) fn parameters(query: &str) -> BTreeMap<String, String> {
+    let decoded = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
+    };
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (decoded(name), decoded(value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(query: &str) -> BoardView {
+        BoardView::read(query, parse_instant("2015-09-13T15:01Z").unwrap()).unwrap()
+    }
+
+    fn edges(query: &str) -> (String, u32, String) {
+        let columns = view(query).columns();
+        let (_, end) = columns.bounds();
+        (format_short(columns.start), columns.count, format_short(at(end)))
+    }
+
+    #[test]
+    fn columns_are_counted_back_from_the_next_midnight() {
+        let expect = |from: &str, count, to: &str| (from.to_owned(), count, to.to_owned());
+        assert_eq!(edges(""), expect("2015-09-11T16:00Z", 48, "2015-09-13T16:00Z"));
+        assert_eq!(edges("zoom=1440"), expect("2015-09-07T00:00Z", 7, "2015-09-14T00:00Z"));
+        assert_eq!(edges("zoom=1"), expect("2015-09-13T14:14Z", 48, "2015-09-13T15:02Z"));
+        assert_eq!(edges("zoom=7"), expect("2015-09-13T09:32Z", 48, "2015-09-13T15:08Z"));
+        assert_eq!(edges("zoom=10080"), expect("2015-06-15T00:00Z", 13, "2015-09-14T00:00Z"));
+        assert_eq!(edges("zoom=10080&time=2015-09-14T00:00Z"), expect("2015-06-22T00:00Z", 13, "2015-09-21T00:00Z"));
+        assert_eq!(edges("zoom=43200"), expect("2014-08-20T00:00Z", 13, "2015-09-14T00:00Z"));
+        assert_eq!(edges("time=2015-09-13T15:00Z"), expect("2015-09-11T16:00Z", 48, "2015-09-13T16:00Z"));
+        assert_eq!(edges("time=2015-09-13T00:00Z"), expect("2015-09-11T01:00Z", 48, "2015-09-13T01:00Z"));
+    }
+
+    #[test]
+    fn zoom_is_clamped_and_nonsense_named() {
+        assert_eq!((view("zoom=0").zoom, view("zoom=99999").zoom, view("zoom=-3").zoom), (1, 43_200, 1));
+        let now = Timestamp::UNIX_EPOCH;
+        assert!(BoardView::read("zoom=x", now).unwrap_err().contains("expected the minutes of a column"));
+        assert!(BoardView::read("by=size", now).unwrap_err().contains("expected groups, project or tag"));
+        assert!(
+            BoardView::read("time=yesterday", now).unwrap_err().starts_with("The parameter \"time\" is not understood")
+        );
+        assert!(BoardView::read("zone=Moon", now).unwrap_err().starts_with("There is no time zone \"Moon\""));
+    }
+
+    #[test]
+    fn an_address_says_the_view_again() {
+        let address = "/ui?zoom=15&time=2015-09-12T00:00Z&zone=Europe%2FBerlin&order=oldest&by=tag&find=a%20b";
+        assert_eq!(view(address.split_once('?').unwrap().1).href(), address);
+        assert_eq!(view("time=2015-09-13T12:00Z").later().href(), "/ui?zoom=60");
+        assert_eq!(view("").earlier().href(), "/ui?zoom=60&time=2015-09-12T03:01Z");
+    }
+
+    #[test]
+    fn the_ends_of_time_are_shown_too() {
+        for time in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z"] {
+            let view = BoardView { time: time.parse().ok(), ..view("") };
+            assert!(view.time.is_some());
+            let _ = (view.columns(), view.earlier().href(), view.later().href(), view.edge(0));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The web interface, under `/ui`: pages that are written here and made livelier by small scripts.
+//!
+//! Pages read what the native API reads and act through it. What is *absent*: calls to other hosts, scripts and styles
+//! inside of pages, and anything that is not escaped.
+
+mod activity;
+mod asked;
+mod assets;
+mod backfills;
+mod board;
+mod capacity;
+mod events;
+mod fault;
+mod graph;
+mod jobs;
+mod neighbours;
+mod page;
+mod plot;
+mod problems;
+mod runs;
+mod schedules;
+mod settings;
+mod slot;
+mod source;
+mod state;
+mod strip;
+mod stuck;
+mod timeline;
+mod tree;
+mod versions;
+mod waits;
+mod words;
+mod workflow;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use tower_http::catch_panic::CatchPanicLayer;
+
+pub use graph::file_of as graph_file;
+use kelos_front::App;
+use kelos_front::fault::{Fault, panicked};
+
+/// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// The routes of the pages.
+pub fn router() -> Router<App> {
+    Router::new()
+        .merge(board::router())
+        .merge(backfills::router())
+        .merge(graph::router())
+        .merge(schedules::router())
+        .route("/ui/workflows/{id}", get(workflow::show))
+        .route("/ui/workflows/{id}/{action}", post(workflow::act))
+        .route("/ui/workflows/{id}/slots/{time}", get(slot::show))
+        .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
+        .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
+        .route("/ui/timeline", get(timeline::show))
+        .route("/ui/problems", get(problems::show))
+        .route("/ui/activity", get(activity::show))
+        .route("/ui/stuck", get(stuck::show))
+        .route("/ui/capacity", get(capacity::show))
+        .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
+        .route("/ui/assets/{hash}/{name}", get(assets::serve))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(guarded))
+}
+
+/// Whether a path belongs to the web interface, so that errors are pages.
+pub fn is_page(path: &str) -> bool {
+    path == "/ui" || path.starts_with("/ui/")
+}
+
+/// The page that tells a fault.
+pub fn fault(fault: &Fault) -> Response {
+    guard(fault::page(fault))
+}
+
+async fn guarded(request: Request, next: Next) -> Response {
+    guard(next.run(request).await)
+}
+
+/// Adds what keeps a page to itself.
+fn guard(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,252 @@
+//! The frame that all pages share.
+
+use axum::response::{Html, IntoResponse, Response};
+use kelos_engine::{MENDING, Pace, Status};
+use kelos_front::App;
+use kelos_model::time::format_short;
+use kelos_model::{SlotRef, WorkflowId};
+use maud::{DOCTYPE, Markup, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::assets;
+
+/// Where in the navigation a page stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    /// All workflows over time.
+    Board,
+    /// What waits for what.
+    Graph,
+    /// Runs as bars over time.
+    Timeline,
+    /// What runs programs when facts come.
+    Schedules,
+    /// Named requests over past slots.
+    Backfills,
+    /// What is wrong.
+    Problems,
+    /// What happened.
+    Activity,
+    /// What does not get on.
+    Stuck,
+    /// What runs need that there is not enough of.
+    Capacity,
+}
+
+/// A tab's name, where it leads, and the key that leads there after `g`.
+struct Place {
+    tab: Tab,
+    name: &'static str,
+    href: &'static str,
+    key: char,
+}
+
+/// All tabs, in their order.
+const PLACES: &[Place] = &[
+    Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
+    Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
+    Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
+    Place { tab: Tab::Schedules, name: "Schedules", href: "/ui/schedules", key: 'e' },
+    Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
+    Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
+    Place { tab: Tab::Capacity, name: "Capacity", href: "/ui/capacity", key: 'c' },
+    Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
+    Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
+];
+
+/// How the server is, as far as a header tells.
+struct Health {
+    class: &'static str,
+    word: &'static str,
+    words: String,
+}
+
+/// A page but for its contents.
+pub(super) struct Page<'a> {
+    title: &'a str,
+    here: Option<Tab>,
+    health: Option<Health>,
+    version: Option<&'a str>,
+    scripts: Vec<&'static str>,
+    styles: Vec<&'static str>,
+    filled: bool,
+}
+
+impl<'a> Page<'a> {
+    /// A page of the application.
+    pub(super) fn new(app: &'a App, title: &'a str) -> Page<'a> {
+        Page { health: Some(health(app)), version: Some(app.version()), ..Page::bare(title) }
+    }
+
+    /// A page that knows nothing of the application.
+    pub(super) fn bare(title: &'a str) -> Page<'a> {
+        Page {
+            title,
+            here: None,
+            health: None,
+            version: None,
+            scripts: vec!["page.js"],
+            styles: vec!["kelos.css"],
+            filled: false,
+        }
+    }
+
+    /// The same, as what a tab of the navigation leads to.
+    pub(super) fn at(self, tab: Tab) -> Page<'a> {
+        Page { here: Some(tab), ..self }
+    }
+
+    /// The same, made livelier by this script.
+    pub(super) fn script(mut self, name: &'static str) -> Page<'a> {
+        self.scripts.push(name);
+        self
+    }
+
+    /// The same, with this style sheet.
+    pub(super) fn style(mut self, name: &'static str) -> Page<'a> {
+        self.styles.push(name);
+        self
+    }
+
+    /// The same, filling the window: what is inside scrolls by itself.
+    pub(super) fn filling(self) -> Page<'a> {
+        Page { filled: true, ..self }
+    }
+
+    /// The whole page, with `body` in its middle.
+    pub(super) fn show(&self, body: &Markup) -> Response {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                (self.head())
+                body.filled[self.filled] {
+                    a.skip href="#main" { "Skip to the contents" }
+                    (self.header())
+                    (self.banner())
+                    main #main tabindex="-1" { (body) }
+                    (keys())
+                }
+            }
+        };
+        Html(page.into_string()).into_response()
+    }
+
+    fn head(&self) -> Markup {
+        html! {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (self.title) " · Kelos" }
+                link rel="icon" href=(ICON);
+                @for name in &self.styles { link rel="stylesheet" href=(assets::href(name)); }
+                // The first one chooses between light and dark, which must be known before anything is painted.
+                @for (index, name) in self.scripts.iter().enumerate() {
+                    script src=(assets::href(name)) defer[index > 0] {}
+                }
+            }
+        }
+    }
+
+    /// What nobody must overlook, above everything.
+    fn banner(&self) -> Markup {
+        let damaged = self.health.as_ref().filter(|health| health.word == "damaged");
+        html! {
+            @if let Some(health) = damaged {
+                p.banner role="alert" {
+                    strong { "The database is damaged, and nothing is scheduled." }
+                    " It " (health.words) ". What can be read is shown. To repair it, " (MENDING) "."
+                }
+            }
+        }
+    }
+
+    fn header(&self) -> Markup {
+        html! {
+            header.top {
+                a.brand href="/ui" { "Kelos" }
+                nav aria-label="Pages" {
+                    @for place in PLACES {
+                        a href=(place.href) data-key=(place.key) aria-current=[(self.here == Some(place.tab)).then_some("page")] {
+                            (place.name)
+                        }
+                    }
+                }
+                span.spring {}
+                @if let Some(health) = &self.health {
+                    span.health .(health.class) title=(health.words) { (health.word) }
+                }
+                @if let Some(version) = self.version { small.version { "v" (version) } }
+                button #theme type="button" hidden title="Light or dark" { "Theme" }
+                button #keys-button type="button" hidden title="Keys (?)" aria-haspopup="dialog" { "Keys" }
+            }
+        }
+    }
+}
+
+fn health(app: &App) -> Health {
+    let (class, word, words) = match (app.handle().status(), app.handle().pace()) {
+        (Status::Leading { .. }, Pace::ByItself) => ("good", "leading", "it schedules automatically".to_owned()),
+        (Status::Leading { .. }, Pace::Stepped) => ("good", "stepped", "it schedules only on request".to_owned()),
+        (Status::Standby, _) => ("waits", "standby", "another server leads on the same database".to_owned()),
+        (Status::Starting, _) => ("waits", "starting", "it has not led yet".to_owned()),
+        (Status::Troubled { reason }, _) => ("bad", "troubled", format!("failed to {reason}")),
+        (Status::Damaged { reason }, _) => ("bad", "damaged", format!("failed to {reason}")),
+        (Status::Stopped, _) => ("bad", "stopped", "its engine has ended".to_owned()),
+    };
+    Health { class, word, words }
+}
+
+/// The sheet of keys; scripts of pages add theirs.
+fn keys() -> Markup {
+    html! {
+        dialog #keys aria-labelledby="keys-title" {
+            h2 #keys-title { "Keys" }
+            dl {
+                dt { kbd { "?" } } dd { "this sheet" }
+                @for place in PLACES { dt { kbd { "g" } " " kbd { (place.key) } } dd { "go to " (place.name) } }
+                dt { kbd { "t" } } dd { "light or dark" }
+                dt { kbd { "Esc" } } dd { "close, clear" }
+            }
+            form method="dialog" { button { "Close" } }
+        }
+    }
+}
+
+/// A square of a board, in a form that needs no request.
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect \
+                    width='16' height='16' rx='3' fill='%23135'/%3E%3Cpath d='M3 3h4v4H3zM9 3h4v4H9zM3 9h4v4H3z' \
+                    fill='%237d8'/%3E%3Cpath d='M9 9h4v4H9z' fill='%23f86'/%3E%3C/svg%3E";
+
+/// What may stand in a segment of a path as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':');
+
+/// A text as a segment of a path or a value of a query.
+pub(super) fn segment(text: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(text, SEGMENT)
+}
+
+/// Where a workflow is shown.
+pub(super) fn workflow_href(id: &WorkflowId) -> String {
+    format!("/ui/workflows/{}", segment(id.as_str()))
+}
+
+/// Where a slot is shown.
+pub(super) fn slot_href(slot: &SlotRef) -> String {
+    // A job says by its ~ that it is one.
+    let key = slot.key.time().map_or_else(|| slot.key.to_string(), format_short);
+    format!("{}/slots/{}", workflow_href(&slot.workflow), segment(&key))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_tabs_share_a_key() {
+        let keys: BTreeSet<_> = PLACES.iter().map(|place| place.key).collect();
+        assert_eq!(keys.len(), PLACES.len());
+    }
+}

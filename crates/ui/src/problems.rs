@@ -1,0 +1,167 @@
+//! What is wrong: files of definitions, endpoints that do not answer, runs that can't be started.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use jiff::Timestamp;
+use kelos_engine::Status;
+use kelos_explain::why;
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_model::breach::THAWING;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{SlotRef, SlotState};
+use kelos_sandbox::Problem;
+use kelos_storage::Health;
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
+use maud::{Markup, html};
+
+use super::page::{Page, Tab, slot_href, workflow_href};
+use super::{source, words};
+
+/// Dispatched slots that are asked why they do not run yet.
+const ASKED: usize = 200;
+/// Slots that are named for each reason.
+const NAMED: usize = 10;
+
+/// Slots whose start was put off, by the reason.
+type DeferredStarts = BTreeMap<String, Vec<SlotRef>>;
+
+pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
+    let now = app.handle().now();
+    let deferred = app.read(move |reader| deferred(reader, now)).await?;
+    let frozen = app.read(frozen).await?;
+    let problems = app.node().problems();
+    let broken: Vec<Health> = app.node().storage().health().into_iter().filter(|one| one.broken.is_some()).collect();
+    let trouble = match app.handle().status() {
+        Status::Troubled { reason } | Status::Damaged { reason } => Some(reason),
+        _ => None,
+    };
+    let body = html! {
+        // Files and endpoints bring no events, so the page is asked for again.
+        div data-events="" data-every="5" hidden {}
+        h1 { "Problems" }
+        div #problems data-live { (page(trouble.as_deref(), &frozen, &problems, &broken, &deferred)) }
+    };
+    Ok(Page::new(&app, "Problems").at(Tab::Problems).style("pages.css").script("live.js").show(&body))
+}
+
+/// Why slots that were dispatched do not run: what their executors said.
+fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<DeferredStarts, StoreError> {
+    let filter = SlotFilter { states: vec![SlotState::Dispatched], ..SlotFilter::default() };
+    let mut deferred = DeferredStarts::new();
+    for row in reader.slots(&filter, PageRequest::newest(ASKED))?.rows {
+        let said = why::read(reader, &row.id, now, true, None)?.blockers;
+        if !said.is_empty() {
+            deferred.entry(said.join("; ")).or_default().push(row.id);
+        }
+    }
+    Ok(deferred)
+}
+
+/// The workflows that are left alone until somebody resumes them.
+fn frozen(reader: &dyn Queries) -> Result<Vec<WorkflowRow>, StoreError> {
+    Ok(reader.workflows(None)?.into_iter().filter(|row| row.frozen().is_some()).collect())
+}
+
+fn page(
+    trouble: Option<&str>,
+    frozen: &[WorkflowRow],
+    problems: &[Problem],
+    broken: &[Health],
+    deferred: &DeferredStarts,
+) -> Markup {
+    html! {
+        @if trouble.is_none() && frozen.is_empty() && problems.is_empty() && broken.is_empty() && deferred.is_empty() {
+            p.headline { span.badge.good { "fine" } " Every file of definitions is loaded, every endpoint that was asked answers, and no start is put off." }
+        }
+        @if let Some(reason) = trouble {
+            h2 { "This server" }
+            p.problem { "failed to " (reason) }
+        }
+        @if !frozen.is_empty() {
+            h2 { "Frozen workflows" }
+            p { "An internal check of the scheduler failed for them. All other workflows continue." }
+            @for row in frozen { (left_alone(row)) }
+            p.soft { "What to do: " (THAWING) "." }
+        }
+        @if !problems.is_empty() {
+            h2 { "Definitions" }
+            @for problem in problems { (definition(problem)) }
+        }
+        @if !broken.is_empty() {
+            h2 { "Endpoints" }
+            @for health in broken { (endpoint(health)) }
+        }
+        @if !deferred.is_empty() {
+            h2 { "Starts that are put off" }
+            @for (reason, slots) in deferred { (put_off(reason, slots)) }
+        }
+    }
+}
+
+fn left_alone(row: &WorkflowRow) -> Markup {
+    let Some(freeze) = row.frozen() else { return html! {} };
+    html! {
+        article.problem {
+            p {
+                span.badge.bad { "frozen" } " " a href=(workflow_href(&row.id)) { (row.id) }
+                " since " (words::moment(freeze.at)) " · " code { (freeze.breach.invariant.code()) }
+            }
+            p { (freeze.breach) }
+            @if !freeze.set_aside.is_empty() {
+                p.soft { "Reports that are ignored until it is resumed: " (words::count(freeze.set_aside.len() as u64, "run")) "." }
+            }
+            form method="post" action=(format!("{}/resume", workflow_href(&row.id))) { button { "Resume" } }
+        }
+    }
+}
+
+/// One problem of a file of definitions.
+pub(super) fn definition(problem: &Problem) -> Markup {
+    let (class, name) = if problem.is_error() { ("bad", "error") } else { ("again", "warning") };
+    html! {
+        article.problem {
+            p {
+                span.badge .(class) { (name) } " "
+                code { (problem.file) @if problem.line > 0 { ":" (problem.line) ":" (problem.column) } }
+                @if let Some(id) = &problem.workflow { " · " a href=(workflow_href(id)) { (id) } }
+                " · " code { (problem.code) }
+            }
+            p { (problem.message) }
+            @if let Some(line) = &problem.source_line { (source::excerpt(line, problem.line, problem.column)) }
+            @if let Some(hint) = &problem.hint { p { b { "Hint: " } (hint) } }
+            @if problem.kept_last_good { p.soft { "The last good version of this file is in use." } }
+        }
+    }
+}
+
+fn endpoint(health: &Health) -> Markup {
+    let Some(broken) = &health.broken else { return html! {} };
+    let wait = broken.next_try.as_secs();
+    html! {
+        article.problem {
+            p { span.badge.bad { "down" } " " code { (health.endpoint) } " since " (words::moment(broken.since)) }
+            p { (broken.last_error) }
+            p.soft {
+                @if wait == 0 { "It is tried again with the next question." }
+                @else { "Its circuit breaker is open; the next attempt is in " (words::span(i64::try_from(wait).unwrap_or(i64::MAX))) "." }
+            }
+        }
+    }
+}
+
+fn put_off(reason: &str, slots: &[SlotRef]) -> Markup {
+    html! {
+        article.problem {
+            p { span.badge.again { "deferred" } " " (words::count(slots.len() as u64, "slot")) ": " (reason) }
+            ul.plain.inline {
+                @for slot in slots.iter().take(NAMED) {
+                    li { a href=(slot_href(slot)) { (slot.short()) } }
+                }
+                @if slots.len() > NAMED { li.soft { "and " (slots.len() - NAMED) " more" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Settings of jobs, as rows of a list.
+
+use kelos_wire::secrets;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+/// The names and values of settings; secrets are masked.
+pub(crate) fn rows(settings: &Map<String, Value>) -> Markup {
+    html! {
+        @for (name, value) in &secrets::masked_fields(settings) {
+            dt { code { (name) } }
+            dd {
+                @match value {
+                    Value::String(text) => code { (text) },
+                    other => code { (serde_json::to_string_pretty(other).unwrap_or_default()) },
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! A slot: where it stands and why, its life, its runs and what it depends on.
+
+mod act;
+mod given;
+mod inputs;
+mod life;
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use jiff::Timestamp;
+use kelos_engine::job::{Functions, JobInput, filled};
+use kelos_explain::schedule;
+use kelos_explain::why::Why;
+use kelos_front::fault::{Fault, plain};
+use kelos_front::{App, Links};
+use kelos_model::time::format_full;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::neighbours::{self, Neighbour, Neighbours};
+use super::page::{Page, segment, slot_href, workflow_href};
+use super::runs::{self, Tail};
+use super::state::badge;
+use super::{asked, graph, schedules, timeline, tree, words};
+
+pub(super) use act::act;
+
+/// Slots among which the neighbours of one are looked for, the newest.
+const BESIDE: usize = 1000;
+
+/// What is asked about a slot.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SlotQuery {
+    /// About this moment; about now where not given.
+    at: Option<String>,
+    /// With the output of this run; of the latest where not given.
+    run: Option<u32>,
+}
+
+/// What a page tells of a slot.
+struct SlotPage {
+    id: SlotRef,
+    /// The moment that was asked about.
+    at: Option<Timestamp>,
+    now: Timestamp,
+    why: Why,
+    slot: Option<Slot>,
+    workflow: WorkflowRow,
+    life: Vec<EventRecord>,
+    neighbours: Neighbours,
+    /// Its job as it is filled in for it, by the definition that holds now.
+    job: Result<JobInput, String>,
+    earlier: Option<SlotRef>,
+    later: Option<SlotRef>,
+    /// What it has to do with facts.
+    story: Option<schedules::Story>,
+    links: Links,
+    tail: Option<Tail>,
+    shown_run: Option<u32>,
+    /// With which versions of the definition its runs began.
+    versions: Vec<Option<u32>>,
+}
+
+pub(super) async fn show(
+    Path((id, time)): Path<(String, String)>,
+    wanted: Result<Query<SlotQuery>, QueryRejection>,
+    State(app): State<App>,
+) -> Result<Response, Fault> {
+    let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
+    let at = asked::filled(wanted.at).map(|at| asked::moment(&at)).transpose()?;
+    let found = find(&app, id, at, wanted.run).await?;
+    let title = found.id.short();
+    Ok(Page::new(&app, &title).style("pages.css").script("live.js").script("log.js").show(&found.page()))
+}
+
+async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Fault> {
+    let why = kelos_explain::why::why(app.handle(), &id, at).await?;
+    let of = id.clone();
+    let functions = app.node().functions();
+    let rows = app.read(move |reader| {
+        let Some(rows) = read(reader, &functions, &of)? else { return Ok(None) };
+        // A function of a script may block, which is fine here.
+        let job = filled(
+            &rows.0.definition,
+            &of.key,
+            rows.1.as_ref().and_then(|slot| slot.collected.as_deref()),
+            &*functions,
+        );
+        Ok(Some((rows, job)))
+    });
+    let Some(((workflow, slot, life, neighbours, earlier, later, story), job)) = rows.await? else {
+        return Err(plain::not_found(format!("No workflow has ever been named \"{}\".", id.workflow)));
+    };
+    let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
+    let shown_run = shown.map(|run| run.id.number);
+    let tail = match shown {
+        Some(run) => Some(Tail::read(app, run).await),
+        None => None,
+    };
+    let (now, links) = (app.handle().now(), app.links().clone());
+    let runs = why.runs.clone();
+    let versions = app.read(move |reader| reader.run_versions(&runs)).await?;
+    Ok(SlotPage {
+        id,
+        at,
+        now,
+        why,
+        versions,
+        slot,
+        workflow,
+        life,
+        neighbours,
+        job,
+        earlier,
+        later,
+        story,
+        links,
+        tail,
+        shown_run,
+    })
+}
+
+type Rows = (
+    WorkflowRow,
+    Option<Slot>,
+    Vec<EventRecord>,
+    Neighbours,
+    Option<SlotRef>,
+    Option<SlotRef>,
+    Option<schedules::Story>,
+);
+
+fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
+    let Some(workflow) = reader.workflow(&id.workflow)? else { return Ok(None) };
+    let (slot, life) = (reader.slot(id)?, reader.history(id)?);
+    let neighbours = neighbours::of_slot(reader, functions, &workflow, &id.key)?;
+    let (mut earlier, mut later) = (None, None);
+    if let Ok(schedule) = schedule::resolved(reader, &workflow)? {
+        let there = |at: Option<Timestamp>| -> Result<Option<SlotRef>, StoreError> {
+            let slot = at.map(|at| SlotRef::at(id.workflow.clone(), at));
+            Ok(match slot {
+                Some(slot) if reader.slot(&slot)?.is_some() => Some(slot),
+                _ => None,
+            })
+        };
+        if let Some(time) = id.key.time() {
+            (earlier, later) = (there(schedule.previous_before(time))?, there(schedule.next_after(time))?);
+        }
+    }
+    if workflow.definition.keys.are_moments() {
+        (earlier, later) = beside(reader, id)?;
+    }
+    let story = schedules::story(reader, &workflow, id, slot.as_ref(), &life)?;
+    Ok(Some((workflow, slot, life, neighbours, earlier, later, story)))
+}
+
+/// The slots before and after one that is named by the moment at which it came to be.
+fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option<SlotRef>), StoreError> {
+    let filter = SlotFilter { workflow: Some(id.workflow.clone()), ..SlotFilter::default() };
+    let newest: Vec<SlotRef> =
+        reader.slot_states(&filter, PageRequest::newest(BESIDE))?.rows.into_iter().map(|(slot, _)| slot).collect();
+    let at = newest.iter().position(|slot| slot == id);
+    let earlier = at.and_then(|at| newest.get(at + 1)).cloned();
+    Ok((earlier, at.and_then(|at| newest.get(at.checked_sub(1)?)).cloned()))
+}
+
+impl SlotPage {
+    fn page(&self) -> Markup {
+        html! {
+            div data-events=(format!("?workflow={}", segment(self.id.workflow.as_str()))) hidden {}
+            (self.heading())
+            div #why data-live { (self.account()) }
+            @if self.at.is_none() { div #actions data-live { (self.actions()) } }
+            @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
+            div #runs data-live { (self.runs()) }
+            @if let Some(tail) = &self.tail { (tail.show()) }
+            div #neighbours data-live { (self.around()) }
+            @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
+            div #life data-live { (life::show(&self.id, &self.life, self.at, self.now)) }
+        }
+    }
+
+    fn heading(&self) -> Markup {
+        html! {
+            nav.crumbs aria-label="Breadcrumb" {
+                a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
+            }
+            h1 { (self.id.short()) }
+            nav.bar aria-label="Slots of this workflow" {
+                @if let Some(slot) = &self.earlier { a.button rel="prev" href=(slot_href(slot)) { "← " (short(slot)) } }
+                @if let Some(slot) = &self.later { a.button rel="next" href=(slot_href(slot)) { (short(slot)) " →" } }
+            }
+        }
+    }
+
+    fn account(&self) -> Markup {
+        let why = &self.why;
+        html! {
+            p.headline aria-live="polite" {
+                @if let Some(state) = why.state { (badge(state)) " " }
+                (why.headline)
+            }
+            @if let Some(at) = self.at {
+                p.note { "This is how it was at " (words::moment(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
+            }
+            @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
+            @if let Some(children) = &why.nameless_children { p.note { "It does not open all of its children: " (children) "." } }
+            @if let Some(trigger) = &why.trigger {
+                h2 { "Why" }
+                (tree::answered(trigger))
+                @if let Some(at) = why.found_at { p.soft { "as of " (words::moment(at)) } }
+            }
+            @if let Some(seen) = &why.constraints {
+                h2 { "Constraints" }
+                (schedules::gates(seen))
+                @if let Some(at) = why.constraints_at { p.soft { "as of " (words::moment(at)) } }
+            }
+            @if self.says_more() {
+                h2 { "Blocked by" }
+                ul { @for blocker in &why.blockers { li { (blocker) } } }
+            }
+            @if self.at.is_none() && self.id.key.job().is_some() {
+                p { a href=(graph::family_href(&self.id)) { "Its ancestors and descendants" } span.soft { ", and what blocks it, at any distance upstream" } }
+            } @else if self.at.is_none() && self.waits_for_slots() {
+                p { a href=(graph::obstacles_href(&self.id)) { "What blocks it, at any distance upstream" } }
+            }
+            // That it expires has been said.
+            @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "Next check at " (words::moment(next)) "." } }
+        }
+    }
+
+    /// Whether something is in the way that the tree does not tell: a trigger of one leaf has said it.
+    fn says_more(&self) -> bool {
+        let blockers = &self.why.blockers;
+        let trigger = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [reason::words::text(trigger)]);
+        let said =
+            trigger || self.why.constraints.as_ref().is_some_and(|seen| *blockers == reason::words::blockers(seen));
+        !blockers.is_empty() && !said && !self.why.is_told()
+    }
+
+    fn waits_for_slots(&self) -> bool {
+        let waits = matches!(self.why.state, Some(SlotState::Waiting | SlotState::Held | SlotState::Expired));
+        waits && !self.neighbours.upstream.is_empty()
+    }
+
+    fn actions(&self) -> Markup {
+        html! { div.bar { (act::forms(self)) (self.moment_form()) } }
+    }
+
+    fn moment_form(&self) -> Markup {
+        let first = self.life.first().map(|first| first.at);
+        let Some(first) = first else { return html! {} };
+        let local = |at: Timestamp| format_full(at)[..19].to_owned();
+        html! {
+            details.action {
+                summary.button { "At an earlier moment…" }
+                form method="get" action=(slot_href(&self.id)) {
+                    p { "How it was, and why, read from the log." }
+                    label { "Moment, in UTC " input type="datetime-local" step="1" name="at" required value=(local(first)); }
+                    " " button { "Show" }
+                }
+            }
+        }
+    }
+
+    fn runs(&self) -> Markup {
+        html! {
+            h2 { "Runs" }
+            @if self.why.runs.is_empty() { p.soft { "None yet." } }
+            @else { (runs::table(&self.id, &self.why.runs, &self.versions, self.shown_run, &self.links)) }
+            (given::show(&self.why.runs, self.shown_run))
+            @if self.slot.is_some() {
+                p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or delays it now" } }
+            }
+        }
+    }
+
+    fn around(&self) -> Markup {
+        html! {
+            div.columns {
+                section {
+                    h2 { "Inputs" }
+                    (inputs::paths(self.why.trigger.as_ref()))
+                    (list(&self.neighbours.upstream, self.neighbours.more_upstream, "It waits for no other slot."))
+                }
+                section { h2 { "Downstream" } (list(&self.neighbours.downstream, self.neighbours.more_downstream, "No other slot waits for it.")) }
+            }
+        }
+    }
+}
+
+fn short(slot: &SlotRef) -> String {
+    slot.key.short()
+}
+
+fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {
+    html! {
+        @if slots.is_empty() { p.soft { (none) } }
+        ul.plain {
+            @for slot in slots {
+                li {
+                    a href=(slot_href(&slot.id)) { (slot.id.workflow) "@" (short(&slot.id)) } " "
+                    @match slot.state { Some(state) => (badge(state)), None => span.soft { "not there" } }
+                }
+            }
+        }
+        @if more > 0 { p.soft { "and " (more) " more" } }
+    }
+}

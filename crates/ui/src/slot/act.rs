@@ -1,0 +1,163 @@
+//! What a person does with a slot, and what a rerun of all that depends on it would touch.
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use kelos_core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSuccess, Rerun, Skip};
+use kelos_front::App;
+use kelos_front::fault::{Fault, plain};
+use kelos_model::{Actor, SlotRef, SlotState};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{SlotPage, list};
+use crate::neighbours::Neighbour;
+use crate::page::{Page, slot_href, workflow_href};
+use crate::{asked, words};
+
+/// Slots of each kind that a preview names.
+const NAMED: usize = 200;
+
+/// The forms by which a slot is acted on.
+pub(super) fn forms(found: &SlotPage) -> Markup {
+    let is_live = found.slot.as_ref().is_some_and(|slot| !slot.state.is_final());
+    let has_run = found.slot.as_ref().is_some_and(|slot| slot.run_alive);
+    let succeeded = found.slot.as_ref().is_none_or(|slot| slot.state == SlotState::Succeeded);
+    let opens = if found.slot.is_some() {
+        "Reopens it: its trigger is evaluated again, then its job runs."
+    } else {
+        "Opens it, although it was not planned."
+    };
+    html! {
+        @if !is_live && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
+        @if is_live { (form(found, "kill", "Kill", "Kills it and its run. It can be rerun.", "danger")) }
+        @if is_live { (form(found, "skip", "Skip", "Skips it and kills its run. It can be rerun.", "")) }
+        @if !succeeded && !has_run {
+            (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
+        }
+    }
+}
+
+fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Markup {
+    html! {
+        details.action {
+            summary.button { (name) "…" }
+            form method="post" action=(format!("{}/{path}", slot_href(&found.id))) {
+                p { (what) }
+                label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                @if path == "rerun" && !found.neighbours.downstream.is_empty() {
+                    p { label { input type="checkbox" name="downstream" value="1"; " with all downstream slots: you see them first" } }
+                }
+                " " button.primary[class.is_empty()].danger[!class.is_empty()] { (name) }
+            }
+        }
+    }
+}
+
+/// Why somebody acts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Because {
+    reason: Option<String>,
+    /// With all that depends on it; for a rerun.
+    downstream: Option<String>,
+    /// Whether what that touches has been seen.
+    seen: Option<String>,
+    /// Whether runs that go on are killed for it.
+    kill: Option<String>,
+}
+
+/// Reruns, kills, skips or marks a slot, and leads back to it.
+pub(crate) async fn act(
+    Path((id, time, action)): Path<(String, String, String)>,
+    State(app): State<App>,
+    asked::Caller(who): asked::Caller,
+    because: Result<Form<Because>, FormRejection>,
+) -> Result<Response, Fault> {
+    let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
+    let reason = asked::filled(because.reason);
+    match action.as_str() {
+        "rerun" if because.downstream.is_some() && because.seen.is_none() => {
+            return preview(&app, &who, slot, reason.as_deref()).await;
+        }
+        "rerun" if because.downstream.is_some() => {
+            let kill_live = because.kill.is_some();
+            let request = DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run: false };
+            drop(app.ask(&who, request).await?);
+        }
+        "rerun" => app.ask(&who, Rerun { slot: slot.clone(), reason }).await?,
+        "kill" => app.ask(&who, Kill { slot: slot.clone(), reason }).await?,
+        "skip" => app.ask(&who, Skip { slot: slot.clone(), reason }).await?,
+        "mark" => app.ask(&who, MarkSuccess { slot: slot.clone(), reason }).await?,
+        _ => return Err(plain::of(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
+    }
+    Ok(asked::back_to(&slot_href(&slot)))
+}
+
+/// What a rerun with all that depends on a slot would touch.
+struct RerunPreview {
+    slot: SlotRef,
+    opened: Vec<Neighbour>,
+    killed: Vec<Neighbour>,
+    more_opened: usize,
+    more_killed: usize,
+    untouched: u32,
+}
+
+/// Shows what a rerun with all that depends on a slot would do.
+async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Fault> {
+    // With `kill_live` nothing is in the way, so that all is named.
+    let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };
+    let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(who, request).await?;
+    let opened: Vec<SlotRef> = created.into_iter().chain(reopened).collect();
+    let touched = app.read(move |reader| {
+        let with_states = |slots: &[SlotRef]| -> Result<Vec<Neighbour>, kelos_store::StoreError> {
+            let shown = slots.iter().take(NAMED);
+            shown.map(|id| Ok(Neighbour { state: reader.slot(id)?.map(|slot| slot.state), id: id.clone() })).collect()
+        };
+        Ok(RerunPreview {
+            slot,
+            more_opened: opened.len().saturating_sub(NAMED),
+            more_killed: killed.len().saturating_sub(NAMED),
+            opened: with_states(&opened)?,
+            killed: with_states(&killed)?,
+            untouched,
+        })
+    });
+    Ok(Page::new(app, "Rerun").style("pages.css").show(&touched.await?.page(reason)))
+}
+
+impl RerunPreview {
+    fn page(&self, reason: Option<&str>) -> Markup {
+        let (opened, killed) = (self.opened.len() + self.more_opened, self.killed.len() + self.more_killed);
+        html! {
+            nav.crumbs aria-label="Breadcrumb" {
+                a href="/ui" { "Board" } " › " a href=(workflow_href(&self.slot.workflow)) { (self.slot.workflow) }
+                " › " a href=(slot_href(&self.slot)) { (self.slot.key.short()) }
+            }
+            h1 { "Rerun of " (self.slot.short()) " with everything downstream" }
+            p.headline {
+                "It would reopen " (words::count(opened as u64, "slot"))
+                @if killed > 0 { ", and " (words::count(killed as u64, "run")) " would block it" }
+                @if self.untouched > 0 { "; " (self.untouched) " wait already" }
+                "."
+            }
+            h2 { "Would be reopened" }
+            (list(&self.opened, self.more_opened, "None."))
+            @if killed > 0 {
+                h2 { "Have live runs" }
+                (list(&self.killed, self.more_killed, "None."))
+            }
+            form.bar method="post" action=(format!("{}/rerun", slot_href(&self.slot))) {
+                input type="hidden" name="downstream" value="1";
+                input type="hidden" name="seen" value="1";
+                @if let Some(reason) = reason { input type="hidden" name="reason" value=(reason); }
+                @if killed > 0 { label { input type="checkbox" name="kill" value="1" required; " kill these runs first" } }
+                button.primary { "Rerun " (words::count((opened + killed) as u64, "slot")) }
+                a.button href=(slot_href(&self.slot)) { "Back" }
+            }
+        }
+    }
+}

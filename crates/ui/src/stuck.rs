@@ -1,0 +1,144 @@
+//! What does not get on, worst first, with why and what can be done.
+
+use axum::extract::State;
+use axum::response::Response;
+use jiff::{SignedDuration, Timestamp};
+use kelos_explain::stuck::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, UNKNOWN, stuck};
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_model::SlotState;
+use maud::{Markup, html};
+
+use super::page::{Page, Tab, slot_href, workflow_href};
+use super::state::badge;
+use super::words;
+
+pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
+    let now = app.handle().now();
+    let found = stuck(app.handle()).await?;
+    let body = html! {
+        // Time alone makes slots late, and looking costs more than for other pages.
+        div data-events="" data-every="15" data-batch="900" hidden {}
+        h1 { "Stuck" }
+        div #stuck data-live { (page(&found, now)) }
+        (rules())
+    };
+    Ok(Page::new(&app, "Stuck").at(Tab::Stuck).style("pages.css").script("live.js").show(&body))
+}
+
+fn page(found: &StuckReport, now: Timestamp) -> Markup {
+    html! {
+        @if found.rows.is_empty() {
+            p.headline { span.badge.good { "fine" } " Nothing is late, waiting for a retry, running long or failed." }
+        } @else {
+            p.headline { (summary(found)) }
+            div.wide { table.stuck {
+                thead { tr { th { "How" } th { "Slot" } th { "Since" } th { "Beyond usual" } th { "Why" } th { "Next" } th { span.unseen { "Actions" } } } }
+                tbody { @for row in &found.rows { (line(row, now)) } }
+            } }
+        }
+        @if found.more > 0 { p.soft { "and " (found.more) " more that are less late" } }
+        @if found.is_partial {
+            p.note { "There are more live slots than were examined; of each state the oldest: " (LOOKED_AT) "." }
+        }
+    }
+}
+
+/// `3 late, 1 to be tried again`.
+fn summary(found: &StuckReport) -> String {
+    let slots =
+        |kind: Kind| -> usize { found.rows.iter().filter(|row| row.kind == kind).map(|row| row.others + 1).sum() };
+    let told = ALL.into_iter().map(|kind| (slots(kind), look(kind).1)).filter(|(slots, _)| *slots > 0);
+    let told: Vec<String> = told.map(|(slots, words)| format!("{slots} {words}")).collect();
+    format!("{}.", told.join(", "))
+}
+
+const ALL: [Kind; 7] =
+    [Kind::Frozen, Kind::Expiring, Kind::Late, Kind::Backoff, Kind::Long, Kind::Failed, Kind::Paused];
+
+/// How a kind is coloured and called.
+const fn look(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Expiring => ("bad", "about to expire"),
+        Kind::Late => ("bad", "late"),
+        Kind::Backoff => ("again", "waits for its retry"),
+        Kind::Long => ("goes", "running long"),
+        Kind::Failed => ("bad", "failed last"),
+        Kind::Paused => ("ended", "paused"),
+        Kind::Frozen => ("bad", "frozen"),
+    }
+}
+
+fn line(row: &Stuck, now: Timestamp) -> Markup {
+    let (class, told) = look(row.kind);
+    html! {
+        tr {
+            td { span.badge .(class) { (told) } }
+            td.subject {
+                a href=(slot_href(&row.slot)) { (row.slot.short()) }
+                @if let Some(state) = row.state { " " (badge(state)) }
+                @if row.others > 0 {
+                    br; a.soft href=(workflow_href(&row.slot.workflow)) { "and " (words::count(row.others as u64, "later slot")) }
+                }
+            }
+            td { span title=(words::moment(row.since)) { (words::ago(row.since, now)) } }
+            td { (beyond(row)) }
+            td.reason { (row.reason) }
+            td { @if let Some(next) = row.next { (next_words(row.kind)) " " span title=(words::moment(next)) { (words::ahead(next, now)) } } }
+            td { (actions(row)) }
+        }
+    }
+}
+
+fn beyond(row: &Stuck) -> Markup {
+    html! {
+        @if row.beyond > SignedDuration::ZERO && !matches!(row.kind, Kind::Failed | Kind::Paused | Kind::Frozen) { b { (words::span(row.beyond.as_secs())) } }
+        @if let Some(usual) = row.usual { br; span.soft { "usually " (words::span(usual.as_secs())) } }
+    }
+}
+
+const fn next_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Expiring => "expires",
+        Kind::Backoff => "retried",
+        _ => "checked",
+    }
+}
+
+fn actions(row: &Stuck) -> Markup {
+    let slot = slot_href(&row.slot);
+    match row.state {
+        _ if matches!(row.kind, Kind::Paused | Kind::Frozen) => html! {
+            form method="post" action=(format!("{}/resume", workflow_href(&row.slot.workflow))) { button { "Resume" } }
+        },
+        Some(state) if state.is_final() => html! { a.button href=(format!("{slot}#actions")) { "Rerun…" } },
+        Some(SlotState::Running | SlotState::Dispatched) => {
+            html! { a.button href=(format!("{slot}#log")) { "Output" } }
+        }
+        _ => html! { a.button href=(format!("{slot}#actions")) { "Act…" } },
+    }
+}
+
+/// What the words of the table mean.
+fn rules() -> Markup {
+    let span = |span: SignedDuration| words::span(span.as_secs());
+    html! {
+        details {
+            summary.soft { "What counts as stuck" }
+            ul {
+                li {
+                    b { "Late" } ": it has not started, " (LATE) " times the p90 of its workflow’s latest slots after it was due, "
+                    "and at least " (span(FLOOR)) ". With too little history: after "
+                    (span(UNKNOWN)) ". A delay in its trigger is added. Slots of backfills, slots that collect facts and held slots are never late."
+                }
+                li { b { "About to expire" } ": it waits, and 80 % of its timeout has passed." }
+                li { b { "Waits for its retry" } ": its run failed, and a retry is left." }
+                li { b { "Running long" } ": " (LONG) " times the median, and at least " (span(FLOOR)) "." }
+                li { b { "Failed last" } ": it failed or expired, and no later slot of its workflow has succeeded." }
+                li { b { "Frozen" } ": it is due, and its workflow is frozen; " a href="/ui/problems" { "Problems" } " says why." }
+                li { b { "Paused" } ": it is due, and a person has paused its workflow." }
+            }
+            p.soft { "Each row covers all slots of a workflow that are stuck in the same way, and names the oldest." }
+        }
+    }
+}
