@@ -1,15 +1,15 @@
-//! Where tests find the real servers that `servers/run` has started. For tests alone.
+//! The addresses of the real servers that `servers/run` has started, for tests. For tests alone.
 //!
-//! Absent: starting anything by itself. A test whose server is not there says so and passes, but fails where `CI` is
-//! set, so that nothing is left out unseen.
+//! Absent: starting a server by itself. A test whose server is missing prints that and passes, but fails if `CI` is
+//! set, so that no test is skipped unnoticed.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The value of a server's variable, such as `KELOS_TEST_S3`. Where it is not set: none and a word on stderr.
+/// The value of a server's variable, such as `KELOS_TEST_S3`. If it is not set: none, and a message on stderr.
 ///
 /// # Panics
-/// Where it is not set and `CI` is.
+/// If it is not set and `CI` is.
 #[must_use]
 pub fn address(variable: &str) -> Option<String> {
     let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
@@ -29,7 +29,7 @@ pub fn crash(name: &str) {
     run("crash", name);
 }
 
-/// Starts a server, with the data and the ports it had, and returns when it answers.
+/// Starts a server with its former data and ports, and returns once it answers.
 ///
 /// # Panics
 /// If that fails.
@@ -38,7 +38,7 @@ pub fn up(name: &str) {
 }
 
 fn run(word: &str, name: &str) {
-    // Of several clones that share a target folder, the one whose servers these are.
+    // If several clones share a target folder, the one whose servers these are.
     let script = std::env::var_os("KELOS_SERVERS_RUN").map(PathBuf::from);
     let script = script.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("run"));
     let status = Command::new(&script).args([word, name]).status();

@@ -1,7 +1,7 @@
-//! `cargo xtask crash`: a busy server, killed the hard way again and again, must lose and double nothing.
+//! `cargo xtask crash`: a busy server that is killed with SIGKILL again and again must neither lose nor repeat anything.
 //!
 //! Each command writes a line into a ledger when it starts and when it ends. In the end the ledger,
-//! the server's account of its runs, and what was to be done must agree.
+//! the server's list of runs, and the definitions must agree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) struct CrashArguments {
     /// The program.
     #[arg(long, default_value = "target/release/kelos")]
     program: PathBuf,
-    /// Decides when the kills come.
+    /// The seed of the moments of the kills.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -144,7 +144,7 @@ fn pages(folder: &Path, path: &str) -> Outcome<Vec<Value>> {
     }
 }
 
-/// Waits until no slot is live, and gives all slots.
+/// Waits until no slot is live, and returns all slots.
 fn settle(folder: &Path) -> Outcome<Vec<Value>> {
     let until = Instant::now() + PATIENCE;
     loop {

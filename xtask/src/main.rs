@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask sim`, `crash`, `tidy`, `package` and `release`.
+//! Tasks of the workspace: `cargo xtask sim`, `crash`, `tidy`, `package` and `release`.
 
 #![forbid(unsafe_code)]
 
@@ -20,15 +20,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Kill a busy server again and again; nothing may be lost or doubled.
+    /// Kill a busy server again and again; nothing may be lost or repeated.
     Crash(crash::CrashArguments),
-    /// Package the crates that outsiders depend on, as they would be published.
+    /// Package the crates that outsiders depend on, as for publication.
     Package(packages::PackageArguments),
     /// Set the version, close the changelog's section, build the program and pack it with its checksum.
     Release(release::ReleaseArguments),
     /// Simulate seeds: workloads and faults through the real loop, judged, and compared with the full scan.
     Sim(sim::SimArguments),
-    /// Hold the tree to the rules of the house: floors, licences, links, sizes.
+    /// Check the tree against the rules of the project: rooms, licences, links, sizes.
     Tidy(tidy::TidyArguments),
 }
 

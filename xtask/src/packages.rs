@@ -1,7 +1,7 @@
-//! `cargo xtask package`: the crates that outsiders depend on can be packaged: `kelos`, and all that it needs.
+//! `cargo xtask package`: checks that the crates that outsiders depend on can be packaged: `kelos`, and all that it needs.
 //!
-//! Which they are follows from the manifests. They alone may be published, and they alone have a version where others name them, so
-//! that what is for tests is left out of the packages.
+//! The list follows from the manifests. Only these crates may be published, and only they have a version in the manifests of others, so
+//! that crates for tests are left out of the packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::workspace::{cargo, metadata, root};
 
-/// What outsiders depend on.
+/// The crate that outsiders depend on.
 const FACE: &str = "kelos";
 
-/// What a package that is published has to say of itself.
+/// The fields that the manifest of a published package must have.
 const FIELDS: [&str; 4] = ["description", "license", "readme", "repository"];
 
 #[derive(clap::Args)]
 pub(crate) struct PackageArguments {
-    /// Build each package from what is in it.
+    /// Build each package from its own content.
     #[arg(long)]
     verify: bool,
 }
@@ -67,7 +67,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// What the manifests say against the packages, by `cargo metadata --no-deps`.
+/// The faults of the packages in the manifests, by `cargo metadata --no-deps`.
 pub(crate) fn check(metadata: &Value) -> Vec<String> {
     let needed = needed(metadata);
     let mut faults = Vec::new();
@@ -88,8 +88,8 @@ pub(crate) fn check(metadata: &Value) -> Vec<String> {
     faults
 }
 
-/// What is wrong about how a package names another one of the workspace: what it needs has a version. What its tests need has
-/// none, and is left out of the package: it may not be published, or need this package itself.
+/// The fault of a dependency on another package of the workspace. A dependency has a version. One for tests alone has
+/// none, and is left out of the package: it may be unpublished, or need this package itself.
 fn unfit(package: &str, dependency: &Value) -> Option<String> {
     let name = dependency["name"].as_str()?;
     dependency["path"].as_str()?;
@@ -119,7 +119,7 @@ pub(crate) fn with_version(manifest: &str, version: &str) -> String {
     replaced.map(|line| line + "\n").collect()
 }
 
-/// The lock file with another version of the packages that come from nowhere: those of the workspace.
+/// The lock file with another version of the packages without a source: those of the workspace.
 pub(crate) fn locked_with_version(lock: &str, version: &str) -> String {
     let packages = lock.split("[[package]]\n").map(|package| {
         let ours = package.starts_with("name = ") && !package.contains("\nsource = ");

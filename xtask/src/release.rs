@@ -1,6 +1,6 @@
 //! `cargo xtask release`: sets the version, closes the changelog's section, builds the program and packs it with its checksum.
 //!
-//! It commits, tags and publishes nothing: that is for people, and it says how.
+//! It commits, tags and publishes nothing: that is left to people, and it prints how.
 
 mod archive;
 mod changelog;
@@ -29,7 +29,7 @@ pub(crate) struct ReleaseArguments {
     /// Pack this program instead of building one.
     #[arg(long, value_name = "PATH", conflicts_with = "no_build")]
     program: Option<PathBuf>,
-    /// Where archives are put.
+    /// The folder for archives.
     #[arg(long, default_value = "target/archives", value_name = "FOLDER")]
     into: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: seeds on all cores, each failure with the seed that reproduces it.
+//! `cargo xtask sim`: simulates seeds on all cores, and prints each failure with the seed that reproduces it.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,12 @@ pub(crate) struct SimArguments {
     /// Start no further seed after this many seconds.
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
-    /// Say each seed before it runs.
+    /// Print each seed before it runs.
     #[arg(long)]
     verbose: bool,
 }
 
-/// Failures that are printed; the rest is counted.
+/// How many failures are printed; the rest is counted.
 const SHOWN: usize = 20;
 
 pub(crate) fn run(arguments: &SimArguments) -> ExitCode {

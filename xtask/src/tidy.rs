@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks. Reads, and changes nothing but, if asked, the list of
-//! what is to be mended.
+//! `cargo xtask tidy`: the rules of the project that no compiler checks. It reads, and changes nothing but, on request, the list of
+//! known faults.
 
 mod blocks;
 mod commits;
@@ -27,10 +27,10 @@ use crate::workspace::{metadata, root};
 
 #[derive(clap::Args)]
 pub(crate) struct TidyArguments {
-    /// Leave out what needs the manifests of all dependencies on this machine: their licences, and what the smallest library needs.
+    /// Skip rules that need the manifests of all dependencies on this machine: their licences, and the needs of the smallest library.
     #[arg(long)]
     without_licences: bool,
-    /// Take out of `xtask/ratchet.txt` what is mended.
+    /// Remove what is fixed from `xtask/ratchet.txt`.
     #[arg(long)]
     tighten: bool,
     /// Print the places of one entry of `xtask/ratchet.txt`, such as "docs crates/core", and check nothing.
@@ -38,7 +38,7 @@ pub(crate) struct TidyArguments {
     places: Option<String>,
 }
 
-/// What git keeps, as text.
+/// The files that git tracks, as text.
 struct Tree {
     root: PathBuf,
     files: Vec<Text>,
@@ -57,7 +57,7 @@ impl Text {
     }
 }
 
-/// What a rule found wrong, one line each.
+/// Violations of a rule, one line each.
 type Faults = Vec<String>;
 
 pub(crate) fn run(arguments: &TidyArguments) -> ExitCode {
@@ -87,7 +87,7 @@ fn carry_out(tree: &Tree, arguments: &TidyArguments) -> Result<ExitCode, String>
     Ok(ExitCode::FAILURE)
 }
 
-/// Prints where an entry of the list stands, one line each.
+/// Prints the places of an entry of the list, one line each.
 fn print_places(tree: &Tree, entry: &str) -> Result<(), String> {
     let (_, places) = standing(tree)
         .remove(entry)
@@ -121,7 +121,7 @@ fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
     Ok(faults)
 }
 
-/// What is against a rule, and may be listed.
+/// Violations of rules that may be listed.
 fn standing(tree: &Tree) -> ratchet::KnownFaults {
     let mut standing = cycles::standing(tree);
     standing.extend(functions::standing(tree));
@@ -143,7 +143,7 @@ impl Tree {
         let root = root();
         let paths = tracked(&root).unwrap_or_else(|| walk(&root));
         let read = |path: String| {
-            // What is not UTF-8 is no text, and what is gone has been deleted but not committed.
+            // A file that is not UTF-8 is no text, and a missing one has been deleted but not committed.
             let text = std::fs::read_to_string(root.join(&path)).ok()?;
             Some(Text { path, text })
         };
@@ -160,7 +160,7 @@ impl Tree {
     }
 }
 
-/// The files that git knows; none where this is no clone.
+/// The files that git tracks; none if this is no clone.
 fn tracked(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().ok()?;
     let names = String::from_utf8(output.stdout).ok()?;

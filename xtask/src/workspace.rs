@@ -1,4 +1,4 @@
-//! The workspace: where it is, what cargo says of it, and cargo itself.
+//! The workspace: its root and its metadata, and cargo itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// What cargo says of its packages. `options` choose which.
+/// The metadata of its packages. `options` choose which.
 pub(crate) fn metadata(root: &Path, options: &[&str]) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,10 +1,10 @@
-//! Kelos as a library: plan, gate, run and explain recurring data work.
+//! Kelos as a library: a scheduler for recurring data jobs that explains every decision.
 //!
-//! [`start`] starts an engine on a store, with executors of your own; [`Handle`] tells it of definitions and asks it for things. With
-//! the feature `node`, [`Node`] puts a whole Kelos together in one process: store, scripts, executors and engine.
+//! [`start`] starts an engine on a store, with executors of your own; the [`Handle`] takes definitions, requests and queries. With
+//! the feature `node`, [`Node`] runs a complete Kelos in one process: store, scripts, executors and engine.
 //!
-//! Without features this is the engine alone, with a store in memory and this machine's files: no JavaScript, no HTTP, no client of any
-//! server, and nothing is read from the environment. `full` is all that the server of Kelos has.
+//! Without features this is the engine alone, with a store in memory and local files: no JavaScript, no HTTP, no client of any
+//! server, and nothing is read from the environment. `full` has all that the server of Kelos needs.
 
 #[cfg(feature = "node")]
 mod node;

@@ -1,4 +1,4 @@
-//! A whole Kelos in one process: store, scripts, executors and engine, wired together.
+//! A complete Kelos in one process: store, scripts, executors and engine, wired together.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,57 +27,57 @@ use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
 
-/// Why a node could not be started. Messages complete "failed to …".
+/// The error of a node that could not be started. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The store.
+    /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The folder of runs.
+    /// The folder of runs can't be used.
     #[error(transparent)]
     Runs(#[from] LocalError),
-    /// Something that is to be watched.
+    /// A folder of new files can't be watched.
     #[error("watch for new files: {0}")]
     Watch(String),
-    /// A thread.
+    /// A thread can't be started.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// How long a lease lasts that is not renewed. A leader that dies is known by its lock at once; one that stands still is waited for
-/// so long.
+/// How long a lease lasts that is not renewed. A leader that dies is recognised by its lock at once; a standby waits this long for one
+/// that hangs.
 pub const LEASE: Duration = Duration::from_secs(20);
 
-/// What a node is to be.
+/// The configuration of a node.
 pub struct NodeConfig {
-    /// Where the files of runs go.
+    /// The folder for the files of runs.
     pub runs: PathBuf,
-    /// The program, and its first arguments, that becomes a run's guardian: this program's own hidden subcommand.
+    /// The program, and its first arguments, that supervises a run: this program's own hidden subcommand.
     pub shim: Vec<OsString>,
-    /// Where the scripts are; none for a node that gets its definitions otherwise.
+    /// The folders of the scripts; none for a node whose definitions come from elsewhere.
     pub folders: Option<Folders>,
-    /// Where apps are described beside the scripts; none for a node without scripts, too.
+    /// The source of apps beside the scripts; none for a node without scripts, too.
     pub apps: Option<AppsSource>,
-    /// Whether event schedules become what a project's files say whenever these change, where the project does not say
-    /// that itself. Otherwise they stay what people made of them, and nothing is created from files.
+    /// Whether changed files of a project update its event schedules, if the project itself does not
+    /// decide it. If not, schedules stay as people made them, and none is created from files.
     pub update_schedules: bool,
-    /// How often the scripts are looked at for changes.
+    /// How often the scripts are checked for changes.
     pub reload_every: Duration,
-    /// Who moves the clock.
+    /// The driver of the clock.
     pub pace: Pace,
     /// The scheduler's tunables.
     pub core: Config,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Clock,
-    /// Executors beside the built-in ones, or in their place.
+    /// Executors that are added to the built-in ones, or replace them.
     pub executors: Executors,
-    /// Where paths are looked at; as it is made, with no credentials but those that it is given.
+    /// The file systems of paths; by default with no credentials but those that it is given.
     pub storage: Storage,
-    /// How long a worker may be silent before its runs are taken from it.
+    /// How long a worker may be silent before its runs are assigned to others.
     pub worker_lease: Duration,
-    /// Where new files are new partitions.
+    /// The folders in which new files are new partitions.
     pub watches: Vec<Watch>,
-    /// Where else facts come from.
+    /// Other sources of facts.
     pub sources: Vec<Box<dyn FactSource>>,
 }
 
@@ -104,13 +104,13 @@ impl NodeConfig {
     }
 }
 
-/// The executors that need nothing but this machine: those of a worker, and of every node.
+/// The executors that need only this machine: those of a worker, and of every node.
 #[must_use]
 pub fn local_executors(launcher: &Launcher, runtime: &Runtime) -> Executors {
     kelos_executors::local_executors(launcher, runtime).and(kelos_door_stolos::executors(launcher, runtime))
 }
 
-/// The executors of services that are asked by HTTP.
+/// The executors of services with an HTTP API.
 #[cfg(feature = "http")]
 fn services(records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
     let http = Http::default();
@@ -199,63 +199,63 @@ impl Node {
         &self.handle
     }
 
-    /// Reads past the engine.
+    /// A reader of the store, independent of the engine.
     #[must_use]
     pub fn reader(&self) -> &Arc<dyn Queries> {
         self.handle.reader()
     }
 
-    /// Where the output of local commands is.
+    /// The launcher, which has the output of local commands.
     #[must_use]
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
     }
 
-    /// Where workers come to; one of a node that runs jobs itself takes none.
+    /// The hub of workers; that of a node that runs jobs itself accepts none.
     #[must_use]
     pub fn desk(&self) -> &Hub {
         &self.desk
     }
 
-    /// Where facts come from, beside requests.
+    /// The sources of facts, besides requests.
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// Where paths are looked at.
+    /// The file systems of paths.
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// Where its scripts are; none for a node that gets its definitions otherwise.
+    /// The folders of its scripts; none for a node whose definitions come from elsewhere.
     #[must_use]
     pub fn folders(&self) -> Option<Folders> {
         self.scripts.as_ref().map(ScriptFolder::folders)
     }
 
-    /// The functions that stayed in the scripts.
+    /// The functions of the scripts that are called while slots are evaluated.
     #[must_use]
     pub fn functions(&self) -> Arc<dyn Functions> {
         self.functions.clone()
     }
 
-    /// Notes who deploys a project from now on, until nobody does: what is read of its scripts meanwhile is theirs.
+    /// Sets the actor who deploys a project from now on; none ends it. Changes of its scripts are attributed to this actor.
     pub fn deployed_by(&self, project: &str, by: Option<kelos_model::Actor>) {
         if let Some(scripts) = &self.scripts {
             scripts.deployed_by(project, by);
         }
     }
 
-    /// Loads the scripts that changed, now.
+    /// Loads changed scripts now.
     pub async fn reload(&self) {
         let Some(scripts) = self.scripts.clone() else { return };
         let handle = self.handle.clone();
         let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
     }
 
-    /// What is wrong with the definitions: with the scripts, and with names that are others'.
+    /// The problems of the definitions: of scripts, and of names that belong to other owners.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
@@ -263,7 +263,7 @@ impl Node {
         problems
     }
 
-    /// Steps at a moment, after loading the scripts that changed.
+    /// Steps at a moment, after loading changed scripts.
     ///
     /// # Errors
     /// When this node does not lead, or its engine does not answer.
@@ -272,14 +272,14 @@ impl Node {
         self.handle.step(at, only).await
     }
 
-    /// Ends the node in good order. Runs go on.
+    /// Ends the node gracefully. Live runs continue.
     pub async fn stop(&self) {
         self.desk.take_back().await;
         self.handle.stop().await;
     }
 }
 
-/// What is wrong with a definition that is left out.
+/// The problem of a definition whose name is taken.
 fn name_taken(TakenName { workflow, source, holder }: TakenName) -> Problem {
     let message = format!("{workflow} is left out: a workflow of that name is {}", holder.whose());
     let file = if source.file.is_empty() { "(program)" } else { &source.file };
@@ -296,7 +296,7 @@ fn hostname() -> String {
         .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
-/// Has runs found by the ids that schedules and programs have by now: commands that were started under the former ones may go on.
+/// Finds runs under the current ids of schedules and programs: commands that were started under the former ids may be live.
 fn find_former_runs(reader: &dyn Queries, dirs: &RunDirs) {
     let rows = match reader.workflows(None) {
         Ok(rows) => rows,
@@ -304,7 +304,7 @@ fn find_former_runs(reader: &dyn Queries, dirs: &RunDirs) {
     };
     for row in rows {
         let Some(former) = row.definition.former_id() else { continue };
-        // Where a workflow is named so by now the folder is that one's.
+        // If another workflow has this id by now, the folder belongs to it.
         if reader.workflow(&former).is_ok_and(|found| found.is_none())
             && let Err(error) = dirs.link(former.as_str(), row.id.as_str())
         {

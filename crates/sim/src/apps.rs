@@ -1,4 +1,4 @@
-//! The apps of a set of definitions, with everything that is known of their jobs: what the full scan and the judges go by.
+//! The apps of a set of definitions, with all relations of their jobs: the basis of the full scan and the judges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use kelos_model::{Probe, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 use crate::workload::GroupMeanings;
 use crate::world::World;
 
-/// The apps of a set of definitions that make sense together.
+/// The valid apps of a set of definitions.
 #[derive(Default)]
 pub struct Apps {
-    /// Which jobs wait for which.
+    /// The dependencies between jobs.
     pub graph: JobGraph,
     /// Their definitions.
     pub sound: BTreeMap<WorkflowId, Arc<Workflow>>,
 }
 
 impl Apps {
-    /// Leaves out what does not fit, until the rest does. What functions know is as good as written down.
+    /// Leaves out apps that are invalid, until the rest is valid. Relations in functions count like written ones.
     #[must_use]
     pub fn of(all: &[Arc<Workflow>], meant: &GroupMeanings) -> Apps {
         let mut sound: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
@@ -40,13 +40,13 @@ impl Apps {
         }
     }
 
-    /// What a job waits for; none where it lies dormant, because it is no job of any app.
+    /// The dependency groups of a job; none if it is dormant, because it is no job of any app.
     #[must_use]
     pub fn parents(&self, slot: &SlotRef) -> Option<Vec<Parents>> {
         let id = slot.key.job()?;
         let normal = self.keys(slot)?.normal(id).ok()?;
         let mut groups = self.graph.parents(&slot.workflow, id).ok().filter(|_| normal == *id)?;
-        // Functions name what can be named, and who names nobody is not about the job.
+        // Functions name only valid jobs; if a function names none, its group does not concern the job.
         for group in groups.iter_mut().filter(|group| self.is_asked(slot, group)) {
             group.unwritable.clear();
         }
@@ -54,26 +54,26 @@ impl Apps {
         Some(groups)
     }
 
-    /// Whether a job can't ever run, because all its groups want jobs that can't be named.
+    /// Whether a job can't ever run, because all its groups contain jobs that can't be named.
     pub(crate) fn is_hopeless(&self, slot: &SlotRef) -> bool {
         let groups = self.parents(slot).unwrap_or_default();
         !self.asks(&slot.workflow) && !groups.is_empty() && groups.iter().all(|group| !group.unwritable.is_empty())
     }
 
-    /// Whether functions know what the jobs of a workflow wait for.
+    /// Whether functions define the dependencies of a workflow's jobs.
     pub(crate) fn asks(&self, workflow: &WorkflowId) -> bool {
         let jobs = self.sound.get(workflow).and_then(|one| one.keys.jobs());
         jobs.is_some_and(|jobs| jobs.depends_on.iter().any(|group| group.functions.is_some()))
     }
 
-    /// Whether functions know a group of a job.
+    /// Whether functions define a group of a job.
     #[must_use]
     pub fn is_asked(&self, slot: &SlotRef, group: &Parents) -> bool {
         let groups = self.keys(slot).map(|jobs| &jobs.depends_on[..]).unwrap_or_default();
         groups.iter().any(|one| *one.name == *group.group && one.functions.is_some())
     }
 
-    /// What a function says.
+    /// The answer of a function.
     #[must_use]
     pub fn related(&self, relation: &Relation) -> NamedJobs {
         let SlotKey::Job(id) = &relation.of.key else { return Vec::new() };
@@ -97,14 +97,14 @@ impl Apps {
         jobs.iter().filter_map(named).collect()
     }
 
-    /// How the job ids of a slot's workflow are made.
+    /// The template and identifiers of the job ids of a slot's workflow.
     #[must_use]
     pub fn keys(&self, slot: &SlotRef) -> Option<&JobKeys> {
         self.sound.get(&slot.workflow)?.keys.jobs()
     }
 }
 
-/// The graph with groups in place of the functions that know them, which come last.
+/// The graph with groups in place of the functions that define them, which come last.
 fn plain(sound: &BTreeMap<WorkflowId, Arc<Workflow>>, meant: &GroupMeanings) -> JobGraph {
     let plain = |jobs: &JobKeys| {
         let (hidden, mut listed): (Vec<_>, Vec<_>) =
@@ -130,7 +130,7 @@ pub fn is_met(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>)
     groups.is_empty() || groups.iter().any(done)
 }
 
-/// Whether the success of a parent opens a job: some group has succeeded, or nothing is left to wait for but jobs that can't be named.
+/// Whether the success of a parent opens a job: some group has succeeded, or only jobs that can't be named are left.
 pub fn is_due(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>) -> bool {
     let named = |group: &Parents| {
         !group.jobs.is_empty() && slots_of(group).all(|slot| state(&slot) == Some(SlotState::Succeeded))
@@ -139,18 +139,18 @@ pub fn is_due(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>)
     !groups.is_empty() && (is_met(groups, &state) || is_stuck())
 }
 
-/// Whether a job is worth running.
+/// Whether a job should run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validity {
-    /// It is, or nothing is said of that.
+    /// It should, or no function decides it.
     Yes,
-    /// It is not.
+    /// It should not.
     No,
-    /// A function that knows can't be asked.
+    /// The function that decides it can't be called.
     NotKnown,
 }
 
-/// Whether a job is worth running at a moment.
+/// Whether a job should run at a moment.
 #[must_use]
 pub fn validity(apps: &Apps, id: &SlotRef, world: &World, now: Timestamp) -> Validity {
     let Some(keys) = apps.sound.get(&id.workflow).map(|one| &one.keys) else { return Validity::Yes };

@@ -1,4 +1,4 @@
-//! A seed's workload and faults, through the real loop.
+//! The main simulation: a seed's workload and faults, through the real loop.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::workload::{Workload, resolved};
 use crate::world::World;
 use crate::{Figures, judge, planted};
 
-/// How long after the last fault everything must have come to rest.
+/// How long after the last fault everything must have settled.
 const SETTLING: SignedDuration = SignedDuration::from_hours(8);
 
 enum Action {
@@ -33,13 +33,13 @@ enum Action {
     Work(Deed),
     Crash,
     Jump,
-    /// The leader ends in good order, or is killed, and another process leads on.
+    /// The leader ends gracefully, or is killed, and another process leads.
     Shift,
     /// Another process takes the lease while this one stalls.
     Overtake,
 }
 
-/// A scheduler in its simulated surroundings.
+/// A scheduler in its simulated environment.
 pub struct Drive {
     workload: Workload,
     world: World,
@@ -47,7 +47,7 @@ pub struct Drive {
     watch: Watch,
     events: EventWatch,
     rng: Rng,
-    /// How long nobody schedules after a crash.
+    /// How long no process schedules after a crash.
     naps: Rng,
     disk: MemoryDisk,
     store: FaultyStore,
@@ -56,33 +56,33 @@ pub struct Drive {
     count: u64,
     /// The true time.
     now: Timestamp,
-    /// Until when turns are taken.
+    /// The moment until which turns are taken.
     until: Timestamp,
-    /// What the scheduler's clock is off by.
+    /// The error of the scheduler's clock.
     skew: SignedDuration,
     next_definitions: usize,
-    /// How often in a thousand the store fails.
+    /// How many of a thousand operations of the store fail.
     faults: u64,
-    /// Turns since time last went on.
+    /// How many turns were taken at the same moment.
     turns_at_once: u64,
     /// The workflow of which an invariant is broken on purpose.
     planted: Option<WorkflowId>,
     figures: Figures,
 }
 
-/// Runs a seed with faults, and judges.
+/// Runs a seed with faults, and judges it.
 ///
 /// # Errors
-/// What the judges found.
+/// The findings of the judges.
 pub fn run(seed: u64) -> Result<Figures, String> {
     through(Workload::new(seed), seed)
 }
 
-/// The same, with an invariant of one of its workflows broken on purpose until the faults stop. Nothing is done where the seed
-/// has no workflow for that.
+/// The same, with an invariant of one of its workflows broken on purpose until the faults stop. If the seed has no workflow for
+/// that, nothing is broken.
 ///
 /// # Errors
-/// What the judges found.
+/// The findings of the judges.
 pub fn planted(seed: u64) -> Result<Figures, String> {
     let mut workload = Workload::new(seed);
     workload.config.planted = planted::of(seed, &workload);
@@ -113,7 +113,7 @@ impl Drive {
         let past = Past::new(seed, &workload);
         past.import(&mut MemoryStore::on(&disk), &workload)?;
         let mut world = World::new(seed);
-        // It goes on while the scheduler comes up, and is found again.
+        // It is live while the scheduler starts, and is found again.
         past.running(&workload).iter().for_each(|run| {
             world.start(run, workload.start);
         });
@@ -188,7 +188,7 @@ impl Drive {
         Ok(())
     }
 
-    /// What happens by now.
+    /// The inputs that are due by now.
     fn happens(&mut self) -> Result<Vec<Input>, String> {
         let mut inputs = Vec::new();
         while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
@@ -213,7 +213,7 @@ impl Drive {
                 Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
             }
         }
-        // A new leader has the definitions before anything but the first reports of executors.
+        // A new leader has the definitions before any input but the first reports of executors.
         let is_report = |input: &Input| matches!(input, Input::RunReported { .. });
         let (mut first, rest): (Vec<Input>, Vec<Input>) = inputs.into_iter().partition(is_report);
         first.extend(self.definitions_due());
@@ -221,14 +221,14 @@ impl Drive {
         Ok(first)
     }
 
-    /// The slots of a workflow, as they are stored.
+    /// The stored slots of a workflow.
     fn slots_of(&self, id: &WorkflowId) -> Vec<SlotRef> {
         let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
         let page = MemoryStore::on(&self.disk).reader().slots(&filter, PageRequest::newest(crate::ALL));
         page.map(|page| page.rows.into_iter().map(|row| row.id).collect()).unwrap_or_default()
     }
 
-    /// Something happens among workers. Gives what the scheduler hears of it.
+    /// Applies an event among workers, and returns the inputs that follow from it.
     fn work(&mut self, deed: Deed) -> Result<Vec<Input>, String> {
         let faulty = self.faults > 0;
         let before = self.world.runs.len();
@@ -247,7 +247,7 @@ impl Drive {
         Ok(inputs)
     }
 
-    /// What a function says, unless it fails.
+    /// The answer of a function, unless it fails.
     fn related(&mut self, relation: Relation) -> Input {
         let fails = self.faults > 0 && self.rng.percent(10);
         let answer = if fails { Err("it threw".to_owned()) } else { Ok(self.watch.apps.related(&relation)) };
@@ -260,7 +260,7 @@ impl Drive {
         }
     }
 
-    /// The true time at which anything happens next, where the scheduler has something to do at a moment of its clock.
+    /// The true time of the next event, if the scheduler is due at a moment of its clock.
     fn next_moment(&self, due: Option<Timestamp>) -> Option<Timestamp> {
         let agenda = self.agenda.first_key_value().map(|((at, _), _)| *at);
         let due = due.map(|at| if at <= self.clock() { self.now } else { at - self.skew });
@@ -268,12 +268,12 @@ impl Drive {
         [agenda, due, definitions].into_iter().flatten().min()
     }
 
-    /// What the scheduler takes for the time.
+    /// The time of the scheduler's clock.
     fn clock(&self) -> Timestamp {
         kelos_engine::clock::whole_millis(self.now + self.skew)
     }
 
-    /// The definitions that files have by now, where they are others than before: as in the engine only the latest.
+    /// The definitions in the files by now, if they changed: like the engine, only the latest.
     fn definitions_due(&mut self) -> Option<Input> {
         let due = self.workload.definitions[self.next_definitions..].iter().take_while(|(at, _)| *at <= self.now);
         let reader = MemoryStore::on(&self.disk).reader();
@@ -287,7 +287,7 @@ impl Drive {
         })
     }
 
-    /// Half of the crashes are noticed late: hours go by in which nobody schedules.
+    /// Half of the crashes are noticed late: no process schedules for hours.
     fn stay_down(&mut self) {
         if self.naps.percent(50) {
             let long = SignedDuration::from_secs(self.naps.between(1, 6 * 3600));
@@ -295,7 +295,7 @@ impl Drive {
         }
     }
 
-    /// Starts over from what is stored. What was under way inside the process is gone.
+    /// Starts again from the stored state. The state inside the process is lost.
     fn recover(&mut self) -> Result<(), String> {
         self.figures.recoveries += 1;
         self.agenda.retain(|_, action| match action {
@@ -319,7 +319,7 @@ impl Drive {
         Ok(())
     }
 
-    /// A process that led for a moment ends, most often in good order, and the next one leads.
+    /// Ends a process that led for a moment, most often gracefully, and starts the next leader.
     fn shift(&mut self) -> Result<(), String> {
         if self.rng.percent(80) {
             let inputs = self.fleet.dismiss();
@@ -328,7 +328,7 @@ impl Drive {
         self.recover()
     }
 
-    /// Another process took the lease while this one stalled: whatever this one writes must be refused.
+    /// Lets another process take the lease while this one stalled: all later writes of this one must be refused.
     fn overtaken(&mut self) -> Result<(), String> {
         let mut other = FaultyStore::on(&self.disk, 0, 0);
         let later = self.clock() + SignedDuration::from_hours(24);
@@ -348,14 +348,14 @@ impl Drive {
         self.recover()
     }
 
-    /// From here on nothing fails.
+    /// Ends the faults.
     fn calm(&mut self) -> Result<(), String> {
         self.faults = 0;
         self.store.per_mille = 0;
         self.skew = SignedDuration::ZERO;
         self.workload.config.planted = None;
         if let Some(workflow) = self.planted.clone() {
-            // Whoever mended it resumes it. A pause is somebody else's.
+            // The person who mended it resumes it. A pause belongs to another person.
             let is_frozen = self.turns.core().is_frozen(&workflow) == Some(true);
             let ask = Ask::Resume(Resume { workflow, reason: None });
             if is_frozen {
@@ -365,7 +365,7 @@ impl Drive {
         self.recover()
     }
 
-    /// Only a start can make two runs of one, or one too many.
+    /// Only a start can cause two live runs of a slot, or one too many.
     fn perform_judged(&mut self, commands: Vec<Command>) -> Result<(), String> {
         let starts = commands.iter().any(|command| matches!(command, Command::StartRun { .. }));
         self.send(commands);
@@ -436,7 +436,7 @@ impl Drive {
         self.report(left, run, Report::Ended { outcome: execution.outcome });
     }
 
-    /// Reports arrive late, sometimes twice, sometimes not at all.
+    /// Sends a report: late, sometimes twice, sometimes not at all.
     fn report(&mut self, after: i64, run: &RunId, report: Report) {
         let input = Input::RunReported { run: run.clone(), report };
         let faulty = self.store.per_mille > 0;
@@ -459,7 +459,7 @@ impl Surroundings for Drive {
         self.turns.core()
     }
 
-    /// What the scheduler takes for the time.
+    /// The time of the scheduler's clock.
     fn now(&self) -> Timestamp {
         self.clock()
     }
@@ -479,8 +479,8 @@ impl Surroundings for Drive {
         self.fleet.hear(&inputs);
         self.watch.hear(&inputs);
         let turn = self.turns.turn(&mut self.store, clock, inputs);
-        // A tick that may look at few slots leaves some for the next, which is due at once. Where a turn failed whoever leads next has
-        // what was left.
+        // A tick with a low limit leaves slots for the next one, which is due at once. If a turn failed, they are left to
+        // the next leader.
         let is_left = turn.is_err() || self.turns.core().is_due(clock);
         let has_more = self.workload.config.at_once < 1000 && is_left;
         self.watch.after_turn(has_more)?;
@@ -497,7 +497,7 @@ impl Surroundings for Drive {
                 }
                 self.fleet.committed();
                 self.fleet.judge(&self.workload, &acted.commands)?;
-                // A crash between the commit and the commands loses any tail of them.
+                // A crash between the commit and the commands loses the last ones or all.
                 if self.store.per_mille > 0 && self.rng.below(1000) < 10 {
                     let kept = usize::try_from(self.rng.below(acted.commands.len() as u64 + 1)).unwrap_or(0);
                     self.perform_judged(acted.commands.into_iter().take(kept).collect())?;
@@ -510,7 +510,7 @@ impl Surroundings for Drive {
         }
     }
 
-    /// All that comes of it comes later.
+    /// All consequences follow later.
     fn perform(&mut self, _: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, String> {
         self.perform_judged(commands).map(|()| Vec::new())
     }

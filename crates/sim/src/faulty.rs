@@ -1,4 +1,4 @@
-//! A store that fails: before it wrote, or after, so that the word of success is lost.
+//! A store that fails: before a write, or after it, so that the success is not reported.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use kelos_store::{Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, Slot
 
 use crate::rng::Rng;
 
-/// A memory store with faults drawn from a seed.
+/// A memory store with faults from a seed.
 pub struct FaultyStore {
     inner: MemoryStore,
     rng: Rng,
-    /// How often in a thousand an operation fails.
+    /// How many of a thousand operations fail.
     pub per_mille: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Workers that live and die, and the desk through which the leader speaks with them. The desk dies with the leader; workers
-//! don't, and tell the next one what they have.
+//! Workers that start and die, and the desk through which the leader assigns runs to them. The desk dies with the leader; workers
+//! don't, and report their runs to the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,65 +13,65 @@ use crate::rng::Rng;
 use crate::workload::{WorkerPlan, Workload};
 use crate::world::World;
 
-/// How long a worker may be silent before its runs are taken from it.
+/// How long a worker may be silent before its runs are assigned to others.
 const LEASE: SignedDuration = SignedDuration::from_secs(300);
 
-/// What happens among workers.
+/// An event among workers.
 #[derive(Debug, Clone)]
 pub enum Deed {
     /// A worker's process begins.
     Born(Arc<str>),
     /// It is killed.
     Dies(Arc<str>),
-    /// It wants nothing more, and ends once it has nothing.
+    /// A worker accepts nothing more, and ends once it has no runs.
     Leaves(Arc<str>),
-    /// A worker says a word: what it has, what became of that, and what it offers. A beat is followed by the next.
+    /// A worker sends a message: its runs, their outcomes, and its offer. A heartbeat is followed by the next.
     Word(Arc<str>, bool),
-    /// A start reaches a worker.
+    /// A start arrives at a worker.
     Order(Arc<str>, RunId),
-    /// The desk looks whether a session is over: because its worker was silent, or its process is seen to be gone.
+    /// The desk checks whether a session is over: because its worker was silent, or its process is known to be gone.
     Lookout(Arc<str>, u64, bool),
-    /// No worker came for a run that an earlier leader gave to one.
+    /// No worker reported a run that an earlier leader had assigned to one.
     Unclaimed(RunId),
 }
 
 impl Deed {
-    /// Whether it happens whoever leads.
+    /// Whether it also happens if the leader changes.
     #[must_use]
     pub fn outlives_the_leader(&self) -> bool {
         !matches!(self, Deed::Lookout(..) | Deed::Unclaimed(_))
     }
 }
 
-/// What follows from a deed.
+/// The consequences of an event.
 #[derive(Debug, Default)]
 pub struct Consequences {
-    /// What the scheduler hears.
+    /// Inputs of the scheduler.
     pub inputs: Vec<Input>,
-    /// What happens so many milliseconds later.
+    /// Events that happen so many milliseconds later.
     pub later: Vec<(i64, Deed)>,
-    /// Reports that come so many milliseconds later, though nobody waits for them any more.
+    /// Reports that arrive so many milliseconds later, when nobody waits for them any more.
     pub stale: Vec<(i64, Input)>,
 }
 
-/// What surrounds workers when something happens.
+/// The environment of workers at an event.
 pub struct FleetView<'a> {
-    /// What became of runs.
+    /// The executions of runs.
     pub world: &'a mut World,
-    /// When it happens.
+    /// The moment of the event.
     pub now: Timestamp,
-    /// Draws.
+    /// The source of random numbers.
     pub rng: &'a mut Rng,
-    /// Whether words may be lost.
+    /// Whether messages may be lost.
     pub faulty: bool,
 }
 
 #[derive(Debug)]
 struct Worker {
     plan: WorkerPlan,
-    /// The leader that it speaks with, and its session there.
+    /// The leader to which it is connected, and its session there.
     session: Option<(u64, u64)>,
-    /// Its runs, and whether it has said that they started.
+    /// Its runs, and whether it has reported their start.
     has: BTreeMap<RunId, bool>,
 }
 
@@ -85,7 +85,7 @@ impl Worker {
 struct Session {
     number: u64,
     heard: Timestamp,
-    /// What the core was told, less what it gave since.
+    /// The offer that the core knows, less the runs that it assigned since.
     believed: Option<Offer>,
 }
 
@@ -93,11 +93,11 @@ struct Session {
 enum Place {
     Waiting,
     Given(Arc<str>),
-    /// Since when.
+    /// The moment since when it is unclaimed.
     Unclaimed(Timestamp),
 }
 
-/// All workers, and the desk of who leads now.
+/// All workers, and the desk of the current leader.
 #[derive(Debug, Default)]
 pub struct Fleet {
     plans: BTreeMap<Arc<str>, WorkerPlan>,
@@ -106,25 +106,25 @@ pub struct Fleet {
     runs: BTreeMap<RunId, Place>,
     leader: u64,
     count: u64,
-    /// Runs whose end was said, and which their workers forget once that is committed.
+    /// Runs whose end was reported; their workers forget them once that is committed.
     said: Vec<(Arc<str>, RunId)>,
     /// Starts on their way to workers.
     flying: BTreeSet<(Arc<str>, RunId)>,
-    /// What the core was offered, and has not given yet: held against what it dispatches.
+    /// Offers that the core has not used up yet: compared with its dispatches.
     offered: BTreeMap<Arc<str>, Offer>,
-    /// Runs that a command was about: what they are started for is no new dispatch.
+    /// Runs that were in a command before: a start that is repeated is no new dispatch.
     seen: BTreeSet<RunId>,
 }
 
 impl Fleet {
-    /// Nobody yet.
+    /// A fleet without workers yet.
     #[must_use]
     pub fn new(workload: &Workload) -> Fleet {
         let plans = workload.workers.iter().map(|plan| (plan.name.clone(), plan.clone())).collect();
         Fleet { plans, ..Fleet::default() }
     }
 
-    /// When workers come and go.
+    /// The starts and ends of workers.
     pub fn agenda(&self) -> impl Iterator<Item = (Timestamp, Deed)> + '_ {
         let born = self.plans.values().map(|plan| (plan.born, Deed::Born(plan.name.clone())));
         let dies = self.plans.values().filter_map(|plan| Some((plan.dies?, Deed::Dies(plan.name.clone()))));
@@ -132,7 +132,7 @@ impl Fleet {
         born.chain(dies).chain(leaves)
     }
 
-    /// The leader is gone, and its desk.
+    /// Removes the leader and its desk.
     pub fn lose_the_desk(&mut self) {
         self.leader += 1;
         self.sessions.clear();
@@ -141,7 +141,7 @@ impl Fleet {
         self.offered.clear();
     }
 
-    /// The leader ends in good order: nobody is given anything any more, and what is on its way to nobody is taken back.
+    /// Ends the leader gracefully: nothing more is assigned, and starts without a worker are taken back.
     pub fn dismiss(&mut self) -> Vec<Input> {
         let sessions = std::mem::take(&mut self.sessions);
         let gone = sessions.into_keys().map(|worker| Input::Offered { worker, offer: None });
@@ -162,7 +162,7 @@ impl Fleet {
         inputs
     }
 
-    /// What was said is committed.
+    /// Commits the reports.
     pub fn committed(&mut self) {
         for (name, run) in std::mem::take(&mut self.said) {
             if let Some(worker) = self.workers.get_mut(&name) {
@@ -171,10 +171,10 @@ impl Fleet {
         }
     }
 
-    /// Something happens.
+    /// Applies an event.
     ///
     /// # Errors
-    /// When two workers have the same run.
+    /// If two workers have the same run.
     pub fn happens(&mut self, deed: Deed, around: &mut FleetView<'_>) -> Result<Consequences, String> {
         let mut followed = Consequences::default();
         match deed {
@@ -189,7 +189,7 @@ impl Fleet {
         Ok(followed)
     }
 
-    /// Nobody has come for a run: those who are alive and have not said yet what they have are waited for, though not for ever.
+    /// Decides about a run that no worker has claimed: it waits for live workers that have not reported their runs yet, but not for ever.
     fn unclaimed(&mut self, run: RunId, around: &mut FleetView<'_>, followed: &mut Consequences) {
         let Some(Place::Unclaimed(since)) = self.runs.get(&run) else { return };
         let may_come = |(name, worker): (&Arc<str>, &Worker)| {
@@ -204,7 +204,7 @@ impl Fleet {
         followed.inputs.push(if around.world.runs.contains_key(&run) {
             settled(&run, around)
         } else {
-            // Nobody can begin it any more.
+            // Nobody can start it any more.
             Input::RunReported { run, report: Report::NeverStarted }
         });
     }
@@ -214,7 +214,7 @@ impl Fleet {
         let given = |place: &Place| matches!(place, Place::Given(other) if other == name);
         let is_told_late = self.flying.iter().any(|(other, _)| other == name);
         if !worker.has.is_empty() || is_told_late || self.runs.values().any(given) {
-            // It does what was given to it, and says so.
+            // It starts the runs that it was assigned, and reports them.
             followed.later.push((0, Deed::Word(name.clone(), false)));
             followed.later.push((around.rng.between(500, 2500), Deed::Leaves(name.clone())));
             return;
@@ -234,7 +234,7 @@ impl Fleet {
     fn dies(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Consequences) {
         self.workers.remove(name);
         if let Some(session) = self.sessions.get(name).filter(|_| rng.percent(50)) {
-            // On the same machine the end of a process can be seen.
+            // On the same machine the end of a process is visible.
             followed.later.push((rng.between(0, 2000), Deed::Lookout(name.clone(), session.number, true)));
         }
     }
@@ -254,7 +254,7 @@ impl Fleet {
         self.offer(name, around, &mut followed.inputs);
     }
 
-    /// Sees to it that a worker has a session. One that was given up ends what it had.
+    /// Makes sure that a worker has a session. A worker whose session was given up ends its runs.
     fn meet(&mut self, name: &Arc<str>, around: &mut FleetView<'_>, followed: &mut Consequences) {
         let known = self.sessions.get_mut(name);
         let Some(worker) = self.workers.get_mut(name) else { return };
@@ -274,7 +274,7 @@ impl Fleet {
         followed.later.push((LEASE.as_secs() * 1000, Deed::Lookout(name.clone(), self.count, false)));
     }
 
-    /// What a worker has is its own, unless the desk has given it to somebody else or settled it.
+    /// Assigns a worker the runs that it reports, unless the desk has assigned them to another or settled them.
     fn claim(&mut self, name: &Arc<str>, around: &mut FleetView<'_>) {
         let Some(worker) = self.workers.get_mut(name) else { return };
         let runs = &mut self.runs;
@@ -310,7 +310,7 @@ impl Fleet {
         }
     }
 
-    /// Gives a worker again what did not reach it, and what waits for somebody.
+    /// Sends a worker the starts that did not arrive, and those that wait for a worker.
     fn hand_out(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Consequences) {
         let Some(worker) = self.workers.get(name) else { return };
         let mine = |(run, place): &(&RunId, &Place)| match place {
@@ -333,7 +333,7 @@ impl Fleet {
         }
     }
 
-    /// So many runs a worker would take beside those that it has or is given.
+    /// How many more runs a worker would accept.
     fn room(&self, name: &Arc<str>) -> u32 {
         let Some(plan) = self.plans.get(name) else { return 0 };
         let given = self.runs.values().filter(|place| matches!(place, Place::Given(other) if other == name)).count();
@@ -419,7 +419,7 @@ impl Fleet {
         }
     }
 
-    /// A run to be done. Says no where the desk can tell itself what became of it.
+    /// Starts a run. Returns false if the desk can report its outcome itself.
     pub fn start(
         &mut self,
         run: &RunId,
@@ -453,7 +453,7 @@ impl Fleet {
         true
     }
 
-    /// Somebody asks about a run: a worker will say, or nobody comes for it.
+    /// Asks for a run: a worker will report it, or nobody claims it.
     pub fn check(&mut self, run: &RunId, now: Timestamp, later: &mut Vec<(i64, Deed)>) {
         if !self.runs.contains_key(run) {
             self.runs.insert(run.clone(), Place::Unclaimed(now));
@@ -461,7 +461,7 @@ impl Fleet {
         }
     }
 
-    /// A run is to be ended. Says no where the desk says itself that it ended.
+    /// Cancels a run. Returns false if the desk itself reports that it ended.
     pub fn cancel(&mut self, run: &RunId, world: &mut World, now: Timestamp, later: &mut Vec<(i64, Deed)>) -> bool {
         world.cancel(run, now);
         if let Some(Place::Given(name)) = self.runs.get(run)
@@ -474,7 +474,7 @@ impl Fleet {
         false
     }
 
-    /// Takes note of what the core hears.
+    /// Notes the inputs of the core.
     pub fn hear(&mut self, inputs: &[Input]) {
         for input in inputs {
             if let Input::Offered { worker, offer } = input {
@@ -486,10 +486,10 @@ impl Fleet {
         }
     }
 
-    /// A job goes to a worker that offered to do it, and has room for it.
+    /// Checks that a job is assigned to a worker that offered to run it, and has room for it.
     ///
     /// # Errors
-    /// What goes to somebody else.
+    /// The start that is assigned wrongly.
     pub fn judge(&mut self, workload: &Workload, commands: &[Command]) -> Result<(), String> {
         for command in commands {
             match command {
@@ -523,7 +523,7 @@ impl Fleet {
     }
 }
 
-/// What becomes of a run whose worker is gone: it is ended, and what is left of it may say how it ended before.
+/// The outcome of a run whose worker is gone: it is ended, and files that it left may say how it ended before.
 fn settled(run: &RunId, around: &mut FleetView<'_>) -> Input {
     let FleetView { world, now, rng, .. } = around;
     let known = world.runs.get(run).filter(|execution| execution.ends_at <= *now && rng.percent(50));

@@ -1,4 +1,4 @@
-//! What must hold, whatever happened.
+//! Judges: conditions that must hold whatever happened.
 
 pub mod events;
 pub mod jobs;
@@ -21,13 +21,13 @@ use crate::apps::Apps;
 use crate::workload::Workload;
 use crate::world::{World, WorldView};
 
-/// What a poll, a report or a retry may be late by.
+/// How late a poll, a report or a retry may be.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);
 
-/// After each start: no slot has two live runs, no limit is passed.
+/// Checks after each start that no slot has two live runs, and no limit is exceeded.
 ///
 /// # Errors
-/// What is wrong.
+/// The violation.
 pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result<(), String> {
     let mut by_workflow: BTreeMap<&WorkflowId, u32> = BTreeMap::new();
     let mut before: Option<&SlotRef> = None;
@@ -38,11 +38,11 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
         before = Some(&run.slot);
         *by_workflow.entry(&run.slot.workflow).or_default() += 1;
     }
-    // How many runs of an event schedule go on at a time is for its constraints to say.
+    // The limit on concurrent runs of an event schedule is a matter of its constraints.
     for (workflow, alive) in by_workflow.iter().filter(|(id, _)| !workload.schedules.contains(**id)) {
         let definitions = workload.definitions.iter().flat_map(|(_, all)| all).filter(|one| one.id == **workflow);
         let limits: Vec<Option<u32>> = definitions.map(|one| one.concurrency).collect();
-        // What none of its definitions limits has no limit.
+        // A workflow that none of its definitions limits has no limit.
         let limit = if limits.contains(&None) { u32::MAX } else { limits.into_iter().flatten().max().unwrap_or(0) };
         if *alive > limit {
             return Err(format!("{alive} live runs of {workflow}, its concurrency is {limit}"));
@@ -55,7 +55,7 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
     within_pools(workload, &by_workflow)
 }
 
-/// No pool has more permits out than there ever were, by what each workflow took at the least while definitions changed.
+/// Checks that no pool has more permits in use than its size, using the smallest demand of each workflow while definitions changed.
 fn within_pools(workload: &Workload, alive: &BTreeMap<&WorkflowId, u32>) -> Result<(), String> {
     let all = || workload.definitions.iter().flat_map(|(_, all)| all);
     let mut sizes: BTreeMap<&PoolId, u32> = BTreeMap::new();
@@ -76,8 +76,8 @@ fn permits_of(workflow: &Workflow, pool: &PoolId) -> u32 {
     workflow.pools.iter().find(|one| one.pool == *pool).map_or(0, |one| one.permits)
 }
 
-/// Whether nobody but itself can keep a queued slot from the permits of its pools. Others may wait for more than is there,
-/// and are kept what is there.
+/// Whether only the slot itself can keep it from the permits of its pools. Other slots may wait for more than is free,
+/// and permits are reserved for them.
 fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &WorkflowRow) -> bool {
     if slots.iter().any(|(of, slot)| slot.run_alive && !all.iter().any(|one| one.id == of.workflow)) {
         return false;
@@ -95,10 +95,10 @@ fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &Wor
     })
 }
 
-/// Once faults have stopped for long: the log folds to the table, nothing is lost, all that can end has ended.
+/// Checks, once faults have stopped for long, that the log folds to the table, nothing is lost, and everything that can end has ended.
 ///
 /// # Errors
-/// What is wrong.
+/// The violation.
 pub fn at_rest(
     workload: &Workload,
     world: &World,
@@ -143,7 +143,7 @@ fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
     }
 }
 
-/// The turns are a chain, and the log folds to the table.
+/// Checks that the turns are a chain, and that the log folds to the table.
 fn store_agrees_with_itself(reader: &dyn Queries) -> Result<(), String> {
     let verified = kelos_explain::verify::verify(reader, 1).map_err(|error| error.to_string())?;
     verified.disagreements.first().map_or(Ok(()), |disagreement| Err(disagreement.to_string()))
@@ -161,7 +161,7 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
     Ok(())
 }
 
-/// While a backfill is paused none of its slots is looked at or dispatched, and its row says what the log says.
+/// Checks that no slot of a paused backfill is evaluated or dispatched, and that its row agrees with the log.
 fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
     let log = reader
         .events(&EventFilter::default(), PageRequest::oldest(crate::ALL))
@@ -192,7 +192,7 @@ fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
     wrong.map_or(Ok(()), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
 }
 
-/// What only happens to slots that the scheduler looks at, or dispatches.
+/// Whether an event only happens to slots that the scheduler evaluates or dispatches.
 fn is_progress(what: &SlotEvent) -> bool {
     matches!(
         what,
@@ -211,7 +211,7 @@ fn is_paused(reader: &dyn Queries, slot: &Slot) -> Result<bool, String> {
     Ok(row.is_some_and(|row| row.paused.is_some()))
 }
 
-/// Every time of the schedule that the planned ranges cover has its slot.
+/// Checks that every time of the schedule within the planned ranges has its slot.
 fn nothing_is_missing(
     workload: &Workload,
     reader: &dyn Queries,
@@ -232,7 +232,7 @@ fn nothing_is_missing(
     Ok(())
 }
 
-/// The definitions in force, event schedules with them.
+/// The definitions in force, including event schedules.
 fn present(reader: &dyn Queries) -> Result<Vec<Arc<Workflow>>, String> {
     let rows = reader.workflows(None).map_err(|error| error.to_string())?;
     Ok(rows.into_iter().filter(|row| row.present).map(|row| row.definition).collect())
@@ -242,7 +242,7 @@ fn last_definitions(workload: &Workload) -> &[Arc<Workflow>] {
     workload.definitions.last().map_or(&[], |(_, all)| all)
 }
 
-/// Whether the scheduler leaves a slot alone because of its key.
+/// Whether the scheduler ignores a slot because of its key.
 fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (&SlotRef, &Slot)) -> bool {
     if id.key.job().is_some() {
         return apps.parents(id).is_none();
@@ -257,7 +257,7 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
     !schedules.get(&id.workflow).is_some_and(|schedule| schedule.has(&id.key))
 }
 
-/// A live slot must have a reason to be live.
+/// Whether a live slot has a reason to be live.
 fn is_accounted_for(
     workload: &Workload,
     apps: &Apps,
@@ -268,7 +268,7 @@ fn is_accounted_for(
     now: Timestamp,
 ) -> Result<(), String> {
     let row = reader.workflow(&id.workflow).map_err(|error| error.to_string())?;
-    // What an event schedule has running goes on when it is disabled.
+    // Live runs of an event schedule continue when it is disabled.
     let goes_on = |row: &WorkflowRow| row.present && !row.paused;
     let Some(row) = row.filter(goes_on) else { return Ok(()) };
     if is_dormant(workload, apps, &row, (id, slot)) {

@@ -1,9 +1,9 @@
 //! The cellar: simulation and judges. For tests only.
 //!
-//! A seed makes a workload and a row of faults. [`drive`] runs them through the real loop
-//! ([`kelos_engine::turn::Turns`]) over a virtual clock, a faulty store and fake executors; [`judge`] says what
-//! must hold whatever happened. [`spec`] is the plain full scan, and [`lockstep`] holds the incremental
-//! core against it. A seed reproduces its failure exactly.
+//! A seed generates a workload and a sequence of faults. [`drive`] runs them through the real loop
+//! ([`kelos_engine::turn::Turns`]) over a virtual clock, a faulty store and fake executors; [`judge`] checks
+//! what must hold whatever happened. [`spec`] is the plain full scan, and [`lockstep`] compares the incremental
+//! core with it. A seed reproduces its failure exactly.
 
 pub mod apps;
 pub mod drive;
@@ -18,13 +18,13 @@ pub mod spec;
 pub mod workload;
 pub mod world;
 
-/// A page that holds everything.
+/// The limit of a page that holds everything.
 const ALL: usize = 1 << 40;
 
 /// Runs all simulations of one seed.
 ///
 /// # Errors
-/// What was found wrong, in words.
+/// The violation, in words.
 pub fn check_seed(seed: u64) -> Result<Figures, String> {
     let lockstep = lockstep::run(seed).map_err(|wrong| format!("seed {seed}, lockstep with the full scan: {wrong}"))?;
     let mut figures = drive::run(seed).map_err(|wrong| format!("seed {seed}, with faults: {wrong}"))?;
@@ -32,22 +32,22 @@ pub fn check_seed(seed: u64) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// What a simulation went through.
+/// The figures of a simulation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Figures {
-    /// Turns taken.
+    /// How many turns were taken.
     pub turns: u64,
-    /// Events committed.
+    /// How many events were committed.
     pub events: u64,
-    /// Runs that executors started.
+    /// How many runs executors started.
     pub runs: u64,
-    /// Crashes and failed commits, from which it recovered.
+    /// How many crashes and failed commits were recovered from.
     pub recoveries: u64,
-    /// Slot states compared with the full scan.
+    /// How many slot states were compared with the full scan.
     pub compared: u64,
     /// How often a workflow was frozen.
     pub frozen: u64,
-    /// Inputs that were set aside.
+    /// How many inputs were set aside.
     pub set_aside: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The incremental core and the full scan, side by side, without faults: after every step all slots agree.
+//! The lockstep: the incremental core and the full scan, side by side, without faults. After every step all slots agree.
 
 mod backlogs;
 mod fleet;
@@ -32,33 +32,33 @@ struct Pair {
     spec: Spec,
     world: World,
     now: Timestamp,
-    /// Runs that both know of, and how they end.
+    /// The live runs of both, and their outcomes.
     going: BTreeMap<RunId, (Timestamp, Outcome)>,
-    /// As what each project was last deployed.
+    /// The digest of the last deployment of each project.
     digests: BTreeMap<String, String>,
-    /// What files say.
+    /// The definitions in the files.
     files: Vec<Arc<Workflow>>,
-    /// What happened that the core is yet to be told, all in one turn.
+    /// Inputs that the core gets later, all in one turn.
     untold: Vec<Input>,
-    /// Whether the core is to act on what it is told.
+    /// Whether the core acts on its inputs.
     is_ticking: bool,
-    /// Whether it is to look at everything again in its next tick.
+    /// Whether its next tick evaluates everything again.
     looks_again: bool,
-    /// What it started, and which worker has it.
+    /// The runs that it started, with their workers.
     started: Vec<Start>,
     fleet: Fleet,
-    /// So many slots of a workflow are queued before more are made of its backlog.
+    /// How many slots of a workflow are queued before more are created from its backlog.
     fewest: usize,
 }
 
-/// A run, and the worker that is to do it.
+/// A run, and the worker that runs it.
 type Start = (RunId, Option<Arc<str>>);
 
-/// Runs a seed in lockstep: once with questions to the outside, and once without, but with all limits, pools and workers. Gives how many
-/// slot states were compared.
+/// Runs a seed in lockstep: once with probes, and once without, but with all limits, pools and workers. Returns the number of
+/// slot states that were compared.
 ///
 /// # Errors
-/// Where the two disagree.
+/// The disagreement.
 pub fn run(seed: u64) -> Result<u64, String> {
     let compared = through(seed, &workload::with_questions(seed))?;
     let more = through(seed, &workload::with_limits(seed)).map_err(|wrong| format!("with limits, {wrong}"))?;
@@ -122,14 +122,14 @@ impl Pair {
         })
     }
 
-    /// What happens between two steps: it is recorded, and nothing follows from it yet.
+    /// Applies the events between two steps: they are recorded, and have no consequences yet.
     fn between(&mut self, workload: &Workload, after: Timestamp, until: Timestamp) -> Result<(), String> {
         let Some(from) = self.falls_silent(after, until) else {
             return self.happen(workload, after, until, NewsTiming::AtOnce);
         };
         let hearing = if asks_functions(workload) { NewsTiming::Late } else { NewsTiming::Together };
         if hearing == NewsTiming::Together && !redefines_jobs(workload) && self.rng.percent(60) {
-            // A process ticks with all that it takes in, so that what it leaves behind is never half done.
+            // A process ticks with all its inputs, so that it never leaves them half done.
             self.happen(workload, after, from, NewsTiming::AtOnce)?;
             self.step(from)?;
             self.now = until;
@@ -140,7 +140,7 @@ impl Pair {
         self.happen(workload, from, until, hearing)
     }
 
-    /// Tells both of all that happens after a moment until another.
+    /// Gives both all inputs after a moment until another.
     fn happen(
         &mut self,
         workload: &Workload,
@@ -195,14 +195,14 @@ impl Pair {
         Ok(())
     }
 
-    /// Sometimes the clock jumps, or nobody schedules for a while: what happens from then on is heard of later, all in one turn.
+    /// Sometimes the clock jumps, or no process schedules for a while: the inputs from then on arrive later, all in one turn.
     fn falls_silent(&mut self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
         let span = until.as_millisecond() - after.as_millisecond();
         let from = SignedDuration::from_millis(self.rng.between(0, span));
         self.rng.percent(35).then(|| after + from)
     }
 
-    /// Another process goes on where this one ended.
+    /// Lets another process continue.
     fn restart(&mut self, workload: &Workload) -> Result<(), String> {
         self.flush()?;
         // The old process must be gone before the next may lead.
@@ -221,14 +221,14 @@ impl Pair {
         Ok(())
     }
 
-    /// Both hear what a worker offers now.
+    /// Gives both the current offer of a worker.
     fn offer(&mut self, worker: &Arc<str>, is_late: bool) -> Result<(), String> {
         let offer = self.fleet.offer(worker);
         self.spec.offered(worker, offer.clone());
         self.tell(Input::Offered { worker: worker.clone(), offer }, is_late)
     }
 
-    /// Tells the core what happened: at once, or together with what happens next.
+    /// Gives the core an input: at once, or together with the next one.
     fn tell(&mut self, input: Input, is_late: bool) -> Result<(), String> {
         self.untold.push(input);
         if is_late { Ok(()) } else { self.flush() }
@@ -250,7 +250,7 @@ impl Pair {
                 killed.push(run);
             }
         }
-        // What ends runs is answered at once.
+        // A request that ends runs is answered at once.
         let is_late = is_late && matches!(ask, Ask::Tell(_));
         self.tell(Input::Asked { token: 0, by: Actor::person("somebody"), ask }, is_late)?;
         killed.iter().try_for_each(|run| self.free(run, is_late))
@@ -267,7 +267,7 @@ impl Pair {
         self.free(run, is_late)
     }
 
-    /// The worker that had a run offers to do one more.
+    /// Lets the worker of a run offer to run one more.
     fn free(&mut self, run: &RunId, is_late: bool) -> Result<(), String> {
         let Some(worker) = self.fleet.ended(run) else { return Ok(()) };
         self.offer(&worker, is_late)
@@ -308,7 +308,7 @@ impl Pair {
         }
     }
 
-    /// Feeds inputs to the core and answers its probes and starts at once. Gives the runs it started.
+    /// Feeds inputs to the core and answers its probes and starts at once. Returns the runs that it started.
     fn feed(&mut self, inputs: Vec<Input>, is_ticking: bool) -> Result<Vec<Start>, String> {
         self.is_ticking = is_ticking;
         live_through(self, inputs)?;
@@ -326,7 +326,7 @@ impl Pair {
             let Some(found) = core.get(id) else {
                 return Err(format!("at {} the core has no {id}: {wanted:?}", self.now));
             };
-            // The full scan looks at all of them, and the core at those of a backlog when it is their turn.
+            // The full scan evaluates all of them, the core those of a backlog when it is their turn.
             let waits_its_turn = wanted.state == SlotState::Queued && backlogs.has(id);
             let same = (found.state == wanted.state || waits_its_turn && found.state == SlotState::Waiting)
                 && found.last_run == wanted.last_run
@@ -367,7 +367,7 @@ impl Surroundings for Pair {
         self.now
     }
 
-    /// Time stands still until both are compared.
+    /// Stops the time until both are compared.
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, String> {
         let is_left = self.is_ticking && due.is_some_and(|due| due <= self.now);
         Ok(is_left.then(Vec::new))
@@ -413,7 +413,7 @@ impl Surroundings for Pair {
     }
 }
 
-/// Whether a slot has collected the same in both.
+/// Whether a slot has collected the same facts in both.
 fn has_collected(found: Option<&Collection>, wanted: Option<&Collection>) -> bool {
     let (Some(found), Some(wanted)) = (found, wanted) else { return found.is_none() && wanted.is_none() };
     let tallies = |one: &Collection| {
@@ -424,7 +424,7 @@ fn has_collected(found: Option<&Collection>, wanted: Option<&Collection>) -> boo
     tallies(found) == tallies(wanted) && rest(found) == rest(wanted)
 }
 
-/// When the two hear of something.
+/// The moment at which the two get an input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NewsTiming {
     /// As it happens.

@@ -1,4 +1,4 @@
-//! What a seed has another scheduler leave behind: slots that are imported before the simulation begins.
+//! Slots of another scheduler, which are imported before the simulation begins.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use kelos_store::Journal;
 use crate::rng::Rng;
 use crate::workload::{Workload, schedules};
 
-/// How far back there is something to import.
+/// How far back imported slots may lie.
 const REACH: SignedDuration = SignedDuration::from_hours(30);
 
-/// What was left behind, by workflow.
+/// The imported slots, by workflow.
 pub struct Past {
     kept: BTreeMap<WorkflowId, WorkflowRecords>,
 }
@@ -26,7 +26,7 @@ impl Past {
         let mut rng = Rng::new(seed ^ 0x9A57);
         let mut kept = BTreeMap::new();
         let (_, all) = &workload.definitions[0];
-        // More than one job may be more than the limits of this scheduler allow.
+        // More than one live job may exceed the limits of this scheduler.
         let mut running = false;
         for (id, schedule) in schedules(all) {
             if rng.percent(50) {
@@ -47,7 +47,7 @@ impl Past {
         Past { kept }
     }
 
-    /// Imports it, as it stood when the simulation begins.
+    /// Imports the slots, in their state at the beginning of the simulation.
     ///
     /// # Errors
     /// When the store fails.
@@ -60,7 +60,7 @@ impl Past {
         imported.map(|_| ()).map_err(|error| format!("failed to {error}"))
     }
 
-    /// The slots that come over.
+    /// The imported slots.
     pub fn arrivals(&self, workload: &Workload) -> impl Iterator<Item = (SlotRef, Arrival)> + '_ {
         let start = workload.start;
         self.kept.iter().flat_map(move |(id, kept)| {
@@ -69,12 +69,12 @@ impl Past {
         })
     }
 
-    /// The workflows that come over paused.
+    /// The workflows that are imported paused.
     pub fn paused(&self) -> impl Iterator<Item = &WorkflowId> {
         self.kept.iter().filter(|(_, kept)| kept.paused).map(|(id, _)| id)
     }
 
-    /// The job that goes on, as a run.
+    /// The live run of an imported slot.
     #[must_use]
     pub fn running(&self, workload: &Workload) -> Option<RunId> {
         let mut going = self.arrivals(workload).filter(|(_, arrival)| arrival.state == SlotState::Running);

@@ -1,4 +1,4 @@
-//! An invariant that breaks on purpose: one workflow is frozen by it, and no other notices.
+//! An invariant that is broken on purpose: one workflow is frozen by it, and no other is affected.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest};
 use crate::rng::Rng;
 use crate::workload::Workload;
 
-/// The breach that a seed plants: of any workflow, from some moment on until the faults stop. Half of the seeds with event schedules break one
+/// The breach that a seed plants: of any workflow, from some moment until the faults stop. Half of the seeds with event schedules break one
 /// of these.
 #[must_use]
 pub fn of(seed: u64, workload: &Workload) -> Option<PlantedBreach> {
@@ -40,11 +40,11 @@ pub fn of(seed: u64, workload: &Workload) -> Option<PlantedBreach> {
     Some(PlantedBreach { workflow, within: Range::new(from, Timestamp::MAX), when })
 }
 
-/// Only the one workflow was ever frozen, and while it was, nothing of it was planned, looked at or started. Its row says what
-/// the log says.
+/// Checks that only the one workflow was ever frozen, and that nothing of it was planned, evaluated or started meanwhile. Its row
+/// must agree with the log.
 ///
 /// # Errors
-/// What is wrong.
+/// The violation.
 pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), String> {
     let reader = MemoryStore::on(disk).reader();
     let log = reader.events(&EventFilter::default(), PageRequest::oldest(crate::ALL));
@@ -81,7 +81,7 @@ pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), Stri
     }
 }
 
-/// Steps that only happen to slots of which something is planned, collected, looked at or started.
+/// Whether an event only happens to slots that are planned, collect, are evaluated or are started.
 fn is_of_its_own(what: &SlotEvent) -> bool {
     matches!(
         what,

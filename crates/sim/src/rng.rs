@@ -1,13 +1,13 @@
-//! Draws: the same for the same seed, on every machine.
+//! Random numbers: the same for the same seed, on every machine.
 
 use kelos_model::retry::scramble;
 
-/// A stream of draws.
+/// A generator of random numbers.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream of a seed.
+    /// The generator of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Rng {
         Rng(scramble(seed))
@@ -29,18 +29,18 @@ impl Rng {
         low + i64::try_from(self.below(u64::try_from(high - low + 1).unwrap_or(1))).unwrap_or(0)
     }
 
-    /// Yes, this often in a hundred.
+    /// True in this percentage of calls.
     pub fn percent(&mut self, often: u64) -> bool {
         self.below(100) < often
     }
 
-    /// One of them.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[usize::try_from(self.below(of.len() as u64)).unwrap_or(0)]
     }
 }
 
-/// A draw that belongs to a name, whenever it is drawn.
+/// A random number that depends only on a seed and a name.
 #[must_use]
 pub fn draw(seed: u64, name: &str) -> u64 {
     name.bytes().fold(scramble(seed), |hash, byte| scramble(hash ^ u64::from(byte)))

@@ -1,6 +1,6 @@
-//! The executable specification: one step as a plain full scan over all workflows and slots, as Celos
-//! does it, but for what Kelos promises beyond it: nothing unfinished is forgotten because it is old,
-//! and a step goes on until nothing more can happen.
+//! The executable specification: one step as a plain full scan over all workflows and slots, as in
+//! Celos, except for two promises of Kelos: no unfinished slot is forgotten because it is old,
+//! and a step continues until nothing more can happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,35 +33,35 @@ mod pools;
 
 use backfills::SpecBackfill;
 
-/// A slot as the specification sees it.
+/// A slot in the specification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecSlot {
-    /// Its state; queued slots and those whose run goes on.
+    /// Its state; queued slots and those with a live run.
     pub state: SlotState,
-    /// Failed attempts since it was last opened.
+    /// How many attempts failed since it was last opened.
     pub retries: u32,
-    /// Number of its latest run.
+    /// The number of its latest run.
     pub last_run: u32,
-    /// Whether a run of it goes on, be it one that was killed.
+    /// Whether it has a live run, including one that was killed.
     pub alive: bool,
-    /// Larger goes first.
+    /// The priority; larger ones are first.
     pub priority: i32,
-    /// The backfill that last asked for it.
+    /// The backfill that last requested it.
     backfill: Option<BackfillId>,
-    /// Whether somebody ever asked for it.
+    /// Whether it was ever requested.
     requested: bool,
     due: Option<Timestamp>,
     /// When it was last queued or held, or succeeded.
     since: Timestamp,
-    /// The step in which its latest run was started, and when that was.
+    /// The step and the moment in which its latest run was started.
     started: (u64, Timestamp),
-    /// When somebody last asked for it; none where only its schedule did.
+    /// When it was last requested; none if only its schedule opened it.
     asked: Option<Timestamp>,
-    /// What it has collected.
+    /// The facts that it has collected.
     pub collected: Option<Collection>,
 }
 
-/// A place among those that are held: by priority, then who is held longest, then by workflow.
+/// A place among the held slots: by priority, then the one that is held longest, then by workflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     priority: std::cmp::Reverse<i32>,
@@ -69,45 +69,45 @@ struct Place {
     slot: SlotRef,
 }
 
-/// How everything stood.
+/// The state at an earlier moment.
 struct Past {
     slots: BTreeMap<SlotRef, SpecSlot>,
-    /// The successful run of each workflow that was started last.
+    /// The successful run of each workflow that started last.
     last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
-    /// The program that each workflow was about.
+    /// The program of each workflow.
     programs: BTreeMap<WorkflowId, WorkflowId>,
 }
 
-/// The whole state.
+/// The state of the specification.
 pub struct Spec {
     window: SignedDuration,
     max_running: usize,
     /// Whether workers run jobs.
     by_workers: bool,
-    /// What workers would do, less what they were given.
+    /// The offers of workers, less the runs that they were assigned.
     offers: BTreeMap<Arc<str>, Offer>,
-    /// The worker that has the latest run of a job, and how often it attempts one in all.
+    /// The worker of the latest run of a job, and how many attempts it makes in all.
     taken: BTreeMap<SlotRef, (Arc<str>, Option<u32>)>,
-    /// Workflows that the limit on all runs held back, and nothing else; who waits longest comes first.
+    /// Workflows that only the limit on all runs held back, the longest wait first.
     held_back: Vec<WorkflowId>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     paused: BTreeMap<WorkflowId, bool>,
     backfills: BTreeMap<BackfillId, SpecBackfill>,
     /// Every slot.
     pub slots: BTreeMap<SlotRef, SpecSlot>,
-    /// Definitions as they last were, of removed workflows too: their runs still end.
+    /// The last definitions, including those of removed workflows, whose runs still end.
     known: BTreeMap<WorkflowId, Arc<Workflow>>,
     meant: GroupMeanings,
-    /// Which jobs wait for which.
+    /// The dependencies between jobs.
     pub apps: Apps,
-    /// Jobs that are not open, and of whose parents one succeeded.
+    /// Jobs that are not open, and of which a parent succeeded.
     prospects: BTreeSet<SlotRef>,
     memory: events::Memory,
-    /// The successful run of each workflow that was started last.
+    /// The successful run of each workflow that started last.
     last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
-    /// Counts runs.
+    /// A counter of runs.
     runs: u64,
-    /// How everything stood since the last step, after each moment at which something happened.
+    /// The states since the last step, after each moment at which something happened.
     past: Vec<(Timestamp, Past)>,
     now: Timestamp,
 }
@@ -121,7 +121,7 @@ fn schedules_of_feeds(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedul
 }
 
 impl Spec {
-    /// Nothing defined, nothing planned.
+    /// A state without definitions and slots.
     #[must_use]
     pub fn new(config: &Config, meant: GroupMeanings) -> Spec {
         Spec {
@@ -147,7 +147,7 @@ impl Spec {
         }
     }
 
-    /// Slots that stand where another scheduler left them, and workflows that it left paused.
+    /// Imports the slots of another scheduler, and the workflows that it left paused.
     pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
         for (slot, arrival) in past.arrivals(workload) {
             let (started, since, asked) = ((0, workload.start), workload.start, Some(workload.start));
@@ -156,7 +156,7 @@ impl Spec {
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));
     }
 
-    /// The definitions, all of them.
+    /// Sets all definitions.
     pub fn define(&mut self, all: &[Arc<Workflow>], deployed: &BTreeMap<String, Deployment>, now: Timestamp) {
         self.now = now;
         let definitions = self.deploy(all, deployed);
@@ -171,7 +171,7 @@ impl Spec {
         schedules(&self.workflows.values().cloned().collect::<Vec<_>>())
     }
 
-    /// One step. Gives the runs that it starts.
+    /// Takes one step and returns the runs that it starts.
     pub fn step(&mut self, now: Timestamp, world: &World) -> Vec<RunId> {
         let schedules = self.schedules();
         let timed: Vec<_> =
@@ -182,7 +182,7 @@ impl Spec {
             self.plan(id, &schedules[id], now);
         }
         self.feed(now);
-        // Who was held before has come further than who waits for its trigger, and goes first.
+        // A slot that is held already is closer to its start than one that waits for its trigger, and comes first.
         self.judge_held(None, now, Some(now));
         loop {
             let known = self.slots.len();
@@ -205,17 +205,17 @@ impl Spec {
         self.paused.get(id).copied().unwrap_or(false)
     }
 
-    /// Whether a workflow is left alone. What an event schedule had pending ended when it was disabled, and all else goes on.
+    /// Whether a workflow is inactive. When an event schedule is disabled its pending slots end, and live runs continue.
     fn is_off(&self, id: &WorkflowId) -> bool {
         self.is_paused(id) && !self.is_event_schedule(id)
     }
 
-    /// Whether a slot is named by the moment at which it came to be, and its workflow is there.
+    /// Whether a slot is keyed by the moment of its opening, and its workflow exists.
     fn is_moment(&self, slot: &SlotRef) -> bool {
         slot.key.is_moment() && self.workflows.contains_key(&slot.workflow)
     }
 
-    /// Whether a slot belongs to its workflow as that is now.
+    /// Whether a slot belongs to the current definition of its workflow.
     fn is_here(&self, slot: &SlotRef, schedules: &BTreeMap<WorkflowId, CronSchedule>) -> bool {
         let has_time = |schedule: &CronSchedule| schedule.has(&slot.key);
         self.is_moment(slot)
@@ -223,7 +223,7 @@ impl Spec {
             || schedules.get(&slot.workflow).is_some_and(has_time) && self.has_begun(slot)
     }
 
-    /// Whether a slot by time lies where its workflow has begun, or somebody asked for it.
+    /// Whether a slot by time lies after the start of its workflow, or was requested.
     fn has_begun(&self, slot: &SlotRef) -> bool {
         let start = self.workflows.get(&slot.workflow).and_then(|one| one.start_time).unwrap_or(Timestamp::MIN);
         slot.key.time().is_some_and(|at| at >= start) || self.slots.get(slot).is_some_and(|slot| slot.requested)
@@ -246,7 +246,7 @@ impl Spec {
         }
     }
 
-    /// Looks at every slot of a workflow.
+    /// Evaluates every slot of a workflow.
     fn gate(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp, world: &World) {
         let workflow = self.workflows[id].clone();
         let mine = self.slots.keys().filter(|slot| slot.workflow == *id && schedule.has(&slot.key));
@@ -270,8 +270,8 @@ impl Spec {
         }
     }
 
-    /// What the trigger of a slot says now, or said at a moment: what succeeded later had not. When something came to be there
-    /// that can be seen now nobody knows.
+    /// The answer of a slot's trigger now, or at a moment of the past: slots that succeeded later had not yet. The moment at which a
+    /// path came to exist is not known.
     fn looked(&self, slot: &SlotRef, workflow: &Workflow, past: Option<Timestamp>, world: &World) -> Evaluation {
         let later = |slot: &SpecSlot| slot.state == SlotState::Succeeded && past.is_some_and(|past| slot.since > past);
         let state = |slot: &SlotRef| {
@@ -290,7 +290,7 @@ impl Spec {
         last.is_none_or(|last| self.looked(slot, workflow, Some(last), world).explanation.answer == Answer::Met)
     }
 
-    /// Keeps how everything stands, for what is asked of the past.
+    /// Keeps the current state, for questions about the past.
     fn keep_past(&mut self) {
         if self.known.values().any(|one| !one.constraints.is_empty()) {
             let program = |(id, one): (&WorkflowId, &Arc<Workflow>)| (id.clone(), one.program().clone());
@@ -300,7 +300,7 @@ impl Spec {
         }
     }
 
-    /// How everything stood at a moment, as far as that is known; none where that is how it stands now.
+    /// The state at a moment, as far as it is known; none if it is the current one.
     fn at(&self, moment: Timestamp) -> Option<&Past> {
         let before = self.past.iter().rfind(|(at, _)| *at <= moment).or(self.past.first());
         before.filter(|_| moment < self.now).map(|(_, past)| past)
@@ -316,7 +316,7 @@ impl Spec {
         Some(RunId { slot, number: state.last_run })
     }
 
-    /// A run ended.
+    /// Records the end of a run.
     pub fn ended(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
         self.now = now;
         self.ends(run, outcome, now);
@@ -354,7 +354,7 @@ impl Spec {
         }
     }
 
-    /// Somebody asked. Gives the runs that are ended for it.
+    /// Carries out a request. Returns the runs that it cancels.
     pub fn asked(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         self.now = now;
         let ended = self.comply(ask, now);
@@ -395,7 +395,7 @@ impl Spec {
                     Some(_) => {}
                 }
             }
-            // A job that nobody opened never comes, so there is nothing to kill.
+            // A job that was never opened does not exist, so there is nothing to kill.
             Ask::Kill(Kill { slot, .. }) if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
             Ask::Kill(Kill { slot, .. }) if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
             Ask::Skip(Skip { slot, .. }) if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
@@ -428,7 +428,7 @@ impl Spec {
         Vec::new()
     }
 
-    /// What depends on a slot: all that have a member among the slots that their trigger names when it is asked.
+    /// The downstream slots of a slot: all whose trigger depends on a member of the set when it is evaluated.
     fn downstream(&self, root: &SlotRef) -> BTreeSet<SlotRef> {
         let schedules = self.schedules();
         let here = |slot: &&SlotRef| {
@@ -484,7 +484,7 @@ impl Spec {
         ended
     }
 
-    /// Whether something can be done to a slot: it is there, or would be by its schedule.
+    /// Whether a request may name a slot: it exists, or would by its schedule.
     fn can_be(&self, slot: &SlotRef) -> bool {
         self.slots.contains_key(slot) || self.has(slot)
     }
@@ -518,7 +518,7 @@ fn millis(millis: u64) -> SignedDuration {
     SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-/// What is known to somebody who asks a trigger only for what it looks at.
+/// Facts of the outside that are all unknown, for a trigger that is only asked for its dependencies.
 struct NoFacts;
 
 impl Facts for NoFacts {
@@ -551,7 +551,7 @@ impl SpecSlot {
         }
     }
 
-    /// One that a person asked for before it was there.
+    /// A slot that a person requested before it existed.
     fn requested(now: Timestamp) -> SpecSlot {
         SpecSlot { requested: true, asked: Some(now), ..SpecSlot::waiting(0, None) }
     }
@@ -587,12 +587,12 @@ impl SpecSlot {
         }
     }
 
-    /// What it has collected, from now on where it has nothing yet.
+    /// Its collection, created now if it has none yet.
     fn collected(&mut self, now: Timestamp) -> &mut Collection {
         self.collected.get_or_insert_with(|| Collection::new(now))
     }
 
-    /// Whether facts that come are its own: it goes by its trigger, and has not gone yet.
+    /// Whether it collects new facts: it depends on its trigger, and has not started yet.
     fn is_collecting(&self) -> bool {
         let told = |one: &Collection| one.asked.is_some() || one.again;
         let pending = matches!(self.state, SlotState::Waiting | SlotState::Held) && self.last_run == 0;

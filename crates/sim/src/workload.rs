@@ -1,4 +1,4 @@
-//! What people define and ask for in a simulated day or two.
+//! Workloads: the definitions and requests of a simulated day or two.
 
 mod events;
 mod jobs;
@@ -35,27 +35,27 @@ pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
 /// A seed's definitions and requests.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// When it begins.
+    /// The moment at which it begins.
     pub start: Timestamp,
-    /// When faults and requests end.
+    /// The moment at which faults and requests end.
     pub end: Timestamp,
     /// The scheduler's tunables.
     pub config: Config,
     /// Sets of definitions and when each comes into force; the first at the start.
     pub definitions: Vec<(Timestamp, Vec<Arc<Workflow>>)>,
-    /// What people ask for, and when.
+    /// The requests of people, with their moments.
     pub asks: Vec<(Timestamp, Ask)>,
-    /// The keyed workflows that there ever are.
+    /// All keyed workflows of the simulation.
     pub apps: BTreeSet<WorkflowId>,
-    /// What functions know of which jobs belong together.
+    /// The relations between jobs that functions define.
     pub meant: GroupMeanings,
-    /// Who does jobs, where workers do.
+    /// The workers, if workers run jobs.
     pub workers: Vec<WorkerPlan>,
-    /// When a leader ends in good order, and another process leads on.
+    /// The moments at which a leader ends gracefully, and another process leads.
     pub shifts: Vec<Timestamp>,
-    /// The event schedules that there ever are.
+    /// All event schedules of the simulation.
     pub schedules: BTreeSet<WorkflowId>,
-    /// How each project is deployed that ever was, from each moment on at which definitions change.
+    /// The deployments of each project, from each moment at which definitions change.
     pub deployments: Vec<(Timestamp, BTreeMap<String, Deployment>)>,
 }
 
@@ -69,14 +69,14 @@ impl Workload {
         let mut workload = Workload::timed(seed);
         jobs::add(seed, &mut workload);
         events::add(seed, &mut workload);
-        // A tick may do so little that one workflow alone has more.
+        // The limit of a tick may be lower than the work of one workflow.
         workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);
         workload
     }
 
-    /// The projects that are deployed with the definitions of a moment, and were not deployed so before, by the digests that
-    /// are known of them.
+    /// The projects that are deployed with the definitions of a moment, and changed, compared by their known
+    /// digests.
     #[must_use]
     pub fn deployed(&self, at: Timestamp, known: impl Fn(&str) -> Option<String>) -> BTreeMap<String, Deployment> {
         let all = self.deployments.iter().find(|(from, _)| *from == at).map(|(_, all)| all.clone());
@@ -85,7 +85,7 @@ impl Workload {
         all
     }
 
-    /// What a seed has of slots by time.
+    /// The workflows of a seed with slots by time.
     #[must_use]
     pub fn timed(seed: u64) -> Workload {
         let mut rng = Rng::new(seed);
@@ -94,7 +94,7 @@ impl Workload {
         let config = Config {
             planning_window: SignedDuration::from_hours(rng.between(3, 18)),
             max_running: u32::try_from(rng.between(1, 12)).unwrap_or(4),
-            // Seldom enough that a day of waiting does not drown everything else.
+            // Rarely enough that a day of waiting does not outweigh everything else.
             probe_first: SignedDuration::from_secs(rng.between(1, 60)),
             probe_longest: SignedDuration::from_secs(rng.between(300, 600)),
             ..Config::default()
@@ -134,7 +134,7 @@ fn change(rng: &mut Rng, set: &mut Vec<Arc<Workflow>>, names: &[WorkflowId], sta
 }
 
 fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, start: Timestamp) -> Workflow {
-    // Only on earlier ones, so that no cycle arises.
+    // Only on earlier ones, so that there is no cycle.
     let schedule = if n > 0 && rng.percent(30) {
         Schedule::Dependent(rng.pick(&names[..n]).clone())
     } else {
@@ -195,8 +195,8 @@ fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
     }
 }
 
-/// Pools that workflows share, for two seeds in three, drawn apart like [`later_asks`]. Each has a size that most agree on;
-/// some ask for more than there is.
+/// Pools that workflows share, for two seeds in three, generated separately like [`later_asks`]. Most definitions agree on the size;
+/// some runs need more than there is.
 fn name_pools(seed: u64, names: &[WorkflowId], definitions: &mut [(Timestamp, Vec<Arc<Workflow>>)]) {
     let mut rng = Rng::new(seed ^ 0x9001);
     if rng.percent(33) {
@@ -230,8 +230,8 @@ fn pool_uses(rng: &mut Rng, pools: &[PoolId], sizes: &[u32]) -> Vec<PoolUse> {
     uses
 }
 
-/// Marks, skips and reruns of whole trees, for two seeds in three. They are drawn apart: the other draws of a seed, and
-/// all of the third, are as they were before these could be asked for.
+/// Marks, skips and reruns of whole trees, for two seeds in three. They are generated separately: the other random numbers of a seed,
+/// and all of the third, are as they were before these requests existed.
 fn later_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> Vec<(Timestamp, Ask)> {
     let mut rng = Rng::new(seed ^ 0xD03A);
     let count = if rng.percent(67) { rng.between(1, 10) } else { 0 };
@@ -253,7 +253,7 @@ fn later_ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timesta
     (at, ask)
 }
 
-/// Backfills that are paused, resumed, prioritised, rerun and cancelled, for two seeds in three; drawn apart, too.
+/// Backfills that are paused, resumed, prioritised, rerun and cancelled, for two seeds in three; generated separately, too.
 fn backfill_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> Vec<(Timestamp, Ask)> {
     let mut rng = Rng::new(seed ^ 0xBAC4);
     let count = if rng.percent(67) { rng.between(1, 3) } else { 0 };
@@ -303,7 +303,7 @@ fn change_of(rng: &mut Rng, backfill: BackfillId) -> Ask {
     }
 }
 
-/// A moment, and a slot around it, on the hour: most schedules have it.
+/// A moment, and a slot around it, on the hour, which most schedules have.
 fn some_slot(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, SlotRef) {
     let at = moment(rng, start, end);
     let workflow = rng.pick(names).clone();

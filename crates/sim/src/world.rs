@@ -1,4 +1,4 @@
-//! The outside: files that appear and vanish, runs that take their time and end somehow. Pure functions
+//! The outside: files that appear and vanish, runs that take some time and have some outcome. Pure functions
 //! of the seed, so that every observer sees the same.
 
 use std::collections::BTreeMap;
@@ -12,36 +12,36 @@ use serde_json::{Map, Value};
 
 use crate::rng::draw;
 
-/// What surrounds the scheduler.
+/// The environment of the scheduler.
 #[derive(Debug, Clone)]
 pub struct World {
     seed: u64,
-    /// What executors know of runs; survives every crash of the scheduler.
+    /// The executions of runs, which survive every crash of the scheduler.
     pub runs: BTreeMap<RunId, Execution>,
 }
 
-/// What an executor knows of a run.
+/// An execution of a run.
 #[derive(Debug, Clone)]
 pub struct Execution {
     /// When it started.
     pub started_at: Timestamp,
     /// When it ends or ended.
     pub ends_at: Timestamp,
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// All that there is to know at a moment.
+/// All facts at a moment.
 pub struct WorldView<'a> {
     /// The moment.
     pub now: Timestamp,
-    /// A moment of the past, where it is asked what the clock said then.
+    /// A moment of the past, for questions about the clock then.
     pub past: Option<Timestamp>,
     /// The outside.
     pub world: &'a World,
-    /// The state of a slot, where it exists.
+    /// The state of a slot, if it exists.
     pub state: &'a dyn Fn(&SlotRef) -> Option<SlotState>,
-    /// What the slot that asks has collected.
+    /// The collection of the evaluated slot.
     pub collected: Option<&'a Collection>,
 }
 
@@ -74,7 +74,7 @@ impl World {
         World { seed, runs: BTreeMap::new() }
     }
 
-    /// Whether something is at a path at a moment. The path ends in the time it belongs to: most
+    /// Whether something exists at a path at a moment. The path ends with the time it belongs to: most
     /// appear around it or some hours later, some never, some vanish again.
     #[must_use]
     pub fn is_there(&self, uri: &str, now: Timestamp) -> bool {
@@ -97,7 +97,7 @@ impl World {
         ProbeAnswer { verdict, detail: String::new(), at: now }
     }
 
-    /// What a script's function says of a slot: most often yes, and sometimes that it can't be asked before some hour.
+    /// The answer of a script's function for a slot: most often yes, and sometimes that it can't be called before some hour.
     fn said(&self, slot: &str, now: Timestamp) -> Verdict {
         let draw = draw(self.seed, slot);
         match draw % 10 {
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// How long a run takes and how it ends.
+    /// The duration and the outcome of a run.
     #[must_use]
     pub fn fate(&self, run: &RunId) -> (SignedDuration, Outcome) {
         let draw = draw(self.seed, &run.to_string());
@@ -124,7 +124,7 @@ impl World {
         (seconds(takes), outcome)
     }
 
-    /// What a run gives to those that it triggers: most nothing, some the same as another attempt of their slot.
+    /// The output of a run for those that it triggers: most have none, some the same as another attempt of their slot.
     #[must_use]
     pub fn outputs(&self, run: &RunId) -> Option<Map<String, Value>> {
         let outputs = match draw(self.seed ^ 0x6A7E, &run.to_string()) % 6 {
@@ -135,7 +135,7 @@ impl World {
         Some(outputs.into_iter().collect())
     }
 
-    /// Starts a run, unless it has been started. Says whether it did.
+    /// Starts a run, unless it has been started. Returns whether it did.
     pub fn start(&mut self, run: &RunId, now: Timestamp) -> bool {
         if self.runs.contains_key(run) {
             return false;
@@ -145,7 +145,7 @@ impl World {
         true
     }
 
-    /// Ends a run at a moment, if it would have gone on.
+    /// Ends a run at a moment, if it is live then.
     pub fn cancel(&mut self, run: &RunId, now: Timestamp) {
         let execution = self.runs.entry(run.clone()).or_insert(Execution {
             started_at: now,
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// Runs that go on at a moment.
+    /// The runs that are live at a moment.
     pub fn alive(&self, now: Timestamp) -> impl Iterator<Item = &RunId> {
         self.runs.iter().filter(move |(_, run)| run.ends_at > now).map(|(id, _)| id)
     }

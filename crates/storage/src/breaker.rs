@@ -1,4 +1,4 @@
-//! When a server that fails is left alone, and when it is tried again.
+//! The circuit breaker: when calls to a failing server stop, and when it is tried again.
 //!
 //! Absent: clocks, waiting, calls. Moments come in, answers go out.
 
@@ -9,32 +9,32 @@ use tokio::time::Instant;
 
 use crate::StorageError;
 
-/// So many failures in a row break an endpoint.
+/// How many failures in a row open the breaker of an endpoint.
 pub(crate) const FAILURES: u32 = 3;
-/// How long it is left alone at first. Doubles with each trial that fails.
+/// The first pause of a broken endpoint. It doubles with each trial that fails.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// How long it is left alone at most.
+/// The longest pause of a broken endpoint.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// A moment on both clocks: one to reckon with, one to show.
+/// A moment on both clocks: one for arithmetic, one for display.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) instant: Instant,
     pub(crate) time: Timestamp,
 }
 
-/// What to do with a call.
+/// The answer to a caller who is about to make a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Make it.
     Call,
-    /// Make it, and let it decide about all others; its end must be told by `trial_ended`.
+    /// Make it as the trial that decides about all others; its end must be reported by `trial_ended`.
     Trial,
-    /// Don't.
+    /// Don't make it.
     Refused(Outage),
 }
 
-/// A broken endpoint, as people are told of it.
+/// The outage of a broken endpoint, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct Outage {
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     failures: u32,
-    /// The first failure of those in a row, and what the last one said.
+    /// The first failure of those in a row, and the message of the last one.
     failing: Option<(Timestamp, String)>,
     pause: Option<Pause>,
 }
@@ -73,27 +73,27 @@ impl Breaker {
         }
     }
 
-    /// Why a call would be refused now.
+    /// The outage for which a call would be refused now.
     pub(crate) fn trouble(&self, now: Moment) -> Option<Outage> {
         let pause = self.pause.as_ref()?;
         if now.instant >= pause.ends && !pause.trial_under_way { None } else { self.state(now) }
     }
 
-    /// What people are told while it is broken, a trial being due or not.
+    /// The outage while the endpoint is broken, whether a trial is due or not.
     pub(crate) fn state(&self, now: Moment) -> Option<Outage> {
         let (pause, (since, cause)) = (self.pause.as_ref()?, self.failing.as_ref()?);
         let next_try = pause.ends.saturating_duration_since(now.instant);
         Some(Outage { since: *since, cause: cause.clone(), next_try })
     }
 
-    /// A call got an answer, whatever it was: all is well.
+    /// Records an answer to a call, whatever it was: the endpoint is well.
     pub(crate) fn answered(&mut self) {
         *self = Self::default();
     }
 
-    /// A call failed for a reason that any other would have failed for.
+    /// Records the failure of a call for a reason that any other call would have failed for.
     pub(crate) fn failed(&mut self, now: Moment, error: &StorageError, was_trial: bool) {
-        // Calls from before it broke say nothing new.
+        // A call from before it broke adds nothing.
         if self.pause.is_some() && !was_trial {
             return;
         }
@@ -107,7 +107,7 @@ impl Breaker {
         self.pause = Some(Pause { length, ends: now.instant + length, trial_under_way: false });
     }
 
-    /// The trial was given up by whoever wanted it; another one may go at once.
+    /// Records a trial that its caller gave up; the next call may be a trial at once.
     pub(crate) fn trial_abandoned(&mut self) {
         if let Some(pause) = &mut self.pause {
             pause.trial_under_way = false;

@@ -1,4 +1,4 @@
-//! What a look finds.
+//! Entries of folders.
 
 use jiff::Timestamp;
 
@@ -11,15 +11,15 @@ pub enum Kind {
     Folder,
 }
 
-/// Something that is there.
+/// An existing file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its last part, without slashes; empty for the root.
     pub name: String,
-    /// What it is.
+    /// Whether it is a file or a folder.
     pub kind: Kind,
     /// Bytes of a file; 0 for a folder.
     pub bytes: u64,
-    /// When it was last written; none where the system does not say, as for prefixes.
+    /// When it was last written; none if the system does not say, as for prefixes.
     pub modified: Option<Timestamp>,
 }

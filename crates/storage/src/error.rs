@@ -1,66 +1,66 @@
-//! What can go wrong with a place.
+//! Errors of file systems.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Why a place could not be looked at or changed. Messages complete "failed to …".
+/// An error of a file system. Messages complete "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// The text names no place.
+    /// The text is not a valid URI.
     #[error("understand \"{uri}\": {reason}")]
     BadUri {
-        /// What was given.
+        /// The URI as given.
         uri: String,
-        /// What was expected.
+        /// A description of what was expected.
         reason: String,
     },
-    /// Something must be there, and is not.
+    /// Something does not exist that must.
     #[error("find {place}: nothing is there")]
     NotFound {
-        /// Where.
+        /// Its path or URI.
         place: String,
     },
-    /// The server knows who asks, and refuses.
+    /// The server knows the user, and refuses access.
     #[error("use {place}: permission denied ({detail})")]
     Denied {
-        /// Where.
+        /// The path or URI.
         place: String,
-        /// The server's words.
+        /// The server's message.
         detail: String,
     },
-    /// The server does not believe, or did not learn, who asks; or we do not believe that it is who it says.
+    /// The server does not accept the user's credentials, or its own identity could not be verified.
     #[error("log in to {endpoint}: {detail}")]
     Login {
-        /// Which server.
+        /// The scheme and the server.
         endpoint: String,
-        /// What went wrong and what to do.
+        /// The cause, and what to do.
         detail: String,
     },
     /// There was no connection, or it broke.
     #[error("reach {endpoint}: {detail}")]
     Unreachable {
-        /// Which server.
+        /// The scheme and the server.
         endpoint: String,
-        /// What went wrong.
+        /// The cause.
         detail: String,
     },
     /// No answer in time.
     #[error("get an answer from {endpoint} within {} s", after.as_secs())]
     TimedOut {
-        /// Which server.
+        /// The scheme and the server.
         endpoint: String,
-        /// How long it was given.
+        /// How long the call waited.
         after: Duration,
     },
-    /// The server failed again and again, and is left alone for a while: nothing was asked.
+    /// The server failed several times in a row, and is not called for a while: no request was sent.
     #[error("reach {endpoint}: failing since {since}: {cause}; next try in {} s", next_try.as_secs_f64().ceil())]
     Broken {
-        /// Which server.
+        /// The scheme and the server.
         endpoint: String,
         /// When it first failed, in whole seconds.
         since: Timestamp,
-        /// What it failed with last.
+        /// The message of the last failure.
         cause: String,
         /// How long until it is tried again.
         next_try: Duration,
@@ -68,34 +68,34 @@ pub enum StorageError {
     /// This kind of place can't do that.
     #[error("{what} {place}: {reason}")]
     Unsupported {
-        /// What was wanted: "list", "write to".
+        /// The operation: "list", "write to".
         what: &'static str,
-        /// Where.
+        /// The path or URI.
         place: String,
-        /// Why not, and what to do instead.
+        /// The reason, and what to do instead.
         reason: String,
     },
-    /// Anything else that the system said.
+    /// Any other error of the system.
     #[error("{what} {place}: {detail}")]
     Other {
-        /// What was wanted: "list", "write".
+        /// The operation: "list", "write".
         what: &'static str,
-        /// Where.
+        /// The path or URI.
         place: String,
-        /// The system's words.
+        /// The system's message.
         detail: String,
     },
 }
 
 impl StorageError {
-    /// Whether the fault lies with the server or the way to it, and not with the one path that was asked about: the
-    /// next call would fare no better.
+    /// Whether the fault lies with the server or the connection, and not with the one path of the call: the
+    /// next call would fail, too.
     #[must_use]
     pub fn is_of_endpoint(&self) -> bool {
         matches!(self, Self::Login { .. } | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. })
     }
 
-    /// What went wrong, without what was wanted: "connection refused".
+    /// The cause without the operation: "connection refused".
     #[must_use]
     pub fn cause(&self) -> String {
         match self {
@@ -110,7 +110,7 @@ impl StorageError {
         }
     }
 
-    /// A file of which only so many bytes are read, and which has more.
+    /// The error of a file that is longer than the limit of a read.
     pub(crate) fn too_large(place: &str, limit: u64) -> Self {
         let detail = format!("it is larger than the {limit} bytes that are read at most");
         Self::Other { what: "read", place: place.to_owned(), detail }

@@ -6,7 +6,7 @@ use tokio::io::AsyncRead;
 
 use crate::{Entry, StorageError};
 
-/// Entries that a folder may have to be listed.
+/// How many entries a folder may have to be listed.
 pub const MOST_ENTRIES: usize = 100_000;
 
 /// The error of a folder with more entries than are listed.
@@ -17,48 +17,48 @@ pub(crate) fn too_many(folder: &str) -> StorageError {
 
 /// One file system. Paths are absolute, decoded, with `/` between their parts and none at the end.
 ///
-/// Nothing here retries or limits itself; [`crate::Storage`] does that around it.
+/// Implementations don't retry and have no limits; [`crate::Storage`] adds both.
 #[async_trait]
 pub trait FileSystem: Send + Sync {
-    /// What is at a path; none where nothing is. On object stores a prefix with objects below it is a folder.
+    /// The entry at a path, if any. On object stores a prefix with objects below it is a folder.
     ///
     /// # Errors
-    /// When it can't be told.
+    /// If the system can't be asked.
     async fn stat(&self, path: &str) -> Result<Option<Entry>, StorageError>;
 
-    /// What lies directly in a folder, in order of names; none where the folder is not there.
+    /// The entries directly in a folder, in order of names; none if there is no such folder.
     ///
     /// # Errors
-    /// When it can't be told, or where it has no way of listing (`http:`).
+    /// If the system can't be asked, or can't list (`http:`).
     async fn list(&self, folder: &str) -> Result<Option<Vec<Entry>>, StorageError>;
 
     /// The bytes of a file of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it is not there, is larger, or can't be read.
+    /// If it does not exist, is larger, or can't be read.
     async fn read(&self, path: &str, limit: u64) -> Result<Bytes, StorageError>;
 
-    /// Puts a whole file at a path, replacing what is there: nobody ever sees half of it. Makes missing folders.
+    /// Writes a whole file to a path, replacing an existing one: no reader ever sees half of it. Creates missing folders.
     ///
     /// # Errors
-    /// When it can't be written; then what was there before is still there.
+    /// If it can't be written; then the old file is unchanged.
     async fn put(&self, path: &str, content: &mut (dyn AsyncRead + Send + Unpin)) -> Result<(), StorageError>;
 
-    /// Makes a folder, and those that it lies in; one that exists is fine.
+    /// Creates a folder and its missing parents; an existing one is no error.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// If it can't be created.
     async fn make_folder(&self, path: &str) -> Result<(), StorageError>;
 
-    /// Gives a file or folder another path in the same file system, where nothing may be yet.
+    /// Moves a file or folder to another path in the same file system, at which nothing may exist yet.
     ///
     /// # Errors
-    /// When it can't be moved; then all is as before.
+    /// If it can't be moved; then nothing has changed.
     async fn rename(&self, from: &str, to: &str) -> Result<(), StorageError>;
 
-    /// Removes a file, or a folder with all that is in it; where nothing is, that is fine.
+    /// Removes a file, or a folder with its content; a path at which nothing exists is no error.
     ///
     /// # Errors
-    /// When it can't be removed whole.
+    /// If it can't be removed as a whole.
     async fn remove(&self, path: &str) -> Result<(), StorageError>;
 }

@@ -1,7 +1,7 @@
-//! What stands between callers and the server of a file system: a limit on the calls under way, patience with each, and
-//! a breaker for when it fails. One server's trouble takes nothing from the others.
+//! The guard between callers and the server of a file system: a limit on concurrent calls, a time limit for each, and
+//! a circuit breaker. The failure of one server does not affect the others.
 //!
-//! A call that runs out of time is dropped, and its place is free again.
+//! A call that times out is dropped, and its permit is free again.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,38 +18,39 @@ use crate::breaker::{Admission, Breaker, Moment, Outage};
 use crate::transfer::{STALLED, WatchedContent};
 use crate::{Entry, FileSystem, StorageError};
 
-/// Calls that may be under way at one endpoint, besides transfers.
+/// How many calls may be under way at one endpoint, besides transfers.
 pub const CALLS: usize = 16;
-/// Files that may be read from or put to one endpoint at a time.
+/// How many files may be read from or written to one endpoint at a time.
 pub const TRANSFERS: usize = 4;
-/// How long a look or a list may take, waiting for its place included.
+/// How long a stat or a list may take, including the wait for a permit.
 pub const LOOK: Duration = Duration::from_secs(10);
-/// A call that is given up after so long blames the server; one that is given up earlier only changed somebody's mind.
+/// How long a call must have waited for its end to count as silence of the server. One that is given up earlier was cancelled by
+/// its caller.
 const LONG_SILENCE: Duration = Duration::from_secs(5);
-/// How long a change may take that is more than a look on some systems: a folder moved or removed with all that is in it.
+/// How long a change may take: on some systems a move or a removal of a folder takes as long as its content is large.
 pub const CHANGE: Duration = Duration::from_secs(120);
-/// How long a read may take as a whole. File systems give up earlier, when nothing arrives any more.
+/// How long a read may take as a whole. File systems give up earlier if no data arrives any more.
 pub const READ: Duration = Duration::from_secs(600);
 
-/// How an endpoint is.
+/// The state of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// The scheme and the server.
     pub endpoint: String,
     /// Calls and transfers under way.
     pub under_way: usize,
-    /// What is wrong with it; none where it is well, or has failed too seldom.
+    /// The outage; none if the endpoint is well, or has not failed often enough.
     pub broken: Option<BrokenState>,
 }
 
-/// Since when and why an endpoint is left alone.
+/// The outage of an endpoint: its beginning and its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenState {
-    /// Its first failure of those in a row.
+    /// The first of the failures in a row.
     pub since: Timestamp,
-    /// What its last failure said: "connection refused".
+    /// The message of the last failure: "connection refused".
     pub last_error: String,
-    /// How long until it is tried again; zero when the next call will, or a trial is under way.
+    /// How long until it is tried again; zero if the next call is a trial, or a trial is under way.
     pub next_try: Duration,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct GuardedStore {
     transfers: Semaphore,
 }
 
-/// A call that was let through. Dropped before its end is told, it counts as given up by whoever wanted it: as silence of
+/// A call that was admitted. If it is dropped before its end is reported, it counts as given up by its caller, or as silence of
 /// the server if that took long.
 struct GuardedCall<'a> {
     guarded: &'a GuardedStore,
@@ -89,7 +90,7 @@ impl GuardedStore {
         Health { endpoint: self.endpoint.clone(), under_way, broken }
     }
 
-    /// Waits for a place, no longer than until `deadline`; refuses at once while the endpoint is broken.
+    /// Waits for a permit, at most until `deadline`; refuses at once while the endpoint is broken.
     async fn admit<'a>(
         &'a self,
         places: &'a Semaphore,
@@ -97,7 +98,7 @@ impl GuardedStore {
         deadline: Instant,
     ) -> Result<GuardedCall<'a>, StorageError> {
         self.refuse_if_broken()?;
-        // Having waited in vain is no sign of a broken server: many calls that are answered do the same.
+        // A wait in vain is no sign of a broken server: many calls that are answered cause the same.
         let place = match timeout_at(deadline, places.acquire()).await {
             Ok(Ok(place)) => place,
             _ => return Err(self.timed_out(patience)),
@@ -113,7 +114,7 @@ impl GuardedStore {
         }
     }
 
-    /// One call with a time limit as a whole, and its verdict on the endpoint.
+    /// Makes one call with a time limit as a whole, and reports its end to the breaker.
     async fn once<T>(
         &self,
         places: &Semaphore,
@@ -131,7 +132,7 @@ impl GuardedStore {
         }
     }
 
-    /// A call that changes nothing: it is made once more if the connection failed and time is left.
+    /// Makes a call that changes nothing: it is repeated once if the connection failed and time is left.
     async fn look<T, F>(&self, call: impl Fn() -> F + Send + Sync) -> Result<T, StorageError>
     where
         T: Send,
@@ -179,7 +180,7 @@ impl GuardedStore {
 }
 
 impl GuardedCall<'_> {
-    /// What the call's end says of the endpoint.
+    /// Reports the end of the call to the breaker.
     fn tell<T>(mut self, result: &Result<T, StorageError>) {
         self.is_told = true;
         let mut breaker = self.guarded.breaker();
@@ -196,7 +197,7 @@ impl Drop for GuardedCall<'_> {
             return;
         }
         let silence = self.began.elapsed();
-        // Who spent the time waiting for a place can't blame the server.
+        // A call that spent its time waiting for a permit is no evidence against the server.
         if silence >= LONG_SILENCE && !self.is_transfer {
             let error = self.guarded.timed_out(silence);
             self.guarded.breaker().failed(moment(), &error, self.is_trial);

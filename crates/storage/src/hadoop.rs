@@ -1,6 +1,6 @@
 //! Hadoop's configuration: `core-site.xml` and `hdfs-site.xml`, as far as a client needs them.
 //!
-//! Absent: defaults of Hadoop's own jars, `xi:include` and entities of other files; these are told of where they occur.
+//! Absent: defaults of Hadoop's own jars, `xi:include` and entities of other files; the last two are reported where they occur.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,27 +10,27 @@ use roxmltree::{Document, ParsingOptions};
 
 use crate::StorageError;
 
-/// Where a name node listens when nothing else is said.
+/// The default port of a name node.
 const NAME_NODE_PORT: u16 = 8020;
-/// `${other.key}` in a value may lead on so often.
+/// How many `${other.key}` in a row are resolved.
 const DEEPEST: usize = 20;
 
-/// Where Hadoop's configuration comes from.
+/// The source of Hadoop's configuration.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HadoopConf {
-    /// A folder with `core-site.xml` and, where there is one, `hdfs-site.xml`.
+    /// A folder with `core-site.xml` and, if it exists, `hdfs-site.xml`.
     Folder(PathBuf),
     /// The files' contents.
     Texts {
-        /// Of `core-site.xml`.
+        /// The content of `core-site.xml`.
         core_site: String,
-        /// Of `hdfs-site.xml`.
+        /// The content of `hdfs-site.xml`.
         hdfs_site: String,
     },
 }
 
 impl fmt::Debug for HadoopConf {
-    /// Without the texts: they may hold secrets.
+    /// Omits the texts: they may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => f.debug_tuple("Folder").field(folder).finish(),
@@ -39,7 +39,7 @@ impl fmt::Debug for HadoopConf {
     }
 }
 
-/// The properties that were read.
+/// The properties of a configuration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Properties(BTreeMap<String, String>);
 
@@ -53,7 +53,7 @@ pub(crate) struct NameNode {
 }
 
 impl Properties {
-    /// Reads all there is. Without a configuration there are no properties.
+    /// Reads the files of a configuration. Without one there are no properties.
     pub(crate) fn read(conf: Option<&HadoopConf>) -> Result<Self, StorageError> {
         let mut all = BTreeMap::new();
         match conf {
@@ -73,17 +73,17 @@ impl Properties {
         Ok(Self(all))
     }
 
-    /// A property, with what it refers to filled in.
+    /// A property, with its references resolved.
     pub(crate) fn get(&self, key: &str) -> Option<String> {
         self.0.get(key).map(|value| self.filled(value)).filter(|value| !value.is_empty())
     }
 
-    /// All properties, filled in.
+    /// All properties, with their references resolved.
     pub(crate) fn all(&self) -> impl Iterator<Item = (String, String)> {
         self.0.iter().map(|(key, value)| (key.clone(), self.filled(value)))
     }
 
-    /// The server of `fs.defaultFS`, which `hdfs:/path` and `hdfs:///path` mean.
+    /// The server of `fs.defaultFS`, the target of `hdfs:/path` and `hdfs:///path`.
     pub(crate) fn default_authority(&self, scheme: &str) -> Result<String, String> {
         let key = "fs.defaultFS in core-site.xml (in the folder HADOOP_CONF_DIR)";
         let found = self.get("fs.defaultFS").or_else(|| self.get("fs.default.name"));
@@ -126,7 +126,7 @@ impl Properties {
         if configured.is_empty() { vec![format!("{authority}:{port}")] } else { configured }
     }
 
-    /// Whether servers want to know who asks.
+    /// Whether servers require authentication.
     pub(crate) fn is_secure(&self) -> bool {
         self.get("hadoop.security.authentication").is_some_and(|way| !way.eq_ignore_ascii_case("simple"))
     }
@@ -136,7 +136,7 @@ impl Properties {
         Some(ids.split(',').map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()).collect())
     }
 
-    /// `${key}` becomes what that key says, `${env.NAME}` what the environment says; what nobody knows stays.
+    /// Replaces `${key}` by the property, `${env.NAME}` by the variable; unknown references are left as they are.
     fn filled(&self, value: &str) -> String {
         let mut filled = value.trim().to_owned();
         for _ in 0..DEEPEST {

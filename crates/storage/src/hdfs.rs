@@ -1,7 +1,7 @@
 //! HDFS by its own protocol.
 //!
-//! A client that was left alone with a call, or failed, is thrown away: a connection to a machine that vanished never
-//! ends by itself, and with several name nodes the next client begins with another one that can be reached.
+//! A client whose call was given up or failed is dropped: a connection to a machine that vanished never
+//! ends by itself, and if there are several name nodes the next client begins with another one that can be reached.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,39 +27,39 @@ use crate::local::{file_name, unfinished_name};
 use crate::transfer::{Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
-/// A folder that is not there: the library is not to look for one itself.
+/// A folder that does not exist: the library should not look for a configuration itself.
 const NO_FOLDER: &str = "/dev/null";
 /// How long name nodes have to accept a connection before others are tried first.
 const KNOCK: Duration = Duration::from_secs(2);
-/// How often a pair of name nodes is asked again: enough for one to take over, and to say in time that none does.
+/// How often a pair of name nodes is asked again: enough for a failover, and to report in time that there is none.
 const ATTEMPTS_WITH_PAIR: u32 = 5;
-/// How long the rest of a failed write may take to be removed.
+/// How long the removal of the rest of a failed write may take.
 const TIDY_UP: Duration = Duration::from_secs(5);
 
 /// The files of one cluster.
 pub(crate) struct HdfsFiles {
     endpoint: String,
-    /// The name service, where there is one.
+    /// The name service, if there is one.
     service: Option<String>,
     name_nodes: Vec<NameNode>,
     properties: Arc<Properties>,
     kerberos: Kerberos,
     user: Option<String>,
     client: Mutex<Option<Arc<Client>>>,
-    /// Clients thrown away so far.
+    /// How many clients were dropped so far.
     forgotten: AtomicUsize,
-    /// Held while a client is made, so that one is made for all.
+    /// A lock that is held while a client is made, so that one is made for all.
     making: tokio::sync::Mutex<()>,
 }
 
-/// A client in use by one call. Dropped before the call ended, it is not used again.
+/// A client in use by one call. If it is dropped before the call ended, it is not used again.
 struct ClientLoan<'a> {
     files: &'a HdfsFiles,
     client: Arc<Client>,
     has_ended: bool,
 }
 
-/// Opens a cluster, as `authority` names it. Contacts nothing.
+/// Opens the cluster of an authority. Contacts no server.
 pub(crate) fn open(
     authority: &str,
     properties: Arc<Properties>,
@@ -115,14 +115,14 @@ impl HdfsFiles {
         if !self.properties.is_secure() {
             return builder.build().map(Arc::new).map_err(|error| self.fault(&self.asked("reach", ""), error));
         }
-        // Nobody is left to say so if the call is given up meanwhile: it has failed until it is in.
+        // If the call is given up meanwhile, nobody reports it: it counts as failed until the login has succeeded.
         self.forgotten.fetch_add(1, Ordering::Relaxed);
         let client = self.log_in(builder).await?;
         self.forgotten.fetch_sub(1, Ordering::Relaxed);
         Ok(client)
     }
 
-    /// Connects on a thread of its own: what asks the KDC for a ticket does not give way while it waits.
+    /// Connects on a thread of its own: the library blocks while it asks the KDC for a ticket.
     async fn log_in(&self, builder: ClientBuilder) -> Result<Arc<Client>, StorageError> {
         let asked = self.asked("look at", "/");
         self.kerberos.check_keytab().map_err(|why| asked.login(why))?;
@@ -141,12 +141,12 @@ impl HdfsFiles {
             .map_err(|error| self.fault(&asked, error));
         match looked {
             Err(error) if error.is_of_endpoint() => Err(error),
-            // Anything else than not being let in shows at the call itself.
+            // Any other error shows at the call itself.
             _ => Ok(client),
         }
     }
 
-    /// The name nodes, each time beginning with the next: one that hangs accepts connections like any other.
+    /// The name nodes, beginning with the next one at each call: one that hangs accepts connections like any other.
     fn in_turn(&self) -> Vec<NameNode> {
         let mut nodes = self.name_nodes.clone();
         let turn = self.forgotten.load(Ordering::Relaxed) % nodes.len().max(1);
@@ -219,7 +219,7 @@ impl HdfsFiles {
         client.rename(unfinished, path, true).await.map_err(|error| self.fault(&asked, error))
     }
 
-    /// What lies in a folder; none where it is a file.
+    /// The entries of a folder; none if it is a file.
     async fn listed(&self, client: &Client, asked: &Operation<'_>) -> Result<Option<Vec<Entry>>, StorageError> {
         let mut entries = Vec::new();
         let statuses = client.list_status_iter(asked.path, false);
@@ -240,7 +240,7 @@ impl HdfsFiles {
     fn fault(&self, asked: &Operation<'_>, error: HdfsError) -> StorageError {
         match error {
             HdfsError::GSSAPIError(_, _, detail) => asked.login(self.kerberos.advice(&detail)),
-            // So it is said to who does not begin with Kerberos.
+            // This is how a server answers a client that does not begin with Kerberos.
             HdfsError::IOError(error) if is_broken_off(&error) && !self.properties.is_secure() => asked.unreachable(
                 "the connection broke; is it the right port? where it wants Kerberos, core-site.xml has to say so",
             ),
@@ -248,7 +248,7 @@ impl HdfsFiles {
         }
     }
 
-    /// Trouble with the bytes of a file: data nodes are many, and the name node may be well.
+    /// The error of a transfer: there are many data nodes, and the name node may be well.
     fn of_data_node(&self, asked: &Operation<'_>, error: HdfsError) -> StorageError {
         match error {
             HdfsError::IOError(error) => asked.other(format!("a data node: {}", words_of(&error))),
@@ -258,7 +258,7 @@ impl HdfsFiles {
 }
 
 impl ClientLoan<'_> {
-    /// The call has ended, well or not.
+    /// Ends the call, whether it succeeded or not.
     fn end<T>(mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         let is_well = !result.as_ref().is_err_and(StorageError::is_of_endpoint);
         self.has_ended = is_well;
@@ -340,7 +340,7 @@ impl FileSystem for HdfsFiles {
     }
 }
 
-/// Those that accept a connection before those that don't. One alone is not asked.
+/// Puts name nodes that accept a connection before those that don't. A single one is not tried.
 async fn reachable_first(nodes: Vec<NameNode>) -> Vec<NameNode> {
     if nodes.len() < 2 {
         return nodes;

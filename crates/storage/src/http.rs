@@ -1,4 +1,4 @@
-//! Files of web servers: looked at and read, never listed or changed.
+//! Files of web servers: stat and read, without list and changes.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ impl HttpFiles {
         Self { endpoint, client }
     }
 
-    /// What is asked, its path shown without the query: that may hold what signs it.
+    /// The operation for messages, its path without the query, which may contain a signature.
     fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Operation<'a> {
         let path = path.split('?').next().unwrap_or(path);
         Operation { what, endpoint: &self.endpoint, path }
@@ -103,7 +103,7 @@ impl FileSystem for HttpFiles {
     }
 }
 
-/// Whether a server that so answers HEAD may answer GET otherwise: some know only that, and signatures hold for one of both.
+/// Whether a server that gives this answer to HEAD may give another to GET: some support only GET, and a signature holds for one of both.
 fn wants_get(status: StatusCode) -> bool {
     matches!(status, StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
 }
@@ -114,7 +114,7 @@ fn entry(path: &str, headers: &HeaderMap) -> Entry {
     Entry { name: crate::local::file_name(path), kind: Kind::File, bytes: size(headers), modified }
 }
 
-/// The size of the whole: what comes after the slash of a range, else the length.
+/// The size of the whole file: the number after the slash of a range, else the length.
 fn size(headers: &HeaderMap) -> u64 {
     let of_range = text(headers, CONTENT_RANGE.as_str()).and_then(|range| range.rsplit_once('/')?.1.parse().ok());
     of_range.or_else(|| text(headers, CONTENT_LENGTH.as_str())?.parse().ok()).unwrap_or(0)

@@ -1,13 +1,13 @@
-//! What name nodes say by the classes of their exceptions, over either protocol.
+//! Exceptions of name nodes, by their classes, over either protocol.
 
 use std::io;
 
 use crate::StorageError;
 
-/// More of a server's words than this is not shown.
+/// How many bytes of a server's message are shown.
 const LONGEST_WORDS: usize = 200;
 
-/// What was asked, for messages.
+/// An operation at a path, for messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Operation<'a> {
     pub(crate) what: &'static str,
@@ -44,12 +44,12 @@ impl Operation<'_> {
         StorageError::Other { what: self.what, place: self.place(), detail: detail.into() }
     }
 
-    /// What an exception of a name node means.
+    /// The error that an exception of a name node stands for.
     pub(crate) fn exception(&self, class: &str, message: &str) -> StorageError {
         let (name, words) = (simple_name(class), first_line(message));
         match name {
             "FileNotFoundException" | "ParentNotDirectoryException" => self.not_found(),
-            // Who looks below a file is told that he may not.
+            // This is the answer for a path below a file.
             "AccessControlException" if words.contains("is not a directory") => self.not_found(),
             "AccessControlException" if is_login(&words) => self.login(words),
             "AccessControlException" => self.denied(words),
@@ -68,7 +68,7 @@ impl Operation<'_> {
     }
 }
 
-/// A refused way of logging in comes as the same exception as a refused path.
+/// Whether an exception means a refused login: it has the same class as that of a refused path.
 fn is_login(words: &str) -> bool {
     words.contains("authentication is not enabled") || words.contains("not allowed to impersonate")
 }
@@ -77,7 +77,7 @@ fn simple_name(class: &str) -> &str {
     class.rsplit('.').next().unwrap_or(class)
 }
 
-/// The first line of what a server says, shortened: the rest is a stack trace.
+/// The first line of a server's message, shortened: the rest is a stack trace.
 pub(crate) fn first_line(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.char_indices().nth(LONGEST_WORDS) {
@@ -86,7 +86,7 @@ pub(crate) fn first_line(message: &str) -> String {
     }
 }
 
-/// What went wrong with a connection, in few words.
+/// The error of a connection, in few words.
 pub(crate) fn words_of(error: &io::Error) -> String {
     let words = error.to_string();
     match error.kind() {

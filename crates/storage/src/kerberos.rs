@@ -1,34 +1,34 @@
-//! Who asks a cluster that wants Kerberos, and what to do when it does not let in.
+//! Kerberos: the credentials, and advice when a login fails.
 //!
-//! Absent: the protocol, which is the HDFS client's and the system library's.
+//! Absent: the protocol, which the HDFS client and the system library implement.
 
 use std::fs::File;
 use std::time::Duration;
 
 use crate::java::first_line;
 
-/// How long a name node may take to let in: less than a look, so that there is time left to say what was in the way.
+/// How long a login may take: less than a stat, so that there is time left to report its failure.
 pub(crate) const LOG_IN: Duration = Duration::from_secs(8);
-/// Who has not said by then that the name node is silent waits for the KDC, inside the library.
+/// The time after [`LOG_IN`] in which the library may still report a silent name node. A login that takes longer waits for the KDC.
 pub(crate) const TO_TELL: Duration = Duration::from_secs(1);
 
-/// What the system library says before it says what is wrong.
+/// The beginnings of messages of the system library, before their cause.
 const PREAMBLES: [&str; 2] = [
     "No credentials were supplied, or the credentials were unavailable or inaccessible: ",
     "Unspecified GSS failure.  Minor code may provide more information: ",
 ];
 
-/// Who asks a Kerberos-secured cluster. Without it the credential cache (`kinit`) says who.
+/// The credentials for clusters with Kerberos. The default is the credential cache (`kinit`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kerberos {
-    /// As `kelos@EXAMPLE.ORG`: `KELOS_KERBEROS_PRINCIPAL`.
+    /// The principal, such as `kelos@EXAMPLE.ORG`: `KELOS_KERBEROS_PRINCIPAL`.
     pub principal: Option<String>,
     /// The file with its keys: `KELOS_KERBEROS_KEYTAB`.
     pub keytab: Option<String>,
 }
 
 impl Kerberos {
-    /// Whether both are there that belong together.
+    /// Checks that principal and keytab are both set, or neither.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.keytab.is_some() && self.principal.is_none() {
             return Err("KELOS_KERBEROS_KEYTAB needs KELOS_KERBEROS_PRINCIPAL, whose keys it holds".to_owned());
@@ -36,7 +36,7 @@ impl Kerberos {
         Ok(())
     }
 
-    /// Whether the keytab can be read: the library does not say. It may be renewed at any time, so each login asks.
+    /// Checks that the keytab can be read, which the library does not report. It may be renewed at any time, so each login checks it.
     pub(crate) fn check_keytab(&self) -> Result<(), String> {
         let Some(keytab) = &self.keytab else { return Ok(()) };
         let opened = File::open(keytab).map_err(|error| match error.kind() {
@@ -46,7 +46,7 @@ impl Kerberos {
         opened.map(drop).map_err(|why| format!("KELOS_KERBEROS_KEYTAB ({keytab}) can't be read: {why}"))
     }
 
-    /// What the system library says, and what to do about it.
+    /// A message of the system library, with advice.
     pub(crate) fn advice(&self, detail: &str) -> String {
         let reason = PREAMBLES.iter().find_map(|preamble| detail.strip_prefix(preamble)).unwrap_or(detail);
         let reason = first_line(reason);
@@ -55,7 +55,7 @@ impl Kerberos {
         }
         match self {
             Self { keytab: Some(keytab), principal: Some(principal) } => {
-                // It looks there after the keys were of no use.
+                // The library looks there after the keys have failed.
                 let reason = if reason.starts_with("No credentials cache") { "no ticket was given" } else { &reason };
                 format!("{reason}; are keys of {principal} in KELOS_KERBEROS_KEYTAB? klist -k {keytab} lists them")
             }
@@ -67,7 +67,7 @@ impl Kerberos {
     }
 }
 
-/// Why nothing came of a login that had its time.
+/// The message about a login that timed out.
 pub(crate) fn silent_kdc() -> String {
     let seconds = (LOG_IN + TO_TELL).as_secs();
     format!("no ticket came within {seconds} s; is the KDC well that krb5.conf (KRB5_CONFIG) names?")

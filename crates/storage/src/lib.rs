@@ -1,11 +1,11 @@
-//! File systems near and far behind one contract.
+//! Local and remote file systems behind one contract.
 //!
 //! [`Storage`] opens what a URI names: `file:`, `hdfs:`, `webhdfs:`, `s3:`, `gs:`, `abfs:`, `http:`, `sftp:`. Each
-//! *endpoint* (a scheme and the server behind it) is opened once and shared, with a limit on the calls under way, a
-//! time limit on each, and a breaker that spares a dead server, and those who wait for it, further calls.
+//! *endpoint* (a scheme and the server behind it) is opened once and shared, with a limit on concurrent calls, a
+//! time limit for each, and a circuit breaker that keeps calls away from a dead server.
 //!
-//! Each connector but that of local files is a feature: `hdfs`, `objects`, `sftp`, `web`. A URI of one that was left out is refused, and
-//! the reason names the feature.
+//! Each connector but that of local files is a feature: `hdfs`, `objects`, `sftp`, `web`. A URI of a connector that was left out is
+//! refused, and the message names the feature.
 //!
 //! Absent: slots, triggers, scripts. Credentials come from the places where each system's own tools look for them;
 //! never from a URI that is shown, and never from a definition.

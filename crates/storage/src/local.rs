@@ -19,10 +19,10 @@ use crate::{Entry, FileSystem, Kind, StorageError};
 
 /// The endpoint of this machine's files.
 pub(crate) const FILE: &str = "file:";
-/// Looks under way, those that hang included.
+/// The permits for calls under way, including those that hang.
 static PLACES: Semaphore = Semaphore::const_new(64);
 
-/// Tells apart the unfinished files of one process.
+/// A counter that tells apart the unfinished files of one process.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
 /// The files of this machine.
@@ -98,8 +98,8 @@ impl FileSystem for LocalFiles {
     }
 }
 
-/// Makes a call that may hang, as on a network mount, within its patience. One that hangs keeps its place until it returns,
-/// so that a dead mount holds no more threads than there are places.
+/// Makes a call that may hang, as on a network mount, with a time limit. One that hangs keeps its permit until it returns,
+/// so that a dead mount holds no more threads than there are permits.
 async fn look<T: Send + 'static>(
     call: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, StorageError> {
@@ -118,14 +118,14 @@ async fn look<T: Send + 'static>(
     }
 }
 
-/// What lies in a folder, in order of names; none where that is too much.
+/// The entries of a folder, in order of names; none if there are too many.
 fn listed(folder: &str) -> io::Result<Option<Vec<Entry>>> {
     let mut entries = Vec::new();
     for found in std::fs::read_dir(folder)? {
         let found = found?;
-        // A link may lead nowhere, and a file may go while the folder is read.
+        // A link may be broken, and a file may be removed while the folder is read.
         let Ok(about) = std::fs::metadata(found.path()) else { continue };
-        // A FIFO, a socket and a device hold nothing that came to be there.
+        // A FIFO, a socket or a device holds no data that was written there.
         if !about.is_file() && !about.is_dir() || leads_back(&found, folder) {
             continue;
         }
@@ -138,7 +138,7 @@ fn listed(folder: &str) -> io::Result<Option<Vec<Entry>>> {
     Ok(Some(entries))
 }
 
-/// Whether an entry is a link to its own folder, or to one above: what is there was seen on the way.
+/// Whether an entry is a link to its own folder, or to one above, whose content is listed already.
 fn leads_back(found: &std::fs::DirEntry, folder: &str) -> bool {
     let is_link = found.file_type().is_ok_and(|kind| kind.is_symlink());
     let leads = || Some(std::fs::canonicalize(folder).ok()?.starts_with(std::fs::canonicalize(found.path()).ok()?));
@@ -153,7 +153,7 @@ async fn write_whole(unfinished: &Path, target: &Path, content: &mut (dyn AsyncR
     fs::rename(unfinished, target).await
 }
 
-/// A name beside the file that no script folder and no listing takes for a finished one.
+/// A name beside the file that script folders and lists don't take for a finished one.
 pub(crate) fn unfinished_name(path: &str) -> String {
     let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
     format!(".{}.{}-{number}.unfinished", file_name(path), std::process::id())
@@ -170,7 +170,7 @@ fn entry(name: String, about: &std::fs::Metadata) -> Entry {
     Entry { name, kind, bytes, modified }
 }
 
-/// Whether an error says that nothing is there. Nothing can have a name that is too long either.
+/// Whether an error means that there is no such file. A name that is too long can't exist either.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)

@@ -1,8 +1,8 @@
-//! Texts that stay secret.
+//! Secret texts.
 
 use std::fmt;
 
-/// A text that is never shown.
+/// A text that is never displayed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(pub String);
 

@@ -1,4 +1,4 @@
-//! What file systems need to be opened, and where it is found.
+//! Settings of file systems, and where they are found.
 
 use std::path::PathBuf;
 
@@ -11,33 +11,33 @@ use crate::secret::Secret;
 #[cfg(feature = "sftp")]
 use crate::sftp::SshSettings;
 
-/// What file systems need to be opened. [`StorageConfig::from_env`] looks where each system's own tools do.
+/// The settings of all file systems. [`StorageConfig::from_env`] reads them from the places where each system's own tools do.
 #[derive(Debug, Clone, Default)]
 pub struct StorageConfig {
     /// Hadoop's configuration: `HADOOP_CONF_DIR`, else `HADOOP_HOME/etc/hadoop`.
     pub hadoop: Option<HadoopConf>,
-    /// The user that clusters without Kerberos are told: `HADOOP_USER_NAME`, else `USER`.
+    /// The user for clusters without Kerberos: `HADOOP_USER_NAME`, else `USER`.
     pub hadoop_user: Option<String>,
-    /// Who asks clusters with Kerberos.
+    /// The credentials for clusters with Kerberos.
     pub kerberos: Kerberos,
     /// A delegation token for WebHDFS: `KELOS_WEBHDFS_TOKEN`.
     pub webhdfs_token: Option<Secret>,
-    /// For `s3:`.
+    /// The settings of `s3:`.
     #[cfg(feature = "objects")]
     pub s3: S3Settings,
-    /// For `gs:`.
+    /// The settings of `gs:`.
     #[cfg(feature = "objects")]
     pub gcs: GcsSettings,
-    /// For `abfs:`.
+    /// The settings of `abfs:`.
     #[cfg(feature = "objects")]
     pub azure: AzureSettings,
-    /// For `sftp:`.
+    /// The settings of `sftp:`.
     #[cfg(feature = "sftp")]
     pub ssh: SshSettings,
 }
 
 impl StorageConfig {
-    /// What the environment says.
+    /// Reads the settings from the environment.
     #[must_use]
     pub fn from_env() -> Self {
         let folder = text("HADOOP_CONF_DIR").map(PathBuf::from);

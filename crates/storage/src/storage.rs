@@ -1,4 +1,4 @@
-//! From a URI to the file system that it names.
+//! Opening the file system of a URI.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,7 +21,7 @@ use crate::web::Web;
 use crate::webhdfs::{Identity, WebHdfsFiles};
 use crate::{FileSystem, LocalFiles, StorageConfig, StorageError};
 
-/// Endpoints that are kept open. Beyond that others are let go, and opened again when they are named again.
+/// How many endpoints are kept open. Beyond that others are closed, and opened again when they are next used.
 const MOST_ENDPOINTS: usize = 1000;
 
 /// A path in an opened file system.
@@ -29,9 +29,9 @@ const MOST_ENDPOINTS: usize = 1000;
 pub struct Place {
     /// The file system.
     pub files: Arc<dyn FileSystem>,
-    /// The path in it: absolute, decoded, without a slash at the end. For `http:` as it stands, with its query.
+    /// The path in it: absolute, decoded, without a slash at the end. For `http:` unchanged, with its query.
     pub path: String,
-    /// The scheme and the server, as `hdfs://nn:8020`; what shares its fate. Never holds a password.
+    /// The scheme and the server, such as `hdfs://nn:8020`, which succeed or fail together. Never contains a password.
     pub endpoint: String,
 }
 
@@ -46,7 +46,7 @@ struct StorageState {
     opened: Mutex<BTreeMap<String, Arc<GuardedStore>>>,
     #[cfg(feature = "web")]
     web: OnceLock<Result<Web, String>>,
-    /// What was read once. A configuration that can't be read is tried again each time.
+    /// The Hadoop configuration, once it was read. If it can't be read, that is tried again each time.
     properties: Mutex<Option<Arc<Properties>>>,
 }
 
@@ -64,10 +64,10 @@ impl Storage {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The place that a URI, or an absolute path of this machine, names. Contacts nothing.
+    /// The place of a URI, or of an absolute path of this machine. Contacts no server.
     ///
     /// # Errors
-    /// When it names no place, of a scheme that is not known, or its system's configuration can't be read.
+    /// If the URI is invalid or of an unknown scheme, or the configuration of its system can't be read.
     pub fn place(&self, uri: &str) -> Result<Place, StorageError> {
         let parsed = parse(uri)?;
         if parsed.scheme == Scheme::File {
@@ -85,14 +85,14 @@ impl Storage {
         Ok(Place { files, path: parsed.path, endpoint })
     }
 
-    /// How all endpoints are that were named so far, this machine's own files aside.
+    /// The state of all endpoints that were used so far, without this machine's own files.
     #[must_use]
     pub fn health(&self) -> Vec<Health> {
         self.shared.opened().values().map(|files| files.health()).collect()
     }
 }
 
-/// Why a place can't be opened: an error of its own, or a reason that the URI can't be understood.
+/// The reason why a place can't be opened: a complete error, or a flaw of the URI.
 enum Wrong {
     Error(StorageError),
     Reason(String),
@@ -120,7 +120,7 @@ impl From<String> for Wrong {
 }
 
 impl StorageState {
-    /// The server, and the name under which all share it that mean the same.
+    /// The server, and the name that all URIs of the same server share.
     fn endpoint(&self, uri: &Uri) -> Result<(String, String), Wrong> {
         let name = uri.scheme.name();
         match uri.scheme {
@@ -129,7 +129,7 @@ impl StorageState {
                 let properties = self.properties()?;
                 let default = || properties.default_authority(name);
                 let authority = if uri.authority.is_empty() { default()? } else { uri.authority.clone() };
-                // Hadoop ignores the user there, and so two of them would be one.
+                // Hadoop ignores the user there, so that two users share one endpoint.
                 let authority = authority.rsplit_once('@').map_or(authority.as_str(), |(_, server)| server).to_owned();
                 let endpoint = hdfs::endpoint_of(&authority, &properties)?;
                 Ok((authority, endpoint))
@@ -175,7 +175,7 @@ impl StorageState {
         Ok(WebHdfsFiles::new(endpoint.to_owned(), servers, identity, self.web()?.plain))
     }
 
-    /// Keeps what was opened, unless somebody else was faster.
+    /// Keeps an opened endpoint, unless another thread was faster.
     fn keep(&self, files: GuardedStore) -> Arc<GuardedStore> {
         let endpoint = files.health().endpoint;
         let mut opened = self.opened();
@@ -205,7 +205,7 @@ impl StorageState {
     }
 }
 
-/// Why a scheme can't be opened whose connector is not a part of this program.
+/// The message about a scheme whose connector was left out of this program.
 #[cfg(not(all(feature = "hdfs", feature = "objects", feature = "sftp", feature = "web")))]
 fn left_out(scheme: Scheme) -> String {
     let feature = match scheme {

@@ -1,4 +1,4 @@
-//! Bytes on their way: patience with each piece instead of with the whole.
+//! Transfers: a time limit for each piece instead of the whole.
 
 use std::fmt::Display;
 use std::io;
@@ -16,20 +16,20 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::StorageError;
 
-/// A transfer of which nothing moves for so long is given up.
+/// How long a transfer may stall before it is given up.
 pub(crate) const STALLED: Duration = Duration::from_secs(30);
-/// The bytes that are read from content at a time.
+/// How many bytes are read from content at a time.
 pub(crate) const PIECE: usize = 256 << 10;
-/// Pieces that wait to be sent.
+/// How many pieces may wait to be sent.
 const WAITING: usize = 4;
 
-/// Content that notes when it was last asked for more: proof that the server took what came before.
+/// Content that records when it was last asked for more, which proves that the server accepted the bytes before.
 pub(crate) struct WatchedContent<'a> {
     content: &'a mut (dyn AsyncRead + Send + Unpin),
     progress: Arc<Progress>,
 }
 
-/// When a transfer last moved.
+/// The moment at which a transfer last progressed.
 pub(crate) struct Progress {
     moved: Mutex<Instant>,
     is_content_late: AtomicBool,
@@ -62,7 +62,7 @@ impl AsyncRead for WatchedContent<'_> {
 }
 
 impl Progress {
-    /// Returns once nothing has moved for too long.
+    /// Returns once the transfer has stalled for too long.
     pub(crate) async fn stalled(&self) {
         loop {
             let last = *self.moved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,19 +74,19 @@ impl Progress {
         }
     }
 
-    /// Whether it is the content that is waited for, and not the server.
+    /// Whether the transfer waits for the content, and not for the server.
     pub(crate) fn is_content_late(&self) -> bool {
         self.is_content_late.load(Ordering::Relaxed)
     }
 }
 
-/// Where a file is read from, for messages.
+/// The source of a read, for messages.
 pub(crate) struct Source<'a> {
     pub(crate) endpoint: &'a str,
     pub(crate) place: &'a str,
 }
 
-/// All pieces together, at most `limit` bytes of them, each within its patience.
+/// All pieces together, at most `limit` bytes, each with its time limit.
 pub(crate) async fn collect<E>(
     pieces: impl Stream<Item = Result<Bytes, E>>,
     limit: u64,
@@ -105,7 +105,7 @@ pub(crate) async fn collect<E>(
     Ok(all.freeze())
 }
 
-/// One step of a transfer, within its patience.
+/// Runs one step of a transfer, with its time limit.
 pub(crate) async fn in_time<T>(endpoint: &str, step: impl Future<Output = T>) -> Result<T, StorageError> {
     timeout(STALLED, step).await.map_err(|_| StorageError::TimedOut { endpoint: endpoint.to_owned(), after: STALLED })
 }
@@ -130,7 +130,7 @@ fn unreadable(place: &str, error: &dyn Display) -> StorageError {
     StorageError::Other { what: "write", place: place.to_owned(), detail }
 }
 
-/// A body for an HTTP client, and the end that fills it.
+/// A body for an HTTP client, and the sender that fills it.
 #[cfg(feature = "web")]
 pub(crate) fn body() -> (mpsc::Sender<io::Result<Bytes>>, reqwest::Body) {
     let (sender, receiver) = mpsc::channel(WAITING);
@@ -141,7 +141,7 @@ pub(crate) fn body() -> (mpsc::Sender<io::Result<Bytes>>, reqwest::Body) {
     (sender, reqwest::Body::wrap_stream(pieces))
 }
 
-/// Fills a body. If the content fails, so does the request, and nothing is written; if the request ends early, so does this.
+/// Fills a body. If the content fails, so does the request, and nothing is written; if the request ends early, so does this task.
 pub(crate) async fn fill(
     place: &str,
     content: &mut (dyn AsyncRead + Send + Unpin),

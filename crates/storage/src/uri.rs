@@ -1,12 +1,12 @@
-//! What a URI says, taken apart as each system writes its own.
+//! Parsing of URIs, in the way of each system.
 //!
-//! Hadoop and its like take a path as it stands: `%`, `#`, `?` and spaces are parts of names. `file:` and `sftp:` decode
-//! percents; `http:` keeps everything but the fragment. A path of HDFS that begins with `/./` belongs to the home folder of the
+//! Hadoop and similar systems use a path verbatim: `%`, `#`, `?` and spaces are parts of names. `file:` and `sftp:` decode
+//! percent-encoding; `http:` keeps everything but the fragment. A path of HDFS that begins with `/./` is relative to the home folder of the
 //! user.
 
 use crate::StorageError;
 
-/// The schemes, those that mean the same taken together.
+/// The schemes; synonyms are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scheme {
     File,
@@ -25,13 +25,13 @@ pub(crate) enum Scheme {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Uri {
     pub(crate) scheme: Scheme,
-    /// The server, with user and port where they are said; empty where no server is.
+    /// The server, with user and port if given; empty without a server.
     pub(crate) authority: String,
-    /// Absolute, decoded, without a slash at the end; with its query for `http:`.
+    /// The path: absolute, decoded, without a slash at the end; with its query for `http:`.
     pub(crate) path: String,
 }
 
-/// How a path begins that belongs to the home folder of the user.
+/// The beginning of a path in the home folder of the user.
 const HOME: &str = "/./";
 
 const KNOWN: &str = "file, hdfs, webhdfs, swebhdfs, s3, s3a, gs, abfs, abfss, http, https, sftp";
@@ -53,7 +53,7 @@ impl Scheme {
         })
     }
 
-    /// As it is shown and compared: one name for those that mean the same.
+    /// The name of the scheme in messages and comparisons: one for all synonyms.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -77,14 +77,14 @@ impl Scheme {
         matches!(self, Self::Http | Self::Https)
     }
 
-    /// Whether upper and lower case mean the same server: not for name services and buckets.
+    /// Whether the case of the server is ignored: not for name services and buckets.
     fn folds_case(self) -> bool {
         self.is_http()
     }
 }
 
 impl Uri {
-    /// With a path that belongs to a home folder where that is; `user` is who would be asked as.
+    /// Resolves a path in a home folder; `user` is the user of the connection.
     pub(crate) fn at_home(self, user: Option<&str>) -> Result<Uri, String> {
         // The home folder itself has lost its last slash.
         let rest = if self.path == HOME.trim_end_matches('/') { Some("") } else { self.path.strip_prefix(HOME) };
@@ -95,7 +95,7 @@ impl Uri {
     }
 }
 
-/// Takes a URI, or an absolute path of this machine, apart. `file:` may also be followed by a relative path.
+/// Parses a URI, or an absolute path of this machine. `file:` may also be followed by a relative path.
 pub(crate) fn parse(text: &str) -> Result<Uri, StorageError> {
     parts(text).map_err(|reason| StorageError::BadUri { uri: shown(text), reason })
 }
@@ -179,7 +179,7 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, String> {
         return if path.starts_with('/') || path.is_empty() { Ok(without_slash(&path)) } else { where_we_work(&path) };
     }
     let has_home = matches!(scheme, Scheme::Hdfs | Scheme::WebHdfs | Scheme::SWebHdfs);
-    // HTTP clients fold these, and then another path would be asked about.
+    // HTTP clients resolve these, and would ask for another path.
     let parts = path.strip_prefix(HOME).filter(|_| has_home).unwrap_or(path);
     if parts.split('/').any(|part| part == "." || part == "..") {
         return Err("expected a path without the parts \".\" and \"..\"".to_owned());
@@ -187,7 +187,7 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, String> {
     Ok(without_slash(path))
 }
 
-/// A relative path, as `file:data/in`, is looked for where the process works, as its commands do.
+/// Resolves a relative path, such as `file:data/in`, against the working directory of the process, which its commands have, too.
 fn where_we_work(path: &str) -> Result<String, String> {
     let absolute = std::path::absolute(path).map_err(|error| format!("it is relative, and {error}"))?;
     Ok(without_slash(&absolute.to_string_lossy()))
@@ -200,7 +200,7 @@ fn without_slash(path: &str) -> String {
     }
 }
 
-/// A URI without what might be a password, for messages. It rather hides too much.
+/// A URI without anything that might be a password, for messages. In doubt it hides more.
 pub(crate) fn shown(uri: &str) -> String {
     let uri = uri.split_once('?').filter(|_| uri.starts_with("http")).map_or(uri, |(uri, _)| uri);
     let Some((start, rest)) = uri.split_once("//") else { return uri.to_owned() };

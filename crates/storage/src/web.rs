@@ -1,6 +1,6 @@
-//! HTTP for the file systems that speak it: connections, whole answers, and what went wrong with them.
+//! HTTP for the file systems that use it: connections, whole answers, and errors.
 //!
-//! Absent: URLs in messages. They may hold what signs them.
+//! Absent: URLs in messages. They may contain signatures.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::StorageError;
 use crate::java::{Operation, first_line};
 use crate::transfer::STALLED;
 
-/// How long a connection may take. Short: services of cloud machines are looked for where there are none.
+/// How long a connection may take. Short, because services of cloud machines are looked for where there are none.
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long an unused connection is kept: less than servers keep theirs.
 const IDLE_FOR: Duration = Duration::from_secs(20);
-/// More of an answer than this is not read: a folder of 100 000 entries with long names.
+/// How many bytes of an answer are read: enough for a folder of 100 000 entries with long names.
 const LARGEST_ANSWER: usize = 64 << 20;
-/// Redirects that are followed, where they are.
+/// How many redirects are followed.
 const REDIRECTS: usize = 5;
 
-/// The clients: one that follows redirects, one that tells of them.
+/// The clients: one that follows redirects, one that returns them.
 #[derive(Clone)]
 pub(crate) struct Web {
     pub(crate) following: Client,
     pub(crate) plain: Client,
 }
 
-/// A whole answer.
+/// A complete answer.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 
 impl Web {
     pub(crate) fn new() -> Result<Self, String> {
-        // Whoever comes first installs it; the others are content.
+        // The first caller installs it; for all others it is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |redirects| {
             Client::builder()
@@ -56,7 +56,7 @@ impl Web {
     }
 }
 
-/// A whole answer, whatever its status.
+/// Reads an answer to its end, whatever its status.
 pub(crate) async fn whole(asked: &Operation<'_>, response: Response) -> Result<Answer, StorageError> {
     let (status, headers) = (response.status(), response.headers().clone());
     let mut pieces = response.bytes_stream();
@@ -76,25 +76,25 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether it is a page for people, as proxies and servers in trouble send.
+    /// Whether it is a web page, as proxies and broken servers send.
     pub(crate) fn is_page(&self) -> bool {
         let start = self.body.trim_ascii_start();
         start.starts_with(b"<!") || start.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<html"))
     }
 
-    /// The status and the first words, for people.
+    /// The status and the first words, for messages.
     pub(crate) fn summary(&self) -> String {
         let words = if self.is_page() { String::new() } else { first_line(&String::from_utf8_lossy(&self.body)) };
         if words.is_empty() { self.status.to_string() } else { format!("{}: {words}", self.status) }
     }
 
-    /// What a status means where the body says nothing better.
+    /// The error for a status, if the body has nothing better.
     pub(crate) fn fault(&self, asked: &Operation<'_>) -> StorageError {
         status_fault(asked, self.status, &self.summary())
     }
 }
 
-/// What a status that is no success means.
+/// The error for a status that is no success.
 pub(crate) fn status_fault(asked: &Operation<'_>, status: StatusCode, words: &str) -> StorageError {
     match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => asked.not_found(),
@@ -107,7 +107,7 @@ pub(crate) fn status_fault(asked: &Operation<'_>, status: StatusCode, words: &st
     }
 }
 
-/// What a request without an answer means.
+/// The error of a request without an answer.
 pub(crate) fn fault(asked: &Operation<'_>, error: reqwest::Error) -> StorageError {
     let error = error.without_url();
     if error.is_builder() || error.is_redirect() {

@@ -1,6 +1,6 @@
-//! HDFS over HTTP, as name nodes and gateways serve it.
+//! HDFS over HTTP, as served by name nodes and gateways.
 //!
-//! Absent: Kerberos over HTTP; a delegation token does instead.
+//! Absent: Kerberos over HTTP; use a delegation token instead.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +20,7 @@ use crate::transfer::{Source, body, collect, fill, in_time};
 use crate::web::{Answer, fault, whole};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
-/// What is escaped in a path, besides what is not ASCII.
+/// The characters that are escaped in a path, besides those that are not ASCII.
 const IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -37,10 +37,10 @@ const IN_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Who asks.
+/// The credentials of requests.
 #[derive(Clone, Default)]
 pub(crate) struct Identity {
-    /// Believed by clusters without Kerberos.
+    /// The user, whom clusters without Kerberos accept.
     pub(crate) user: Option<String>,
     /// A delegation token.
     pub(crate) token: Option<String>,
@@ -49,16 +49,16 @@ pub(crate) struct Identity {
 /// The files of one cluster.
 pub(crate) struct WebHdfsFiles {
     endpoint: String,
-    /// `http://host:port` of each name node.
+    /// The base URL of each name node: `http://host:port`.
     servers: Vec<String>,
-    /// The one that answered last.
+    /// The index of the name node that answered last.
     active: AtomicUsize,
     identity: Identity,
     client: Client,
 }
 
 impl WebHdfsFiles {
-    /// Contacts nothing. There must be a server.
+    /// Creates a client without contacting a server; there must be at least one.
     pub(crate) fn new(endpoint: String, servers: Vec<String>, identity: Identity, client: Client) -> Self {
         Self { endpoint, servers, active: AtomicUsize::new(0), identity, client }
     }
@@ -79,7 +79,7 @@ impl WebHdfsFiles {
         Url::parse(&url).map_err(|error| asked.other(error.to_string()))
     }
 
-    /// Asks the name node that answered last, then each other one, as long as they can't be reached or stand by.
+    /// Asks the name node that answered last, then each other one, as long as they can't be reached or are standbys.
     async fn ask(&self, asked: &Operation<'_>, method: Method, operation: &str) -> Result<Answer, StorageError> {
         let first = self.active.load(Ordering::Relaxed);
         let mut last = asked.unreachable("it has no name node");
@@ -113,13 +113,13 @@ impl WebHdfsFiles {
         }
     }
 
-    /// The answer as JSON. Anything else comes from somebody else.
+    /// The answer as JSON. Anything else is not from WebHDFS.
     async fn json(&self, asked: &Operation<'_>, method: Method, operation: &str) -> Result<Value, StorageError> {
         let answer = self.ask(asked, method, operation).await?;
         serde_json::from_slice(&answer.body).map_err(|_| no_json(asked, &answer))
     }
 
-    /// Where a name node sends those who want the bytes of a file.
+    /// The data node to which a name node redirects those who read or write the content of a file.
     async fn data_node(&self, asked: &Operation<'_>, method: Method, operation: &str) -> Result<Url, StorageError> {
         let answer = self.ask(asked, method, operation).await?;
         let in_body =
@@ -236,7 +236,7 @@ impl FileSystem for WebHdfsFiles {
     async fn remove(&self, path: &str) -> Result<(), StorageError> {
         let asked = self.asked("remove", path);
         match self.json(&asked, Method::DELETE, "DELETE&recursive=true").await {
-            // It says no where nothing is.
+            // It answers false if nothing exists there.
             Ok(_) | Err(StorageError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -260,7 +260,7 @@ fn entry(name: String, status: &Value) -> Entry {
     Entry { name, kind, bytes, modified }
 }
 
-/// What an answer that is no success means: the name node's exception, else its status.
+/// The error of an answer that is no success: the name node's exception, else its status.
 fn refusal(asked: &Operation<'_>, answer: &Answer) -> StorageError {
     let parsed = serde_json::from_slice::<Value>(&answer.body).ok();
     let exception = parsed.as_ref().and_then(|answer| answer.get("RemoteException"));
@@ -270,7 +270,7 @@ fn refusal(asked: &Operation<'_>, answer: &Answer) -> StorageError {
     }
     match (text("exception"), text("message")) {
         (Some(class), message) => asked.exception(class, message.unwrap_or_default()),
-        // A name node says why it finds nothing; other servers find nothing for want of WebHDFS.
+        // A name node gives a reason for a 404; other servers answer 404 because they don't have WebHDFS.
         _ if answer.status == StatusCode::NOT_FOUND => no_json(asked, answer),
         _ if answer.is_page() && !answer.status.is_server_error() => no_json(asked, answer),
         _ => answer.fault(asked),
@@ -295,7 +295,7 @@ fn no_json(asked: &Operation<'_>, answer: &Answer) -> StorageError {
     ))
 }
 
-/// Trouble with a data node, whose name is worth knowing: it has to be known on this side, too.
+/// The error of a data node, with its name, which must be resolvable on this side, too.
 fn of_data_node(asked: &Operation<'_>, error: reqwest::Error) -> StorageError {
     let host = error.url().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
     match (fault(asked, error), host) {

@@ -1,6 +1,6 @@
-//! The times of backlogs as rows of slots: readers see what is planned as if each time had its row already.
+//! The times of backlogs as rows of slots: readers see planned times as if each had its row already.
 //!
-//! Absent: where backlogs are stored. An adapter reads them in the same look at the store as the rows beside them.
+//! Absent: where backlogs are stored. An adapter reads them in the same transaction as the rows beside them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ use crate::tally::{Columns, Tally};
 /// The shortest step between times.
 const TICK: SignedDuration = SignedDuration::from_millis(1);
 
-/// The backlogs of some workflows, with the schedules that say which times lie in them.
+/// The backlogs of some workflows, with the schedules that name the times in them.
 #[derive(Default)]
 pub struct Backlogs {
     workflows: BTreeMap<WorkflowId, (Backlog, CronSchedule)>,
 }
 
 impl Backlogs {
-    /// Adds what is planned of a workflow.
+    /// Adds the backlog of a workflow.
     pub fn add(&mut self, id: WorkflowId, planned: &PlanState) {
         if let Some(schedule) = planned.schedule_of_backlog() {
             self.workflows.insert(id, (planned.backlog.clone(), schedule));
@@ -40,7 +40,7 @@ impl Backlogs {
         backlog.at(at).filter(|_| schedule.contains(at)).map(Stretch::slot)
     }
 
-    /// Adds those of a filter to the counts of rows.
+    /// Adds the slots that a filter selects to the counts of rows.
     pub fn add_counts(&self, filter: &SlotFilter, counts: &mut BTreeMap<SlotState, u64>) {
         for (_, (backlog, schedule)) in self.filtered(filter.workflow.as_ref()) {
             for stretch in backlog.within(bounds(filter)).filter(|stretch| passes(filter, stretch)) {
@@ -52,7 +52,7 @@ impl Backlogs {
         }
     }
 
-    /// Adds those in columns of time to the tallies of rows.
+    /// Adds the slots in columns of time to the tallies of rows.
     pub fn add_tallies(
         &self,
         columns: &Columns,
@@ -79,7 +79,7 @@ impl Backlogs {
         }
     }
 
-    /// A page of rows with those of backlogs among them; `make` gives the row of a slot, `name` the slot of a row.
+    /// A page of rows merged with those of backlogs; `make` gives the row of a slot, `name` the slot of a row.
     pub fn merge<T>(
         &self,
         page: Page<T>,
@@ -92,7 +92,7 @@ impl Backlogs {
             return Ok(page);
         }
         let after = paging.from.map(SlotPlace::parse).transpose()?;
-        // Rows beyond the end of the page were not looked at yet.
+        // Rows beyond the end of the page have not been read yet.
         let end = page.next.as_deref().map(SlotPlace::parse).transpose()?;
         let compare = |a: &SlotPlace, b: &SlotPlace| paging.order.of(a.cmp(b));
         let is_within = |place: &SlotPlace| end.as_ref().is_none_or(|end| compare(place, end).is_le());
@@ -132,14 +132,14 @@ fn bounds(filter: &SlotFilter) -> Range {
     filter.range.unwrap_or(Range::new(Timestamp::MIN, Timestamp::MAX))
 }
 
-/// Whether the times of a stretch are a filter's, its workflow and its range left aside.
+/// Whether a filter selects the times of a stretch; its workflow and its range are checked elsewhere.
 fn passes(filter: &SlotFilter, stretch: &Stretch) -> bool {
     (filter.states.is_empty() || filter.states.contains(&stretch.state()))
         && filter.backfill.as_ref().is_none_or(|backfill| stretch.backfill.as_ref() == Some(backfill))
         && !filter.collecting
 }
 
-/// Goes along the times of backlogs in the order of a list.
+/// An iterator over the times of backlogs, in the order of a list.
 struct Walk<'a> {
     filter: &'a SlotFilter,
     order: Order,
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
             let mut rest = bounds(filter);
             if let Some(after) = after {
                 let at = moment(after.at.0);
-                // Of the same time are those left whose names come later.
+                // Of the same time, only names that come later are left.
                 let has_passed = order.of(id.cmp(&after.workflow)).is_le();
                 match order {
                     Order::Newest => rest.end = rest.end.min(if has_passed { at } else { at + TICK }),
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// The first time of a workflow in what is left of a range.
+    /// The first time of a workflow in the rest of a range.
     fn head(&self, id: &WorkflowId, backlog: &'a Backlog, schedule: &'a CronSchedule, rest: Range) -> Option<Head<'a>> {
         let mut within = backlog.within(rest).filter(|stretch| passes(self.filter, stretch));
         let first = |stretch: Stretch| {

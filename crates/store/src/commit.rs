@@ -1,4 +1,4 @@
-//! What one turn writes.
+//! The commit: all rows that one turn writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use kelos_model::{EventRecord, FactKey, Run, Slot, SlotRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A slot with its name.
+/// The row of a slot, with its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlotRow {
     /// Its name.
     #[serde(flatten)]
     pub id: SlotRef,
-    /// What is known of it.
+    /// Its state.
     #[serde(flatten)]
     pub slot: Slot,
 }
 
-/// One turn: what happened, and the rows as they are after it. Times are kept in whole milliseconds;
-/// what is finer is cut off. A commit in which there is anything leaves a [`TurnRecord`](crate::TurnRecord) in the same transaction.
+/// One turn: its events, and the rows as they are after it. Times are stored in whole milliseconds;
+/// anything finer is cut off. A commit that is not empty adds a [`TurnRecord`](crate::TurnRecord) in the same transaction.
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
     /// The moment of the turn.
@@ -32,16 +32,16 @@ pub struct Commit {
     pub slots: Vec<SlotRow>,
     /// The runs that changed, as they are now.
     pub runs: Vec<Run>,
-    /// The workflows that changed, as they are now. A new version also goes into the history of definitions, so that one that
-    /// got several in the turn comes several times, the last as it is now.
+    /// The workflows that changed, as they are now. A new version is also added to the history of definitions; a workflow that
+    /// got several versions in the turn is listed once for each, the newest last.
     pub workflows: Vec<WorkflowRow>,
     /// The sources (file name to text) that belong to new definitions in `workflows`.
     pub sources: BTreeMap<String, Arc<str>>,
     /// The backfills that changed, as they are now.
     pub backfills: Vec<Backfill>,
-    /// Registers by bucket and key; none deletes.
+    /// Registers by bucket and key; no value deletes one.
     pub registers: Vec<(String, String, Option<Value>)>,
-    /// The names of new facts, with the log positions of their events. A name is written once, ever.
+    /// The idempotency keys of new facts, with the log positions of their events. Each is written once, ever.
     pub facts: Vec<(FactKey, u64)>,
 }
 

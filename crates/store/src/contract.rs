@@ -1,4 +1,4 @@
-//! What every store does, whatever it is made of: the side that writes. [`Queries`] are the other one.
+//! The contract of a store: the side that writes. [`Queries`] are the side that reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::record::TurnRecord;
 pub use crate::commit::{Commit, SlotRow};
 pub use crate::error::StoreError;
 
-/// The right to write, until somebody else takes it.
+/// The right to write, until another process takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// Grows with each change of leader; every commit carries it.
+    /// The fencing token: it grows with each change of leader, and every commit carries it.
     pub epoch: u64,
 }
 
-/// All that the engine needs to go on where another left off.
+/// All that a new leader needs to continue.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Position of the last event in the log; 0 when it is empty.
@@ -29,20 +29,19 @@ pub struct Snapshot {
     pub last_at: Option<Timestamp>,
     /// The last turn; none before the first.
     pub last_turn: Option<TurnRecord>,
-    /// Every workflow that ever was.
+    /// Every workflow that was ever defined.
     pub workflows: Vec<WorkflowRow>,
     /// The live slots ([`Slot::is_live`](kelos_model::Slot::is_live)), in no particular order.
     pub slots: Vec<SlotRow>,
-    /// All backfills that ever were, in no particular order.
+    /// All backfills that were ever requested, in no particular order.
     pub backfills: Vec<Backfill>,
     /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
 }
 
-/// Tells of turns, also of those that others commit: another process, another machine.
+/// Watches for new turns, including those that another process or machine commits.
 pub trait Watch: Send {
-    /// The number of the last turn; 0 before the first. Costs next to nothing where none came since it was asked last, so that
-    /// it may be asked often.
+    /// The number of the last turn; 0 before the first. Almost free if there is no new turn, so that it may be called often.
     ///
     /// # Errors
     /// When the medium fails.
@@ -51,21 +50,21 @@ pub trait Watch: Send {
 
 /// The leader's side. Synchronous, owned by one thread.
 pub trait Journal: Send {
-    /// Takes or renews the right to write. None while somebody else holds it. Taking it anew gives a
-    /// larger epoch; renewing keeps it. `now` and `ttl_millis` bound the lease where nothing better
-    /// (a lock that dies with its process) proves the holder gone.
+    /// Takes or renews the right to write; none while another process holds it. Taking it anew gives a
+    /// larger epoch; renewing keeps it. `now` and `ttl_millis` bound the lease unless something better
+    /// (a lock that ends with its process) proves that the holder is gone.
     ///
     /// # Errors
     /// When the medium fails.
     fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError>;
 
-    /// Gives the right to write back, so that a standby need not wait for it to run out.
+    /// Gives the right to write back, so that a standby need not wait until it expires.
     ///
     /// # Errors
     /// When the medium fails.
     fn release(&mut self, lease: Lease) -> Result<(), StoreError>;
 
-    /// Reads what the engine needs to go on.
+    /// Reads the state from which a new leader continues.
     ///
     /// # Errors
     /// When the medium fails or the data contradicts itself.
@@ -83,20 +82,20 @@ pub trait Journal: Send {
     /// When the medium fails or one does not exist.
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError>;
 
-    /// Says which of these facts were written before, in the order of the question.
+    /// The keys among these that were written before, in the order of the question.
     ///
     /// # Errors
     /// When the medium fails.
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError>;
 
-    /// Writes a turn, all of it or nothing, durably.
+    /// Writes a turn durably: all of it or nothing.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the lease is stale, [`StoreError::Corrupt`] when the events do not
     /// follow the log; otherwise when the medium fails. In each case nothing was written.
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
 
-    /// Tells of turns, whoever commits them.
+    /// Watches for turns, whichever process commits them.
     ///
     /// # Errors
     /// When the medium fails.
@@ -106,10 +105,10 @@ pub trait Journal: Send {
     fn reader(&self) -> Arc<dyn Queries>;
 }
 
-/// Whether events go on from a log that ends at `last`, without gaps; if not, why, in words.
+/// Checks that events continue a log that ends at `last`, without gaps.
 ///
 /// # Errors
-/// In words, when they don't.
+/// In words, if they don't.
 pub fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     let mut expected = last;
     for record in events {
@@ -121,31 +120,31 @@ pub fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a name that was written before.
+/// The message about an idempotency key that was written before.
 pub fn named_before(FactKey { source, about, key }: &FactKey) -> String {
     format!("fact \"{key}\" of \"{source}\" about {about} was to be written again, and a name is written once")
 }
 
-/// When definitions came into force: the moments of the turn that brought them.
+/// The moments at which definitions came into force: those of the turn that brought them.
 pub struct DefinedAt<'a> {
     named: BTreeMap<&'a WorkflowId, Timestamp>,
     first: Timestamp,
 }
 
 impl<'a> DefinedAt<'a> {
-    /// As the events of a turn say it.
+    /// Reads them from the events of a turn.
     #[must_use]
     pub fn of(events: &'a [EventRecord]) -> DefinedAt<'a> {
         let defined = |record: &'a EventRecord| match &record.event {
             Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } => Some((workflow, record.at)),
             _ => None,
         };
-        // Of several the first counts.
+        // If there are several, the first counts.
         let named = events.iter().rev().filter_map(defined).collect();
         DefinedAt { named, first: events.first().map_or(Timestamp::UNIX_EPOCH, |record| record.at) }
     }
 
-    /// When the definition of a workflow that the turn touches came into force.
+    /// The moment at which the definition of a workflow in this turn came into force.
     #[must_use]
     pub fn at(&self, workflow: &WorkflowId) -> Timestamp {
         self.named.get(workflow).copied().unwrap_or(self.first)

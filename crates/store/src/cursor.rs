@@ -1,4 +1,4 @@
-//! Where a page starts, as text: opaque to callers, read back with care.
+//! Cursors: the starts of pages, as text. Callers treat them as opaque; a store checks what it reads back.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use kelos_model::{SlotKey, WorkflowId};
 use crate::contract::StoreError;
 use crate::queries::{Cursor, Order, PageRequest};
 
-/// A slot's place in the listing of all slots: newest time first, then by the name of the workflow, then by what is left of
+/// A slot's place in the list of all slots: newest time first, then by the name of the workflow, then by the rest of
 /// the key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotPlace {
@@ -29,7 +29,7 @@ impl SlotPlace {
         Self { at, workflow, key: beyond_time(key).into_owned() }
     }
 
-    /// The cursor of a page that begins behind it.
+    /// The cursor of a page that begins after it.
     pub fn cursor(&self) -> Cursor {
         let workflow = self.workflow.as_str();
         format!("{}.{}.{workflow}{}", self.at.0, workflow.len(), self.key)
@@ -38,7 +38,7 @@ impl SlotPlace {
     /// Reads a cursor.
     ///
     /// # Errors
-    /// When it is none of [`SlotPlace::cursor`].
+    /// If it was not made by [`SlotPlace::cursor`].
     pub fn parse(cursor: &str) -> Result<Self, StoreError> {
         Self::read(cursor).ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
     }
@@ -52,18 +52,18 @@ impl SlotPlace {
     }
 }
 
-// The numbers of the kinds of keys in columns and digests. Never change a number: old databases hold it.
+// The numbers of the kinds of keys in columns and digests. Never change a number: existing databases contain it.
 
 /// A time of a schedule.
 pub const TIME: i64 = 0;
 /// A job id.
 pub const JOB: i64 = 1;
-/// The moment at which a slot came to be.
+/// The moment at which a slot was opened.
 pub const MOMENT: i64 = 2;
 /// A run of a flow.
 pub const FLOW: i64 = 3;
 
-/// What [`beyond_time`] keeps of a moment, so that the slot of a moment and that of a time have different places.
+/// The result of [`beyond_time`] for a moment, so that the slot of a moment and that of a time have different places.
 pub const OF_MOMENT: &str = "_";
 
 /// The number of a key's kind.
@@ -81,18 +81,18 @@ pub fn time(key: &SlotKey) -> Option<i64> {
     key.time().map(Timestamp::as_millisecond)
 }
 
-/// The time by which a key is listed, in milliseconds. What has none is listed as if it were of 1970: SQLite takes no null in a primary
+/// The time by which a key is listed, in milliseconds. A key without one is listed under 1970: SQLite allows no null in a primary
 /// key of a table without rowids.
 pub fn order_time(key: &SlotKey) -> i64 {
     time(key).unwrap_or(0)
 }
 
-/// Whether a key is listed within a range, to the millisecond.
+/// Whether a key is listed within a range, compared in milliseconds.
 pub fn is_listed_in(range: &Range, key: &SlotKey) -> bool {
     (range.start.as_millisecond()..range.end.as_millisecond()).contains(&order_time(key))
 }
 
-/// What a key says beyond its kind and its time: the whole id of a job or a run of a flow. All of it is stored and compared as two
+/// The part of a key besides its kind and its time: the whole id of a job or a run of a flow. A key is stored and compared as two
 /// numbers and a mostly empty text.
 pub fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
     match key {
@@ -103,7 +103,7 @@ pub fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
     }
 }
 
-/// The key of a kind, a time and what [`beyond_time`] kept; none when no key is so.
+/// The key with a kind, a time and the text of [`beyond_time`]; none if there is no such key.
 pub fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Option<SlotKey> {
     match (kind, at, beyond) {
         (TIME, Some(at), "") => Some(SlotKey::Time(at)),
@@ -114,29 +114,29 @@ pub fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Option<SlotK
     }
 }
 
-/// A stretch of numbers that a list goes by: positions of the log, or turns.
+/// A range of the numbers that order a list: positions of the log, or turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The first of them.
     pub first: i64,
-    /// Exclusive.
+    /// The number after the last.
     pub end: i64,
 }
 
 impl Span {
-    /// Whatever there is.
+    /// All numbers.
     pub const WHOLE: Span = Span { first: 0, end: i64::MAX };
 
-    /// What comes after a position, up to another one.
+    /// The numbers after a position, up to and including another one.
     pub fn between(after: u64, until: u64) -> Span {
         let number = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX).saturating_add(1);
         Span { first: number(after), end: number(until) }
     }
 
-    /// What is left of it for a page.
+    /// The part of it that is left for a page.
     ///
     /// # Errors
-    /// When the cursor of the page is no position.
+    /// If the cursor of the page is no position.
     pub fn of(self, paging: &PageRequest<'_>) -> Result<Span, StoreError> {
         let Some(cursor) = paging.from else { return Ok(self) };
         let seq = cursor.parse::<u64>().ok().and_then(|seq| i64::try_from(seq).ok());
@@ -147,7 +147,7 @@ impl Span {
         })
     }
 
-    /// What two of them share.
+    /// The numbers that are in both.
     pub fn and(self, other: Span) -> Span {
         Span { first: self.first.max(other.first), end: self.end.min(other.end) }
     }

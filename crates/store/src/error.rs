@@ -1,38 +1,38 @@
-//! What can go wrong in a store.
+//! Errors of a store.
 
 use crate::paging::Cursor;
 
-/// Why a store could not do what was asked. Messages complete "failed to …".
+/// An error of a store. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else leads: the epoch of the commit is stale. Nothing was written.
+    /// Another process leads: the epoch of the commit is stale. Nothing was written.
     #[error("write as leader of epoch {held}: epoch {current} has taken over")]
     Deposed {
-        /// The epoch that was held.
+        /// The epoch of the commit.
         held: u64,
         /// The epoch in force.
         current: u64,
     },
-    /// The data was written by a newer version of the program. Nothing was touched.
+    /// The data was written by a newer version of the program. Nothing was changed.
     #[error(
         "open {place}: its schema is version {found}, this program knows up to {known}; use the newer program, or another folder"
     )]
     TooNew {
-        /// Where the data is.
+        /// The database.
         place: String,
-        /// The version found there.
+        /// The version of its schema.
         found: u32,
         /// The newest version this program knows.
         known: u32,
     },
-    /// The data was written by an older version of the program, and is only to be read. Nothing was touched.
+    /// The data was written by an older version of the program, and was opened for reading only. Nothing was changed.
     #[error(
         "read {place}: its schema is version {found}, this program reads version {known}; a server brings it up to date at its start"
     )]
     TooOld {
-        /// Where the data is.
+        /// The database.
         place: String,
-        /// The version found there.
+        /// The version of its schema.
         found: u32,
         /// The version that this program reads.
         known: u32,
@@ -40,12 +40,12 @@ pub enum StoreError {
     /// The data contradicts itself.
     #[error("read {place}: {what}")]
     Corrupt {
-        /// Where.
+        /// The table, row or column.
         place: String,
-        /// What is wrong.
+        /// A description of the contradiction.
         what: String,
     },
-    /// A cursor that no page gave.
+    /// A cursor that no page returned.
     #[error("read on from \"{cursor}\": expected the `next` of an earlier page")]
     Cursor {
         /// The cursor as given.
@@ -54,9 +54,9 @@ pub enum StoreError {
     /// The medium failed: disk full, no permission, server gone.
     #[error("{doing}: {cause}")]
     Medium {
-        /// What was being done, completing "failed to …".
+        /// The attempted action, completing "failed to …".
         doing: String,
-        /// What the medium said.
+        /// The error of the medium.
         cause: String,
     },
 }

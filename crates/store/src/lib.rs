@@ -1,7 +1,7 @@
-//! Where the state lives: the contract, and the adapter that keeps it in memory. Others are rooms of their own, which fence what they
-//! need.
+//! The stored state: the contract, and the adapter that keeps it in memory. Other adapters are crates of their own, which fence their
+//! dependencies.
 //!
-//! The leader writes through [`Journal`], anybody reads through [`Queries`]. One turn of the engine is
+//! The leader writes through [`Journal`], any process reads through [`Queries`]. One turn of the engine is
 //! one [`Commit`] is one transaction: the events and the rows that they fold to, or neither.
 
 pub mod adapter;

@@ -1,23 +1,23 @@
-//! Lists by pages, in either order.
+//! Paging, in either order.
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a page starts: opaque to callers, who hand back what [`Page::next`] gave them.
+/// The start of a page: opaque to callers, who pass on [`Page::next`].
 pub type Cursor = String;
 
-/// A page of rows. A filter may let few rows through: a page may then hold fewer rows than asked for, even
-/// none, although the list goes on. Only `next` tells.
+/// A page of rows. If a filter selects few rows, a page may hold fewer rows than asked for, even
+/// none, although the list continues. Only `next` shows whether it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     /// The rows.
     pub rows: Vec<T>,
-    /// Where the next page starts; none at the end.
+    /// The start of the next page; none at the end.
     pub next: Option<Cursor>,
 }
 
-/// The end of a list that comes first. Each order is the other one turned round.
+/// The order of a list. Each is the reverse of the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
     /// The newest first.
@@ -28,7 +28,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// How two rows follow each other that compare so where the newest comes first.
+    /// Turns the order of two rows, given as in a list with the newest first, into that of this list.
     pub fn of(self, newest_first: Ordering) -> Ordering {
         match self {
             Order::Newest => newest_first,
@@ -37,14 +37,14 @@ impl Order {
     }
 }
 
-/// The part of a list that is asked for.
+/// The requested part of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest<'a> {
     /// The end that comes first.
     pub order: Order,
-    /// Where to go on: [`Page::next`] of a page in the same order; none begins with the first page.
+    /// The start of the page: [`Page::next`] of a page in the same order; none is the start of the list.
     pub from: Option<&'a str>,
-    /// How many rows at the most; none counts as one.
+    /// How many rows a page has at most; 0 counts as 1.
     pub limit: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'a> PageRequest<'a> {
         Self { order: Order::Oldest, from: None, limit }
     }
 
-    /// The page after the one that gave this cursor.
+    /// The page after the one that returned this cursor.
     #[must_use]
     pub const fn after(self, cursor: Option<&'a str>) -> Self {
         Self { from: cursor, ..self }

@@ -1,4 +1,4 @@
-//! The questions that a store answers: few questions, each with a filter, and lists by pages in either order.
+//! The queries that a store answers: few, each with a filter, and lists by pages in either order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::tally::{Columns, Tally};
 
 pub use crate::paging::{Cursor, Order, Page, PageRequest};
 
-/// The states of what is pending: it neither runs nor has ended.
+/// The pending states: the slot neither runs nor has ended.
 pub const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
 
 /// A choice of slots.
@@ -39,25 +39,25 @@ pub struct SlotFilter {
 pub struct RunFilter {
     /// Only of this workflow.
     pub workflow: Option<WorkflowId>,
-    /// Only of this slot. Costs what is given back.
+    /// Only of this slot. Costs as much as the rows it returns.
     pub slot: Option<SlotRef>,
     /// Only in one of these states; empty means any.
     pub states: Vec<RunState>,
-    /// Only those that were under way within this range of wall-clock time: dispatched before its end, and not over
-    /// before its start. Those that are over are looked for no further back than [`RUN_LOOK_BACK_MILLIS`] before its
-    /// start; those that go on are found however long ago they began.
+    /// Only those that were live within this range of wall-clock time: dispatched before its end, and ended
+    /// after its start. Runs that have ended are found if they were dispatched within [`RUN_LOOK_BACK_MILLIS`] before its
+    /// start; live runs are found however long ago they began.
     pub range: Option<Range>,
 }
 
-/// How long before a range a run may have been dispatched that is over, and is to be found in the range.
+/// How long before a range a run that has ended may have been dispatched to be found in the range.
 pub const RUN_LOOK_BACK_MILLIS: i64 = 48 * 3_600_000;
 
-/// By how much the clock may have been put back without a store leaving out runs of a range. Runs are kept in the order
-/// of their dispatch, which is the order of their moments but where the clock jumped.
+/// The time by which the clock may have been set back without a store missing runs of a range. Runs are stored in the order
+/// of their dispatch, which is the order of their moments unless the clock jumped.
 pub const CLOCK_SLACK_MILLIS: i64 = 3_600_000;
 
 impl RunFilter {
-    /// Whether a run is one of the filter's.
+    /// Whether the filter selects a run.
     pub fn passes(&self, run: &Run) -> bool {
         let millis = Timestamp::as_millisecond;
         (self.states.is_empty() || self.states.contains(&run.state))
@@ -66,11 +66,11 @@ impl RunFilter {
             && self.has_time(run.state, millis(run.dispatched_at), run.ended_at.map(millis))
     }
 
-    /// Whether a run with these moments is one of the range's.
+    /// Whether a run with these moments is in the range.
     pub fn has_time(&self, state: RunState, dispatched_at: i64, ended_at: Option<i64>) -> bool {
         let Some(range) = &self.range else { return true };
         let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
-        // A clock that was put back may have a run end before it was dispatched.
+        // If the clock was set back, a run may end before it was dispatched.
         let over_at = ended_at.unwrap_or(dispatched_at).max(dispatched_at);
         let reaches_it = over_at >= start && dispatched_at >= start.saturating_sub(RUN_LOOK_BACK_MILLIS);
         start < end && dispatched_at < end && (reaches_it || !state.is_final())
@@ -83,27 +83,27 @@ const DEFINED_AT_ONCE: usize = 100;
 /// The subject of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum About {
-    /// Anything.
+    /// Any subject.
     #[default]
     Anything,
-    /// A workflow or its slots. Costs a look at each event that is between.
+    /// A workflow or its slots. Costs a read of each event in between.
     Workflow(WorkflowId),
-    /// A workflow itself, and not its slots. Costs what is given back.
+    /// A workflow itself, without its slots. Costs as much as the events it returns.
     WorkflowItself(WorkflowId),
-    /// A slot. Costs what is given back, and all of the slot's events where the oldest come first.
+    /// A slot. Costs as much as the events it returns, or all of the slot's events if the oldest come first.
     Slot(SlotRef),
-    /// Facts that were told. Costs a look at what is about neither a slot nor a workflow.
+    /// Published facts. Costs a read of the events that are about neither a slot nor a workflow.
     Facts,
 }
 
 /// A choice of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Only about this.
+    /// Only about this subject.
     pub about: About,
     /// Only those after this position of the log.
     pub after: u64,
-    /// Only those up to this position of the log, itself included.
+    /// Only those up to and including this position of the log.
     pub until: u64,
 }
 
@@ -130,7 +130,7 @@ impl EventFilter {
 /// A choice of backfills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackfillFilter {
-    /// Only the one of this name.
+    /// Only the one with this id.
     pub id: Option<BackfillId>,
     /// Only of this workflow.
     pub workflow: Option<WorkflowId>,
@@ -139,9 +139,9 @@ pub struct BackfillFilter {
 /// A choice of a bucket's registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisterKeys<'a> {
-    /// The one of this key.
+    /// The one with this key.
     One(&'a str),
-    /// Those whose key starts so.
+    /// Those whose key starts with this text.
     Prefix(&'a str),
 }
 
@@ -156,32 +156,32 @@ pub struct Register {
     pub value: Value,
 }
 
-/// A definition as it once was.
+/// A definition of the past.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastDefinition {
-    /// Counts the definitions of a workflow, from 1.
+    /// The number of the definition, counted from 1 for each workflow.
     pub version: u32,
     /// When it came into force.
     pub at: Timestamp,
     /// The definition.
     pub definition: Workflow,
-    /// The text of the file it came from, where known.
+    /// The text of its file, if known.
     pub source: Option<String>,
 }
 
-/// Anybody's side: never waits for the writer, may lag behind it by the turn that is being written.
+/// The reader's side: it never waits for the writer, and may lag behind by the turn that is being written.
 ///
-/// Lists that grow with time come by pages. A page is found by key, so that a deep one costs what the first one costs, and rows
-/// that come while somebody pages neither shift nor double the others. A [`Cursor`] is made of names, times and
-/// positions of the log, and of nothing that only one store knows.
+/// Lists that grow with time are read by pages. A page is found by key, so that a deep one costs as much as the first one, and rows
+/// that are added while a client pages neither shift nor repeat the others. A [`Cursor`] is made of names, times and
+/// positions of the log, never of anything that only one store knows.
 pub trait Queries: Send + Sync {
-    /// Every workflow that ever was, or the one of a name, ascending by id.
+    /// Every workflow that was ever defined, or the one with this id, ascending by id.
     ///
     /// # Errors
     /// When the medium fails.
     fn workflows(&self, only: Option<&WorkflowId>) -> Result<Vec<WorkflowRow>, StoreError>;
 
-    /// A workflow's definitions, or the one of a version, newest first.
+    /// The definitions of a workflow, or the one of this version, newest first.
     ///
     /// # Errors
     /// When the medium fails.
@@ -193,16 +193,17 @@ pub trait Queries: Send + Sync {
     /// When the medium fails.
     fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError>;
 
-    /// Slots by time, those of backlogs among them; where the newest come first, those of one time ascend by the name of their workflow and then by key.
+    /// Slots by time, including those of backlogs. If the newest come first, slots of one time ascend by the name of their workflow
+    /// and then by key.
     ///
     /// # Errors
-    /// When the medium fails or the cursor is not one of ours.
+    /// When the medium fails or the cursor is not from this list.
     fn slots(&self, filter: &SlotFilter, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError>;
 
-    /// The states of slots and nothing else, as [`Queries::slots`] lists them: what an overview draws. Costs a third of it.
+    /// The states of slots and nothing else, in the order of [`Queries::slots`], for overviews. Costs a third of it.
     ///
     /// # Errors
-    /// When the medium fails or the cursor is not one of ours.
+    /// When the medium fails or the cursor is not from this list.
     fn slot_states(
         &self,
         filter: &SlotFilter,
@@ -212,15 +213,15 @@ pub trait Queries: Send + Sync {
         Ok(Page { rows: rows.into_iter().map(|row| (row.id, row.slot.state)).collect(), next })
     }
 
-    /// How many slots of a filter are in each state.
+    /// How many slots that a filter selects are in each state.
     ///
     /// # Errors
     /// When the medium fails.
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError>;
 
     /// How many slots of each workflow, or of one, are in each state in each column of time, ascending by column
-    /// and state. Workflows without any are left out. Costs what the slots between the first column and the
-    /// last cost, however many there are besides.
+    /// and state. Workflows without any are left out. Costs as much as the slots between the first column and the
+    /// last, however many others there are.
     ///
     /// # Errors
     /// When the medium fails.
@@ -233,29 +234,29 @@ pub trait Queries: Send + Sync {
     /// Runs by their dispatch. A cursor is the position of a dispatch in the log.
     ///
     /// # Errors
-    /// When the medium fails or the cursor is not one of ours.
+    /// When the medium fails or the cursor is not from this list.
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError>;
 
-    /// Events by their position in the log. A cursor is the last position that was looked at.
+    /// Events by their position in the log. A cursor is the position of the last event that was read.
     ///
     /// # Errors
-    /// When the medium fails or the cursor is not one of ours.
+    /// When the medium fails or the cursor is not from this list.
     fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError>;
 
     /// The records of the turns. A cursor is the number of a turn.
     ///
     /// # Errors
-    /// When the medium fails or the cursor is not one of ours.
+    /// When the medium fails or the cursor is not from this list.
     fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError>;
 
-    /// The digest that a turn's header and its events make as they are stored now, on that of the turn before. Costs a look at each
+    /// The digest of a turn, recomputed from its header, its stored events and the digest of the turn before. Costs a read of each
     /// of the events.
     ///
     /// # Errors
     /// When the medium fails.
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError>;
 
-    /// A reader of what is there now, whatever is written from here on. It keeps a store from giving room back, so it is not to be
+    /// A reader of a snapshot of the data, unaffected by later writes. While it exists a store can't reclaim space, so it should not be
     /// kept for long.
     ///
     /// # Errors
@@ -274,15 +275,15 @@ pub trait Queries: Send + Sync {
     /// When the medium fails.
     fn registers(&self, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, StoreError>;
 
-    /// What is damaged, in words, so many at the most: everything is read and held against its check values, and what is kept twice
-    /// is compared. Costs a look at all that there is.
+    /// Descriptions of damaged data, at most so many: everything is read and compared with its checksums, and redundant data is
+    /// compared. Costs a read of all data.
     ///
     /// # Errors
     /// When the medium fails.
     fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError>;
 }
 
-/// Frequent questions, in terms of the contract.
+/// Frequent queries, in terms of the contract.
 impl dyn Queries + '_ {
     /// One workflow.
     ///
@@ -325,8 +326,8 @@ impl dyn Queries + '_ {
         Ok(self.runs(&filter, PageRequest::oldest(usize::MAX))?.rows)
     }
 
-    /// The versions of the definition with which runs of one workflow began, in the order of the runs: of each the last one that was
-    /// defined before its dispatch. None where the log does not say it.
+    /// The versions of the definition with which runs of one workflow began, in the order of the runs: for each the last one that was
+    /// defined before its dispatch; none if the log doesn't contain it.
     ///
     /// # Errors
     /// When the medium fails.
@@ -353,7 +354,7 @@ impl dyn Queries + '_ {
         Ok(versions)
     }
 
-    /// Position of the last event; 0 when there is none.
+    /// The position of the last event; 0 if there is none.
     ///
     /// # Errors
     /// When the medium fails.

@@ -1,21 +1,21 @@
-//! The turn record: what each commit leaves beside its events, so that the whole log hangs together by one chain of digests.
+//! The turn record: the row that each commit adds besides its events, so that one chain of digests covers the whole log.
 //!
-//! Every store makes the same digest of the same turns, because what goes into it is said here and nowhere else. The digest of a
+//! Every store computes the same digest of the same turns, because its input is defined here and nowhere else. The digest of a
 //! turn is SHA-256 over
 //!
 //! 1. the 32 bytes of the digest of the turn before it, zeros before the first;
 //! 2. the header: `turn, epoch, at, first_event, events, body`, each a number;
 //! 3. for each event in its order: `seq, at, previous, workflow, kind, scheduled_at, key, body`, the columns in which a store keeps it.
-//!    `kind` is the number of the kind of the slot's key, as `kind` in `cursor.rs` has it. Version 1 of the body, before there were
-//!    kinds, goes without it: the key of a moment goes in as that of a time, and the time of a job is 0.
+//!    `kind` is the number of the kind of the slot's key, see `kind` in `cursor.rs`. Version 1 of the body, which is older than
+//!    the kinds, omits it: the key of a moment is treated as that of a time, and the time of a job is 0.
 //!
-//! 4. what the turn deletes, where it deletes anything: the JSON of its [`Deletions`], a text. Such a turn has version 3 of the body.
+//! 4. the deletions of the turn, if any: the JSON of its [`Deletions`], a text. Such a turn has version 3 of the body.
 //!
-//! A number is the byte 1 and 8 bytes, the lowest first; a text is the byte 3, its length as 8 bytes and its UTF-8; what is not there is
-//! the byte 0. Moments are milliseconds since 1970. A workflow goes in by its name, never by a number that a store gave it. The
-//! body of an event is its JSON: what happened, and where no workflow is named, with its subject.
+//! A number is the byte 1 and 8 bytes, the lowest first; a text is the byte 3, its length as 8 bytes and its UTF-8; an absent value is
+//! the byte 0. Moments are milliseconds since 1970. A workflow is written by its name, never by a number that a store gave it. The
+//! body of an event is its JSON: what happened, and its subject if no workflow is named.
 //!
-//! This never changes for a version of the body that was ever written: old digests have to come out again.
+//! This never changes for a version of the body that was ever written: old digests must stay reproducible.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,16 +27,16 @@ use sha2::{Digest as _, Sha256};
 use crate::contract::Commit;
 use crate::cursor::{beyond_time, kind, time};
 
-/// How the events of a turn are written today.
+/// The version of the body that is written today.
 pub const BODY: u32 = 2;
 
-/// The same of a turn that deletes something, and says what after its events.
+/// The version of the body of a turn that deletes rows, and lists them after its events.
 const BODY_WITH_DELETIONS: u32 = 3;
 
-/// Bytes that are gathered before they are hashed.
+/// How many bytes are collected before they are hashed.
 const GATHERED: usize = 4096;
 
-/// The digest of a turn and of all before it.
+/// The digest of a turn and of all turns before it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Digest([u8; 32]);
 
@@ -69,36 +69,36 @@ impl fmt::Debug for Digest {
 /// The record of a turn, kept beside its events and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnRecord {
-    /// Its number: from 1, without gaps. An [opening record](TurnRecord::is_opening) may begin with a larger one.
+    /// The number of the turn: from 1, without gaps. An [opening record](TurnRecord::is_opening) may begin with a larger one.
     pub turn: u64,
     /// The epoch of the lease under which it was written; 0 in an opening record.
     pub epoch: u64,
-    /// Its moment.
+    /// The moment of the turn.
     pub at: Timestamp,
-    /// Position of its first event; that of the next event to come where it has none.
+    /// The position of its first event; that of the next event to come if it has none.
     pub first_event: u64,
     /// How many events it has.
     pub events: u64,
-    /// The version of how its events are written.
+    /// The version of the body.
     pub body: u32,
     /// The digest of it and of all turns before it.
     pub digest: Digest,
 }
 
 impl TurnRecord {
-    /// Position of the last event by its end; 0 where there is none.
+    /// The position of the last event up to and including this turn; 0 if there is none.
     #[must_use]
     pub fn last_event(&self) -> u64 {
         self.first_event.saturating_add(self.events).saturating_sub(1)
     }
 
-    /// Whether its body says that it deletes something.
+    /// Whether its body lists deletions.
     #[must_use]
     pub fn deletes(&self) -> bool {
         self.body >= BODY_WITH_DELETIONS
     }
 
-    /// Whether it comes right after another one, or may come first.
+    /// Whether it may be the next after another record, or the first.
     #[must_use]
     pub fn follows(&self, before: Option<&TurnRecord>) -> bool {
         match before {
@@ -110,7 +110,7 @@ impl TurnRecord {
         }
     }
 
-    /// Whether it stands for all that was written before turns were recorded, or that people accepted after damage: the first record
+    /// Whether it covers everything that was written before turns were recorded, or that people accepted after damage: the first record
     /// of a log, with all events up to then.
     #[must_use]
     pub fn is_opening(&self) -> bool {
@@ -118,8 +118,8 @@ impl TurnRecord {
     }
 }
 
-/// The rows that a turn takes away. Events say what happens; a store that is made again from the bodies of turns must also know what
-/// is not there any more, also where no event says it.
+/// The rows that a turn deletes. Events say what happened; a store that is rebuilt from the bodies of turns must also know
+/// which rows are gone, also if no event says so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deletions {
     /// Registers, each by its bucket and its key, ascending.
@@ -129,14 +129,14 @@ pub struct Deletions {
 impl Deletions {
     /// The values that are deleted once all of a commit is written.
     pub fn of(commit: &Commit) -> Deletions {
-        // Of several values of one register the last counts.
+        // If there are several values of one register, the last counts.
         let last: BTreeMap<_, _> =
             commit.registers.iter().map(|(bucket, key, value)| ((bucket, key), value.is_none())).collect();
         let deleted = last.into_iter().filter(|(_, is_deleted)| *is_deleted);
         Deletions { registers: deleted.map(|((bucket, key), _)| (bucket.clone(), key.clone())).collect() }
     }
 
-    /// Whether nothing is.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Deletions { registers } = self;
@@ -144,18 +144,18 @@ impl Deletions {
     }
 }
 
-/// The digest of a turn made anew from its body as it lies in a store.
+/// The digest of a turn, recomputed from its stored body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recount {
-    /// The digest that they make.
+    /// The recomputed digest.
     pub digest: Digest,
-    /// The first event of the turn that is not there.
+    /// The position of the first event of the turn that is missing.
     pub missing: Option<u64>,
     /// The deletions in its body.
     pub deletions: Deletions,
 }
 
-/// A digest under way: the header is in it, the events go in one after the other.
+/// An unfinished digest: the header is in it, the events are added one after the other.
 pub struct DigestBuilder {
     turn: TurnRecord,
     hash: Sha256,
@@ -163,7 +163,7 @@ pub struct DigestBuilder {
 }
 
 impl DigestBuilder {
-    /// Begins the digest of a turn, whose record may have any digest yet.
+    /// Begins the digest of a turn; the digest in its record is ignored.
     pub fn begin(before: &Digest, turn: TurnRecord) -> DigestBuilder {
         let mut hash = Sha256::new();
         hash.update(before.0);
@@ -179,7 +179,7 @@ impl DigestBuilder {
         digesting
     }
 
-    /// Begins the digest of what is to be committed under an epoch, after a turn and the last event of the log.
+    /// Begins the digest of a commit under an epoch, after a turn and the last event of the log.
     pub fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> DigestBuilder {
         let header = TurnRecord {
             turn: before.map_or(0, |before| before.turn) + 1,
@@ -254,7 +254,7 @@ impl DigestBuilder {
         self.gathered.extend_from_slice(bytes);
     }
 
-    /// The record, once all events are in it.
+    /// The finished record, once all events are added.
     pub fn end(mut self) -> TurnRecord {
         self.hash.update(&self.gathered);
         TurnRecord { digest: Digest(self.hash.finalize().into()), ..self.turn }

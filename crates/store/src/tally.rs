@@ -1,4 +1,4 @@
-//! How many slots there are in each column of time: what an overview draws.
+//! Tallies: how many slots there are in each column of time, for overviews.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use kelos_model::SlotState;
 /// Columns of time, side by side, all of one width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Columns {
-    /// Where the first one begins.
+    /// The start of the first one.
     pub start: Timestamp,
-    /// How wide each is, in milliseconds; without width there is nothing in any.
+    /// How wide each is, in milliseconds; 0 selects nothing.
     pub width: i64,
     /// How many there are.
     pub count: u32,
@@ -44,15 +44,15 @@ impl Columns {
 /// How many slots of a workflow are in one state in one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// Which column, from 0.
+    /// The column, counted from 0.
     pub column: u32,
     /// The state.
     pub state: SlotState,
-    /// How many, never 0.
+    /// How many slots, never 0.
     pub count: u32,
 }
 
-/// Counts slots as they come, in any order, of workflows that are named by number.
+/// A counter of slots, in any order, of workflows that are named by number.
 pub struct Tallies {
     columns: Columns,
     counts: BTreeMap<(i64, u32, SlotState), u32>,
@@ -72,7 +72,7 @@ impl Tallies {
         }
     }
 
-    /// Takes it that of `total` slots in a cell those have succeeded that were not added to it.
+    /// Counts those of the `total` slots in a cell that were not added as succeeded.
     pub fn rest_succeeded(&mut self, workflow: i64, column: u32, total: u32) {
         let cell = (workflow, column, SlotState::Waiting)..=(workflow, column, SlotState::Killed);
         let others: u32 = self.counts.range(cell).map(|(_, count)| *count).sum();

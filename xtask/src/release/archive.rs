@@ -1,4 +1,4 @@
-//! Archives: the program with what belongs to it, and their checksums.
+//! Archives: the program with its documents, and their checksums.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Outcome;
 
-/// What lies beside the program.
+/// Files that are packed with the program.
 const BESIDE: [&str; 3] = ["CHANGELOG.md", "LICENSE", "README.md"];
 
 /// An archive, and its line for `sha256sum --check`.
@@ -18,12 +18,12 @@ pub(super) struct Archive {
     pub(super) sum: String,
 }
 
-/// What an archive of this machine's kind is called, without its ending.
+/// The name of an archive for this platform, without its extension.
 pub(super) fn name(version: &str) -> String {
     format!("kelos-{version}-{}-{}", std::env::consts::ARCH, std::env::consts::OS)
 }
 
-/// Packs a program: the same program makes the same archive.
+/// Packs a program: the same program gives the same archive.
 pub(super) fn pack(root: &Path, program: &Path, name: &str, into: &Path) -> Outcome<Archive> {
     let folder = into.join(name);
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
@@ -49,7 +49,7 @@ pub(super) fn pack(root: &Path, program: &Path, name: &str, into: &Path) -> Outc
     Ok(Archive { path, sum })
 }
 
-/// Puts a line into the file of sums, in place of an older one of the same archive.
+/// Adds a line to the file of checksums, replacing an older one of the same archive.
 fn add_sum(file: &Path, sum: &str) -> Outcome<()> {
     let before = fs::read_to_string(file).unwrap_or_default();
     let name = sum.split("  ").last().unwrap_or_default();

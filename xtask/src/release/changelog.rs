@@ -1,10 +1,10 @@
-//! The changelog: what has no version yet gets one, with its day.
+//! The changelog: the open section gets a version and its day.
 
 use super::Outcome;
 
 const OPEN: &str = "## [Unreleased]\n";
 
-/// The changelog with the open section closed under a version; unchanged, where the version has a section already and nothing is open.
+/// The changelog with the open section closed under a version; unchanged if the version has a section already and nothing is open.
 pub(super) fn closed(text: &str, version: &str, date: &str) -> Outcome<String> {
     let (before, after) = text.split_once(OPEN).ok_or("close CHANGELOG.md: expected a section ## [Unreleased]")?;
     let open = after.split("\n## [").next().unwrap_or_default();

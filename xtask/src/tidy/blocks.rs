@@ -32,21 +32,21 @@ const PROGRAMS: [&str; 26] = [
     "tar",
 ];
 
-/// What marks begin with.
+/// The beginnings of marks.
 const MARKS: [&str; 4] = ["<!-- run -->", "<!-- run ", "<!-- file ", "<!-- not run: "];
 
 /// A block of code.
 struct Block<'a> {
     /// Its first line, from 1.
     line: usize,
-    /// Behind the fence; none where it is set off by its indentation.
+    /// The text behind the fence; none for an indented block.
     language: Option<&'a str>,
     /// The line above it.
     above: &'a str,
     text: Vec<&'a str>,
 }
 
-/// Blocks without a mark, and where those are that are not run.
+/// Blocks without a mark, and the places of those that are not run.
 pub(super) fn check(tree: &Tree) -> (Faults, Vec<String>) {
     let mut faults = Faults::new();
     let mut not_run = Vec::new();
@@ -92,7 +92,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Whether a block begins that is set off by its indentation: below an empty line or a mark, and no item of a list.
+/// Whether an indented block begins here: below an empty line or a mark, and not as an item of a list.
 fn begins_indented(line: &str, above: &str) -> bool {
     let item = line.trim_start().starts_with(['-', '*', '|']);
     line.starts_with("    ") && !line.trim().is_empty() && !item && (above.is_empty() || above.starts_with("<!--"))
@@ -109,7 +109,7 @@ fn is_of_commands(tree: &Tree, page: &Text, block: &Block<'_>) -> bool {
     }
 }
 
-/// Whether a line calls a program: one that is known, or a file of the tree.
+/// Whether a line calls a program: a known one, or a file of the tree.
 fn is_command(tree: &Tree, page: &Text, line: &str) -> bool {
     let is_assignment = |word: &&str| word.split_once('=').is_some_and(|(name, _)| name.chars().all(is_of_a_name));
     let word = line.split_whitespace().find(|word| !is_assignment(word)).unwrap_or_default();

@@ -8,10 +8,10 @@ use super::Faults;
 /// The last commit before this rule.
 const SINCE: &str = "d02997e";
 
-/// Characters of a subject.
+/// How many characters a subject may have.
 const LONGEST: usize = 72;
 
-/// Checks the commits since the rule; nothing where there is no history so long.
+/// Checks the commits since the rule; nothing if the history is too short.
 pub(super) fn check(root: &Path) -> Faults {
     let range = format!("{SINCE}..HEAD");
     let log = Command::new("git").args(["log", "--no-merges", "--format=%h %s", &range]).current_dir(root).output();
@@ -21,7 +21,7 @@ pub(super) fn check(root: &Path) -> Faults {
     }
 }
 
-/// Judges lines of a commit and its subject.
+/// Checks lines of a commit and its subject.
 fn judge(log: &str) -> Faults {
     let commits = log.lines().filter_map(|line| line.split_once(' '));
     commits.filter_map(|(commit, subject)| Some(format!("{commit}: {}: \"{subject}\"", fault(subject)?))).collect()

@@ -1,8 +1,8 @@
-//! Modules of a crate that need each other in a circle.
+//! Modules of a crate that depend on each other in a cycle.
 //!
 //! The modules below one module, each taken together with all below it, must have an order. A module and its own parent may
-//! need each other: a folder is one thing. What a module needs is read from its paths that begin with `crate`, `super` or
-//! `self`; names that a module passes on from another one lead there.
+//! depend on each other: a folder is one thing. The dependencies of a module are read from its paths that begin with `crate`, `super`
+//! or `self`; names that a module re-exports from another one lead there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use super::{Text, Tree};
 /// The names from the root of the crate.
 type Path = Vec<String>;
 
-/// What one module needs of its neighbour, by the module that both are below.
+/// The dependencies of one module on its neighbour, by the module that contains both.
 type Arrows = BTreeMap<Path, BTreeMap<String, BTreeMap<String, String>>>;
 
-/// How far names are followed that are passed on.
+/// How many re-exports of a name are followed.
 const PATIENCE: usize = 8;
 
 #[derive(Default)]
 struct Module {
     file: String,
-    /// The names that are brought in, and where they come from.
+    /// The imported names, and their sources.
     uses: BTreeMap<String, Path>,
-    /// All paths that are in the code.
+    /// All paths in the code.
     paths: Vec<Path>,
 }
 
@@ -85,13 +85,13 @@ fn module(file: &Text) -> Module {
     module
 }
 
-/// Whether an import begins behind this text: at the beginning of a line, but for `pub`.
+/// Whether an import begins after this text: at the beginning of a line, but for `pub`.
 fn is_import(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default().trim();
     line.is_empty() || line == "pub" || line.starts_with("pub(") && line.ends_with(')')
 }
 
-/// Takes in the tree of an import: `a::{b, c::d as e, f::*}`.
+/// Adds the tree of an import: `a::{b, c::d as e, f::*}`.
 fn import(tree: &str, before: &[String], module: &mut Module) {
     let tree = tree.trim();
     let (head, branches) = match tree.split_once('{') {
@@ -135,7 +135,7 @@ fn branches_of(text: &str) -> Vec<&str> {
     branches
 }
 
-/// The paths in code that begin so.
+/// The paths in code that begin with a word.
 fn paths(code: &str, start: &str) -> Vec<Path> {
     let begins = |at: &usize| !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
     let places = code.match_indices(start).map(|(at, _)| at).filter(begins);
@@ -144,7 +144,7 @@ fn paths(code: &str, start: &str) -> Vec<Path> {
     places.map(|at| text(at).split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()).collect()
 }
 
-/// Where a path leads from a module: the innermost module on it, followed through names that are passed on.
+/// The target of a path in a module: the innermost module on it, followed through re-exports.
 fn target(modules: &BTreeMap<Path, Module>, from: &Path, path: &[String], patience: usize) -> Option<Path> {
     let mut at = from.clone();
     let mut names = path.iter();
@@ -196,7 +196,7 @@ fn arrows(modules: &BTreeMap<Path, Module>) -> Arrows {
     arrows
 }
 
-/// The groups of which each needs each, in one step or more.
+/// The groups in which each depends on each, directly or not.
 fn circles(arrows: &BTreeMap<String, BTreeMap<String, String>>) -> BTreeSet<BTreeSet<String>> {
     let reach = |from: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from]);

@@ -1,4 +1,4 @@
-//! Rules of the documents: links lead somewhere, decisions have a date and a place in the list.
+//! Rules of the documents: links have targets, decisions have a date and are listed.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn is_date(line: &str) -> bool {
     matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2))
 }
 
-/// The relative links of a page that lead nowhere.
+/// The relative links of a page without a target.
 fn links(tree: &Tree, page: &Text) -> Faults {
     let folder = Path::new(&page.path).parent().unwrap_or(Path::new(""));
     let mut faults = Faults::new();

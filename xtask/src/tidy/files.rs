@@ -1,14 +1,14 @@
-//! Rules that each file keeps by itself.
+//! Rules of single files.
 
 use super::{Faults, Text, Tree};
 
-/// Lines that a file may have, its tests not counted.
+/// How many lines a file may have, without its tests.
 const LONGEST: usize = 700;
 
-/// Macros that are for the moment; in two parts, so that this file keeps the rule.
+/// Macros for unfinished code; in two parts, so that this file keeps the rule.
 const UNFINISHED: [&str; 3] = [concat!("to", "do!("), concat!("db", "g!("), concat!("unimplem", "ented!(")];
 
-/// Where paths begin that only one machine has.
+/// The beginnings of paths that exist on one machine only.
 const MACHINES: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
@@ -34,7 +34,7 @@ fn machine_paths(file: &Text) -> Faults {
     bad.map(|(n, _)| format!("{}:{}: a path of one machine", file.path, n + 1)).collect()
 }
 
-/// Whether a path begins so in a line, rather than going on so.
+/// Whether a path begins with this text in a line, rather than continues with it.
 fn begins_a_path(line: &str, start: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '~' | '}' | ')' | '*');
     line.match_indices(start).any(|(at, _)| !line[..at].ends_with(inside))
@@ -52,14 +52,14 @@ fn unfinished(file: &Text) -> Faults {
     bad.map(|(n, line)| format!("{}:{}: unfinished: {}", file.path, n + 1, line.trim())).collect()
 }
 
-/// Every crate takes the lints of the workspace.
+/// Every crate inherits the lints of the workspace.
 fn lints(file: &Text) -> Option<String> {
     let mut lines = file.text.lines().map(str::trim).skip_while(|line| *line != "[lints]").skip(1);
     let held = lines.find(|line| !line.is_empty()) == Some("workspace = true");
     (!held).then(|| format!("{}: expected [lints] with workspace = true", file.path))
 }
 
-/// The rooms that must be pure refuse the same things.
+/// The pure rooms forbid the same names.
 fn pure_rooms(tree: &Tree) -> Option<String> {
     let rules = |path: &str| {
         let file = tree.files.iter().find(|file| file.path == path)?;

@@ -6,7 +6,7 @@ use super::Tree;
 use super::ratchet::KnownFaults;
 use super::source::{code, words};
 
-/// Lines that a function may have, from its name to its last brace.
+/// How many lines a function may have, from its name to its last brace.
 const LONGEST: usize = 70;
 
 pub(super) fn standing(tree: &Tree) -> KnownFaults {
@@ -22,7 +22,7 @@ pub(super) fn standing(tree: &Tree) -> KnownFaults {
 
 struct Function {
     name: String,
-    /// Where it begins, from 1.
+    /// The line on which it begins, from 1.
     line: usize,
     lines: usize,
 }
@@ -46,7 +46,7 @@ fn functions(text: &str) -> Vec<Function> {
     found
 }
 
-/// Where the body ends of a function whose name begins here; none where it has no body.
+/// The end of the body of a function whose name begins here; none if it has no body.
 fn end_of_body(code: &str) -> Option<usize> {
     let (mut depth, mut brackets) = (0, 0);
     for (at, c) in code.char_indices() {

@@ -1,4 +1,4 @@
-//! The glossary is short, and no row is against another.
+//! The glossary is short, and its rows don't contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::{Faults, Tree};
 
 const GLOSSARY: &str = "GLOSSARY.md";
 
-/// Rows that it may have.
+/// How many rows it may have.
 const MOST: usize = 80;
 
 const HEAD: [&str; 4] = ["our word", "meaning", "the trade's word", "why another"];
 
-/// What stands where there is nothing to say.
+/// The cell without a content.
 const NOTHING: &str = "–";
 
 struct Row<'a> {
@@ -64,8 +64,8 @@ fn doubled(rows: &[Row<'_>]) -> Faults {
         .collect()
 }
 
-/// What a row says against itself or another one: a word of ours that the trade has too needs no reason, any other one
-/// does; and a word that means one thing to the trade and another one to us is explained.
+/// Contradictions of a row with itself or others: a word of ours that is also the trade's needs no reason, any other one
+/// does; and a word with another meaning in the trade is explained.
 fn against(row: &Row<'_>, rows: &[Row<'_>]) -> Faults {
     let explained = row.why != NOTHING;
     let plain = |word: &str| word.replace('-', "");

@@ -1,4 +1,4 @@
-//! Licences, banned crates and sources as `deny.toml` wants them, without cargo-deny.
+//! Licences, banned crates and sources as `deny.toml` requires, without cargo-deny.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Faults;
 use super::lock::Lock;
 
-/// No crate that is banned, and none from elsewhere than a registry.
+/// Crates that are banned, or that come from elsewhere than a registry.
 pub(super) fn banned(deny: &str, lock: &Lock) -> Faults {
     let mut faults = Faults::new();
     for name in strings(deny, "bans", "deny", "crate = ") {
@@ -22,7 +22,7 @@ pub(super) fn banned(deny: &str, lock: &Lock) -> Faults {
     faults
 }
 
-/// Every package has a licence that is allowed.
+/// Packages without a licence that is allowed.
 pub(super) fn check(deny: &str, metadata: &Value) -> Faults {
     let allowed: BTreeSet<String> = strings(deny, "licenses", "allow", "").into_iter().collect();
     let mut faults = Faults::new();
@@ -39,7 +39,7 @@ pub(super) fn check(deny: &str, metadata: &Value) -> Faults {
     faults
 }
 
-/// The texts of a list in a section, those after `mark` where there is one.
+/// The texts of a list in a section, those after `mark` if there is one.
 fn strings(toml: &str, section: &str, list: &str, mark: &str) -> Vec<String> {
     let lines = toml.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let inside =
@@ -52,7 +52,7 @@ fn strings(toml: &str, section: &str, list: &str, mark: &str) -> Vec<String> {
     texts.step_by(step).filter_map(|text| text.split('"').next()).map(str::to_owned).collect()
 }
 
-/// Whether an SPDX expression can be met with what is allowed; none where it is no such expression.
+/// Whether the allowed licences satisfy an SPDX expression; none if it is invalid.
 fn permits(expression: &str, allowed: &BTreeSet<String>) -> Option<bool> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,8 +1,8 @@
-//! What `Cargo.lock` says, read line by line.
+//! `Cargo.lock`, read line by line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Packages by name; of several versions of one name, all that any of them says.
+/// Packages by name; if a name has several versions, the union of their entries.
 #[derive(Default)]
 pub(super) struct Lock {
     pub(super) packages: BTreeMap<String, LockEntry>,

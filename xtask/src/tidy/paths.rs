@@ -1,14 +1,14 @@
-//! Paths of this repository that documents name are there.
+//! Paths of this repository in documents exist.
 
 use super::{Faults, Text, Tree};
 
-/// Where a path of the repository begins.
+/// The beginnings of paths of the repository.
 const FOLDERS: [&str; 7] = [".ci/", "crates/", "docs/", "fixtures/", "samples/", "servers/", "xtask/"];
 
-/// Documents that tell of a time that is over: what they name may be gone.
+/// Documents about the past: files that they name may be gone.
 const RECORDS: [&str; 2] = ["CHANGELOG.md", "docs/design/"];
 
-/// What is there without git: files that samples fetch and write.
+/// Parts of paths that exist without git: files that samples fetch and write.
 const MADE: [&str; 2] = ["/data/", "/.kelos"];
 
 pub(super) fn check(tree: &Tree) -> Faults {
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Faults {
     faults
 }
 
-/// What stands between back-ticks and looks like a path of the repository or a file of Rust, with its line.
+/// Texts between backticks that look like a path of the repository or a file of Rust, with their lines.
 fn paths(page: &Text) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -45,9 +45,9 @@ fn looks_like_a_path(text: &str) -> bool {
     begins && text.chars().all(of_a_path) && !MADE.iter().any(|made| text.contains(made))
 }
 
-/// Whether there is a file or a folder of this name; of a file of Rust, anywhere. `*` stands for anything but a slash.
+/// Whether a file or a folder of this name exists; of a file of Rust, anywhere. `*` stands for anything but a slash.
 fn is_there(tree: &Tree, path: &str) -> bool {
-    // Pictures are no texts, which alone the tree has.
+    // The tree has texts only, and pictures are none.
     if !path.contains('*') && tree.root.join(path).exists() {
         return true;
     }

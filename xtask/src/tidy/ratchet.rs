@@ -1,4 +1,4 @@
-//! What is against a rule and stands for now: `xtask/ratchet.txt` lists it with its number, which only falls.
+//! Known violations of rules: `xtask/ratchet.txt` lists them with their numbers, which only fall.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::{Faults, Tree};
 /// The list, relative to the root.
 pub(super) const LIST: &str = "xtask/ratchet.txt";
 
-/// What is against a rule: by name, how much of it there is, and where.
+/// Violations of rules: by name, their number and their places.
 pub(super) type KnownFaults = BTreeMap<String, (usize, Vec<String>)>;
 
-/// Places that a message names.
+/// How many places a message names.
 const SHOWN: usize = 12;
 
-/// What begins the names in the list, and the rule that they are against.
+/// The first words of names in the list, with their rules.
 const RULES: [(&str, &str); 6] = [
     ("blocks", "blocks of commands in documents are run"),
     ("cycle", "modules do not need each other in a circle"),
@@ -39,7 +39,7 @@ pub(super) fn check(tree: &Tree, standing: &KnownFaults) -> Result<Faults, Strin
     Ok(faults)
 }
 
-/// The list without what is mended, and with what is left of the rest. Nothing is added.
+/// The list without violations that are fixed, and with the current numbers of the others. Nothing is added.
 pub(super) fn tightened(tree: &Tree, standing: &KnownFaults) -> Result<String, String> {
     let text = tree.text(LIST)?;
     let list = read(text)?;
@@ -51,7 +51,7 @@ pub(super) fn tightened(tree: &Tree, standing: &KnownFaults) -> Result<String, S
     Ok(head + &kept.collect::<String>())
 }
 
-/// How much of this may stand. A circle may be a part of one that is listed.
+/// The allowed number of a violation. A cycle may be a part of one that is listed.
 fn most(list: &BTreeMap<String, usize>, name: &str) -> usize {
     let part_of = |listed: &str| {
         let whole: Vec<&str> = listed.split(' ').collect();

@@ -1,4 +1,4 @@
-//! The table of rooms in ARCHITECTURE.md against the manifests: neither may say what the other doesn't.
+//! The table of rooms in ARCHITECTURE.md and the manifests agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::Faults;
 use super::lock::Lock;
 
-/// A crate of the workspace and what its manifest asks for.
+/// A crate of the workspace, with the dependencies in its manifest.
 pub(super) struct Crate {
     name: String,
-    /// Direct dependencies, but for those of tests.
+    /// Direct dependencies, without those of tests.
     needs: BTreeSet<String>,
 }
 
@@ -27,9 +27,9 @@ struct Room {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Floor {
     Storey(u8),
-    /// For tests alone: may use any storey, and only the yard uses it.
+    /// For tests alone: may use any floor, and only the yard uses it.
     Cellar,
-    /// Chores: uses what it likes, and nobody uses it.
+    /// Tasks: may use any crate, and no crate uses it.
     Yard,
 }
 
@@ -51,7 +51,7 @@ impl Floor {
     }
 }
 
-/// The crates of the workspace, from what `cargo metadata --no-deps` says.
+/// The crates of the workspace, from `cargo metadata --no-deps`.
 pub(super) fn crates(metadata: &Value) -> Vec<Crate> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
@@ -83,7 +83,7 @@ pub(super) fn check(architecture: &str, crates: &[Crate], lock: &Lock) -> Faults
     faults
 }
 
-/// Each room uses only what lies on floors below its own.
+/// Each room uses only rooms on floors below its own.
 fn floors(rooms: &BTreeMap<String, Room>) -> Faults {
     let mut faults = Faults::new();
     for room in rooms.values() {
@@ -109,7 +109,7 @@ fn walls(room: &Room, one: &Crate, ours: &BTreeSet<&String>) -> Faults {
     unlisted.chain(unused).collect()
 }
 
-/// Nothing that a room must never use comes in, by whatever way.
+/// Crates that a room must never use are not among its dependencies, direct or not.
 fn fences(room: &Room, crates: &[Crate], lock: &Lock) -> Faults {
     let mut faults = Faults::new();
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
@@ -148,7 +148,7 @@ fn row(line: &str) -> Result<Room, String> {
     Ok(Room { name, floor, uses: code(uses), never: code(never) })
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

@@ -1,15 +1,15 @@
-//! The library with its smallest set of features: what an embedder gets who asks for nothing.
+//! The library with its smallest set of features, for a program that embeds Kelos without any.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::Faults;
 
-/// What comes with a feature alone: JavaScript, clients of servers, the store on disk, what serves HTTP.
+/// Dependencies that need a feature: JavaScript, clients of servers, the store on disk, the HTTP server.
 const BY_FEATURE: [&str; 10] =
     ["rquickjs", "rusqlite", "hdfs-native", "opendal", "russh", "redis", "reqwest", "axum", "maud", "clap"];
 
-/// Asks cargo what the smallest set needs; what is locked decides, and nothing is fetched.
+/// Asks cargo for the dependencies of the smallest set; the lock file decides, and nothing is downloaded.
 pub(super) fn check(root: &Path) -> Result<Faults, String> {
     let arguments = ["tree", "--locked", "--offline", "--package", "kelos", "--no-default-features"];
     let shape = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];

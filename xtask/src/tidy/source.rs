@@ -1,6 +1,6 @@
-//! Rust source as the rules look at it: without comments and texts, cut off where its tests begin.
+//! Rust source without comments and texts, cut off where its tests begin.
 
-/// Where the tests of a file begin.
+/// The beginning of a file's tests.
 const TESTS: &str = "#[cfg(test)]\nmod tests";
 
 /// The part of a file before its tests.
@@ -18,7 +18,7 @@ pub(super) fn crate_of(path: &str) -> &str {
     path.split_once("/src/").or_else(|| path.rsplit_once('/')).map_or(path, |(folder, _)| folder)
 }
 
-/// The same text with blanks for all that is no code: comments, and what stands between quotes. Lines stay where they are.
+/// The same text with blanks in place of comments and quoted texts. Lines stay where they are.
 pub(super) fn code(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -36,7 +36,7 @@ pub(super) fn code(text: &str) -> String {
     out
 }
 
-/// The end of the comment or the literal that begins here; here, where none does.
+/// The end of the comment or the literal that begins here; `at` itself if none does.
 fn beyond(chars: &[char], at: usize) -> usize {
     let next = |n: usize| chars.get(at + n).copied().unwrap_or_default();
     match chars[at] {
@@ -54,7 +54,7 @@ fn follows_a_word(chars: &[char], at: usize) -> bool {
     at > 0 && (chars[at - 1].is_alphanumeric() && chars[at - 1] != 'b' || chars[at - 1] == '_')
 }
 
-/// The end of `r"…"` or `r#"…"#`; here, where it is a name that begins with r.
+/// The end of `r"…"` or `r#"…"#`; `at` itself if it is a name that begins with r.
 fn raw(chars: &[char], at: usize) -> usize {
     let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
     if chars.get(at + 1 + hashes) != Some(&'"') {
@@ -66,7 +66,7 @@ fn raw(chars: &[char], at: usize) -> usize {
     find(chars, begin, closes) + 1 + hashes
 }
 
-/// The place behind the quote that ends a text.
+/// The place after the quote that ends a text.
 fn quoted(chars: &[char], mut at: usize, quote: char) -> usize {
     while at < chars.len() && chars[at] != quote {
         at += if chars[at] == '\\' { 2 } else { 1 };

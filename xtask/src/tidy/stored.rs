@@ -1,4 +1,4 @@
-//! What is stored as JSON goes through the stored forms of the store, never through serde of the model: a field that is renamed there
+//! Stored JSON is written by the stored forms of the store, never by serde of the model: a field that is renamed there
 //! must not change a byte of a database.
 
 use std::collections::BTreeSet;
@@ -7,9 +7,9 @@ use super::{Faults, Text, Tree};
 
 const STORE: &str = "crates/store/src/";
 const FORMS: &str = "crates/store/src/stored/";
-/// Where the forms of all versions are: `v1` and what comes after it.
+/// The folders of the forms of all versions: `v1` and later ones.
 const VERSIONS: &str = "crates/store/src/stored/v";
-/// Where stores are tested.
+/// The places of tests of stores.
 const TESTS: [&str; 3] = ["/suite/", "/tests/", "/tests.rs"];
 /// Calls that turn values into JSON, and JSON into values.
 const CALLS: [&str; 2] = ["serde_json::to_", "serde_json::from_"];
@@ -29,7 +29,7 @@ fn calls(file: &Text) -> Faults {
         .collect()
 }
 
-/// Fields of the model's types that no form is named for.
+/// Fields of the model's types that have no form.
 fn bare_fields(file: &Text) -> Faults {
     let types = types_of_the_model(&file.text);
     let (mut faults, mut in_item, mut field) = (Faults::new(), false, String::new());
@@ -52,7 +52,7 @@ fn bare_fields(file: &Text) -> Faults {
     faults
 }
 
-/// The text where a field or a variant has its type.
+/// The type of a field or a variant, in its line.
 fn type_of(line: &str) -> &str {
     line.split_once(": ").or_else(|| line.split_once('(')).map_or("", |(_, rest)| rest)
 }

@@ -1,4 +1,4 @@
-//! Names of types: nouns, and few that stand for several things.
+//! Names of types: nouns, and few that mean several things.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Text, Tree};
 /// How many types of a crate may have one name.
 const MOST: usize = 2;
 
-/// What begins the line of a type.
+/// The words that begin the definition of a type.
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 
 /// Participles that no ending shows, pronouns, and other words that are no nouns.
@@ -101,7 +101,7 @@ const NOUNS: [&str; 31] = [
 
 pub(super) fn standing(tree: &Tree) -> KnownFaults {
     let mut standing = KnownFaults::new();
-    // By crate and name: where it stands.
+    // The places of each name, by crate.
     let mut places: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
     for file in tree.ending(".rs").filter(|file| !is_for_tests(&file.path)) {
         for (line, name) in types(file) {
@@ -119,7 +119,7 @@ pub(super) fn standing(tree: &Tree) -> KnownFaults {
     standing
 }
 
-/// Numbers are taken together over all crates: a crate that is split breaks no rule.
+/// Numbers are summed over all crates, so that splitting a crate breaks no rule.
 fn add(standing: &mut KnownFaults, name: String, count: usize, places: &[String]) {
     let entry = standing.entry(name).or_default();
     entry.0 += count;

@@ -1,4 +1,4 @@
-//! What must hold of facts and event schedules: looked at after every turn, by the log alone and the definitions that it names.
+//! Judges of facts and event schedules: run after every turn, on the log and the definitions in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,46 +18,46 @@ use serde_json::{Map, Value};
 
 use crate::workload::Workload;
 
-/// Follows the log, turn by turn.
+/// A judge that follows the log, turn by turn.
 #[derive(Default)]
 pub struct Watch {
-    /// None where a seed has no event schedules.
+    /// The log; none if a seed has no event schedules.
     reader: Option<Arc<dyn Queries>>,
     seq: u64,
     slots: BTreeMap<SlotRef, Slot>,
     workflows: BTreeMap<WorkflowId, WorkflowRecord>,
     names: BTreeSet<FactKey>,
     facts: Vec<Fact>,
-    /// What has to be collected before the turn is over: which fact or run, and by whom.
+    /// The facts and runs that must be collected before the turn is over, and their collectors.
     expected: BTreeSet<(CollectedItem, Collector)>,
-    /// What has to be ended before the turn is over.
+    /// The slots that must be ended before the turn is over.
     to_abort: BTreeSet<SlotRef>,
-    /// Whose cron times the turn is about.
+    /// The workflows whose cron times fire in the turn.
     fired: BTreeSet<WorkflowId>,
-    /// Event schedules that the turn is about.
+    /// The event schedules that change in the turn.
     touched: BTreeSet<WorkflowId>,
-    /// When the latest run of each slot was started.
+    /// When the latest run of each slot started.
     started: BTreeMap<SlotRef, Timestamp>,
-    /// By workflow, its successful run that was dispatched last, and when that was started.
+    /// The last dispatched successful run of each workflow, and when it started.
     last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
-    /// What the latest run of each slot said that it gives, and what those gave that ended one, by the run's name.
+    /// The output that the latest run of each slot reported, and of those that ended a slot, by the run's id.
     gave: BTreeMap<SlotRef, (u32, Map<String, Value>)>,
     given: BTreeMap<String, Map<String, Value>>,
-    /// Those who told, and heard that it is stored.
+    /// The publishers that got an acknowledgement.
     acknowledged: BTreeSet<u64>,
 }
 
-/// What is known of a workflow.
+/// The state of a workflow.
 struct WorkflowRecord {
     definition: Arc<Workflow>,
     present: bool,
-    /// Whether it is disabled; of what is no event schedule, whether it is paused.
+    /// Whether it is disabled; or paused, if it is no event schedule.
     off: bool,
     /// Whether an invariant of it broke, and nobody has resumed it.
     frozen: bool,
-    /// Log position of the fact that it collected last.
+    /// The log position of the fact that it collected last.
     last_fact: u64,
-    /// When it was last touched, and up to when its cron times are accounted for since.
+    /// When it last changed, and until when its cron times are accounted for since.
     updated: Option<Timestamp>,
     checked: Option<Timestamp>,
     /// The cron times that it has collected since.
@@ -82,7 +82,7 @@ impl WorkflowRecord {
         self.definition.keys.events().is_some()
     }
 
-    /// Whether facts about a subject are for it at a moment.
+    /// Whether it collects facts about a subject at a moment.
     fn wants(&self, subject: &Subject, now: Timestamp) -> bool {
         let asks = self.present && !self.frozen && self.definition.trigger.subjects().contains(subject);
         let Some(events) = self.definition.keys.events() else { return asks };
@@ -92,24 +92,24 @@ impl WorkflowRecord {
 }
 
 impl Watch {
-    /// Over a disk, from the beginning of its log.
+    /// A judge of a disk, from the beginning of its log.
     #[must_use]
     pub fn new(workload: &Workload, disk: &MemoryDisk) -> Watch {
         let reader = (!workload.schedules.is_empty()).then(|| MemoryStore::on(disk).reader());
         Watch { reader, ..Watch::default() }
     }
 
-    /// Takes note of who heard that their facts are stored.
+    /// Notes an acknowledgement.
     pub fn replied(&mut self, command: &Command) {
         if let Command::Reply { token, reply: Ok(AnyAnswer::Tally(_)) } = command {
             self.acknowledged.insert(*token);
         }
     }
 
-    /// Looks at what the turn led to.
+    /// Checks the results of a turn.
     ///
     /// # Errors
-    /// What can't be.
+    /// The violation.
     pub fn after_turn(&mut self) -> Result<(), String> {
         let Some(reader) = self.reader.clone() else { return Ok(()) };
         let log = reader
@@ -157,13 +157,13 @@ impl Watch {
         Ok(())
     }
 
-    /// Notes who has to collect something.
+    /// Notes the workflows that must collect a fact or a run.
     fn expect(&mut self, what: CollectedItem, subject: &Subject, now: Timestamp) {
         for (id, seen) in self.workflows.iter().filter(|(_, seen)| seen.wants(subject, now)) {
             if seen.is_schedule() {
                 self.expected.insert((what.clone(), Collector::Schedule(id.clone())));
             } else if matches!(what, CollectedItem::Fact(_)) {
-                // Whose time is over gets nothing more.
+                // A slot whose time is over collects nothing more.
                 let limit = seen.definition.wait_timeout_seconds;
                 let last = |id: &SlotRef| Some(id.key.time()? + millis(limit?.saturating_mul(1000)));
                 let waits = |(id, slot): &(&SlotRef, &Slot)| {
@@ -245,7 +245,7 @@ impl Watch {
             seen.off = begins_off;
         }
         seen.present = true;
-        // It begins anew, and a clock that was put back lets times pass again.
+        // It starts anew, and a clock that was set back lets times pass again.
         seen.times.clear();
         let before = std::mem::replace(&mut seen.definition, definition.clone());
         if before.program() != definition.program() {
@@ -254,7 +254,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What a workflow ran of a program that it is not about any more stays with that program.
+    /// Keeps the last run of a program for that program, if the workflow now runs another one.
     fn hand_over_last_run(&mut self, id: &WorkflowId, before: &WorkflowId) {
         if let Some(run) = self.last_runs.remove(id).filter(|_| before != id) {
             let last = self.last_runs.entry(before.clone()).or_insert(run);
@@ -280,7 +280,7 @@ impl Watch {
             before.as_ref().is_some_and(|slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running));
         let after = slot::apply(before, what, record.at, record.seq).ok_or_else(|| format!("{what:?} of {id}"))?;
         if after.state.is_final() {
-            // Somebody may reopen it in the same turn.
+            // It may be reopened in the same turn.
             self.to_abort.remove(id);
         }
         if let SlotEvent::Dispatched { .. } | SlotEvent::Started { .. } = what {
@@ -305,7 +305,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Each fact is collected once by whoever waits for it, in order, and by nobody else.
+    /// Checks that each fact is collected once by each slot that waits for it, in order, and by no other.
     fn judge_collected(&mut self, id: &SlotRef, what: &Occurrence, fact: Option<u64>) -> Result<(), String> {
         let seen = self.workflows.get_mut(&id.workflow).ok_or("a slot of no workflow collects")?;
         let is_schedule = seen.is_schedule();
@@ -344,7 +344,7 @@ impl Watch {
         }
     }
 
-    /// What has passed its constraints was allowed to.
+    /// Checks that a slot that passed its constraints was allowed to.
     fn judge_constraints(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
         let Some(seen) = self.workflows.get(&id.workflow) else { return Ok(()) };
         for Constraint { gate, .. } in &seen.definition.constraints {
@@ -363,7 +363,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What passes its constraints after its time is over did so in time, where the clock tells.
+    /// Checks that a slot that passes its constraints after its time is over did so in time, as far as the clock shows it.
     fn judge_timeout(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
         let (Some(seen), Some(slot)) = (self.workflows.get(&id.workflow), self.slots.get(id)) else { return Ok(()) };
         let Some(since) = self.created(id, seen).filter(|_| slot.last_run == 0) else { return Ok(()) };
@@ -373,7 +373,7 @@ impl Watch {
         };
         let Some(last) = limit.map(|limit| since + millis(limit)).filter(|last| *last < now) else { return Ok(()) };
         let last = slot.asked_at.map_or(last, |asked| last.max(asked));
-        // One that aborts was to be looked at when the trigger was met, and not at the end.
+        // A constraint that aborts was due when the trigger was met, not at the end.
         for Constraint { gate, .. } in seen.definition.constraints.iter().filter(|one| one.otherwise == Otherwise::Wait)
         {
             let passes = match gate {
@@ -393,7 +393,7 @@ impl Watch {
         if seen.definition.keys.are_moments() { since } else { id.key.time() }
     }
 
-    /// Runs of a program that go on, and slots that are queued for one.
+    /// The number of live runs of a program, and of slots that are queued for one.
     fn runs_of(&self, program: &WorkflowId) -> u32 {
         let mine = self.slots_of_program(program);
         mine.map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum()
@@ -406,7 +406,7 @@ impl Watch {
         self.slots.iter().filter(move |(id, _)| mine(id))
     }
 
-    /// When the last run of a program was started that succeeded or may yet; one that is about to start starts now.
+    /// When the last run of a program started that succeeded or may yet; one that is about to start counts as now.
     fn last_start_of(&self, program: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
         if self.slots_of_program(program).any(|(_, slot)| slot.state == SlotState::Queued) {
             return Some(now);
@@ -429,7 +429,7 @@ impl Watch {
         }
     }
 
-    /// What a constraint ends names it, and has not run before.
+    /// Checks that a slot that a constraint ends names the constraint, and has not run before.
     fn judge_skipped(&self, id: &SlotRef, explanation: &Reason) -> Result<(), String> {
         let constraints = self.workflows.get(&id.workflow).map(|seen| &seen.definition.constraints[..]);
         let both = explanation.nested.iter().zip(constraints.unwrap_or_default());
@@ -441,14 +441,14 @@ impl Watch {
         if ran { Err(format!("a constraint ends {id}, which has run before")) } else { Ok(()) }
     }
 
-    /// Never two slots of a schedule that collect.
+    /// Checks that no schedule has two collecting slots.
     fn collects_once(&self, id: &WorkflowId) -> Result<(), String> {
         let collecting: Vec<&SlotRef> =
             slots_of(&self.slots, id).filter(|(_, slot)| slot.is_collecting()).map(|(slot, _)| slot).collect();
         if collecting.len() > 1 { Err(format!("several slots collect: {collecting:?}")) } else { Ok(()) }
     }
 
-    /// Every cron time since a schedule was last touched was collected, or is said to be missed.
+    /// Checks that every cron time since a schedule last changed was collected, or recorded as a misfire.
     fn times_are_accounted_for(&mut self, id: &WorkflowId, reader: &dyn Queries) -> Result<(), String> {
         let row = reader.workflow(id).map_err(|error| error.to_string())?.ok_or("a workflow without a row")?;
         let Some(seen) = self.workflows.get_mut(id).filter(|seen| seen.is_schedule()) else { return Ok(()) };
@@ -470,10 +470,10 @@ impl Watch {
         Ok(())
     }
 
-    /// What was acknowledged is in the log, schedules are as enabled as the log says, and no cron time is overdue.
+    /// Checks that acknowledged facts are in the log, schedules are as enabled as the log says, and no cron time is overdue.
     ///
     /// # Errors
-    /// What is not so.
+    /// The violation.
     pub fn at_rest(&self, workload: &Workload, now: Timestamp) -> Result<(), String> {
         let Some(reader) = &self.reader else { return Ok(()) };
         for token in &self.acknowledged {
@@ -501,8 +501,8 @@ impl Watch {
     }
 }
 
-/// Why a slot of an event schedule that has not run yet should have ended: it has waited too long, or goes whatever its
-/// trigger says.
+/// The reason why a slot of an event schedule that has not run yet should have ended: it has waited too long, or starts whatever its
+/// trigger answers.
 #[must_use]
 pub fn is_overdue(definition: &Workflow, slot: &Slot, early: Timestamp) -> Option<&'static str> {
     let collected = slot.collected.as_ref().filter(|_| definition.keys.are_moments())?;
@@ -515,7 +515,7 @@ pub fn is_overdue(definition: &Workflow, slot: &Slot, early: Timestamp) -> Optio
     (pending && collected.since + millis(timeout) < early).then_some("it has waited too long")
 }
 
-/// What the constraints of a held slot say at a moment.
+/// The answers of the constraints of a held slot at a moment.
 ///
 /// # Errors
 /// When the store fails.
@@ -550,7 +550,7 @@ pub fn judgement(
     Ok(judge(&definition.constraints, &world).explanation.answer)
 }
 
-/// No cron time is overdue.
+/// Checks that no cron time is overdue.
 fn is_up_to_date(definition: &Workflow, until: Option<Timestamp>, now: Timestamp) -> Result<(), String> {
     let Some(events) = definition.keys.events() else { return Ok(()) };
     let from = until.unwrap_or(now).max(definition.start_time.map_or(Timestamp::MIN, |start| start - millis(1)));

@@ -1,4 +1,4 @@
-//! What must hold of jobs: looked at after every turn, by the events of the turn and the definitions that were in force then.
+//! Judges of jobs: run after every turn, on its events and the definitions that were in force then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
 use crate::workload::{GroupMeanings, Workload};
 use crate::world::World;
 
-/// Whether a job that waits has its answer before its trigger is asked: yes where it is not valid, no where it waits for its
-/// parents, or for a function that says whether it is valid.
+/// The answer for a waiting job that is known before its trigger is evaluated: met if it is not valid, not yet if it waits for its
+/// parents, or for a function that decides whether it is valid.
 #[must_use]
 pub fn has_answer(
     apps: &Apps,
@@ -32,10 +32,10 @@ pub fn has_answer(
     }
 }
 
-/// A slot that waits has opened the jobs that its trigger looks at.
+/// Checks that a waiting slot has opened the jobs that its trigger depends on.
 ///
 /// # Errors
-/// Which it has not.
+/// The job that is not open.
 pub fn has_opened(
     apps: &Apps,
     id: &SlotRef,
@@ -56,10 +56,10 @@ pub fn has_opened(
     Ok(())
 }
 
-/// Every job that a feed's times stand for is there, where those times are covered.
+/// Checks that every job of a feed's times exists, within the covered times.
 ///
 /// # Errors
-/// Which is not.
+/// The job that does not exist.
 pub fn is_fed(apps: &Apps, reader: &dyn Queries, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
     for (id, workflow) in &apps.sound {
         let Some(jobs) = workflow.keys.jobs() else { continue };
@@ -76,45 +76,45 @@ pub fn is_fed(apps: &Apps, reader: &dyn Queries, slots: &BTreeMap<SlotRef, Slot>
     Ok(())
 }
 
-/// Follows the log, turn by turn.
+/// A judge that follows the log, turn by turn.
 #[derive(Default)]
 pub struct Watch {
-    /// None where a seed has no jobs.
+    /// The log; none if a seed has no jobs.
     reader: Option<Arc<dyn Queries>>,
     seq: u64,
     meant: GroupMeanings,
-    /// The apps that are defined now.
+    /// The current apps.
     pub apps: Apps,
-    /// Log position at which definitions, pauses or freezes last changed.
+    /// The log position of the last change of definitions, pauses or freezes.
     changed: u64,
     paused: BTreeSet<WorkflowId>,
     frozen: BTreeSet<WorkflowId>,
     slots: BTreeMap<SlotRef, SlotRecord>,
-    /// What the turn was about.
+    /// Whether the turn concerned jobs.
     news: bool,
-    /// Whether what waits has not been judged since something happened.
+    /// Whether the judgement of waiting jobs was postponed since something happened.
     put_off: bool,
     succeeded: BTreeSet<SlotRef>,
 }
 
-/// What is known of a slot.
+/// The state of a slot.
 struct SlotRecord {
     state: SlotState,
-    /// Log position of its latest event.
+    /// The log position of its latest event.
     last: u64,
-    /// Whether that was a look that left it waiting.
+    /// Whether that event was an evaluation that left it waiting.
     looked: bool,
 }
 
 impl Watch {
-    /// Over a disk, from the beginning of its log.
+    /// A judge of a disk, from the beginning of its log.
     #[must_use]
     pub fn new(workload: &Workload, disk: &MemoryDisk) -> Watch {
         let reader = (!workload.apps.is_empty()).then(|| MemoryStore::on(disk).reader());
         Watch { reader, meant: workload.meant.clone(), ..Watch::default() }
     }
 
-    /// Takes note of what the scheduler is told.
+    /// Notes the inputs of the scheduler.
     pub fn hear(&mut self, inputs: &[Input]) {
         if self.reader.is_none() {
             return;
@@ -128,10 +128,10 @@ impl Watch {
         }
     }
 
-    /// Looks at what the turn led to. What waits is judged once the scheduler has nothing more to do at the moment.
+    /// Checks the results of a turn. Waiting jobs are judged once the scheduler has nothing more to do at the moment.
     ///
     /// # Errors
-    /// What can't be.
+    /// The violation.
     pub fn after_turn(&mut self, has_more: bool) -> Result<(), String> {
         let Some(reader) = &self.reader else { return Ok(()) };
         let log = reader
@@ -192,7 +192,7 @@ impl Watch {
             (_, Some(before)) => before.after(what).ok_or_else(|| format!("{what:?} of {slot}, which is {before}"))?,
             (_, None) => return Err(format!("{what:?} of {slot}, which is not there")),
         };
-        // Where a person says so, functions are asked only then.
+        // If a person decides it, functions are called only then.
         let is_told =
             matches!(what, SlotEvent::MarkedSucceeded { .. }) && self.apps.sound.keys().any(|id| self.apps.asks(id));
         if is_job && state == SlotState::Succeeded && !is_told {
@@ -203,7 +203,7 @@ impl Watch {
         Ok(())
     }
 
-    /// A job goes only if the parents of one of its groups have succeeded by now.
+    /// Checks that a job starts only if the parents of one of its groups have succeeded by now.
     fn judge_met(&self, slot: &SlotRef) -> Result<(), String> {
         let groups = self.apps.parents(slot).ok_or_else(|| format!("{slot} goes, and is no job of any app"))?;
         if is_met(&groups, |parent| self.state(parent)) {
@@ -213,7 +213,7 @@ impl Watch {
         }
     }
 
-    /// Whoever waits says so again only if something happened to what it waits for.
+    /// Checks that a waiting job is evaluated again only if one of its dependencies changed.
     fn judge_look(&self, slot: &SlotRef) -> Result<(), String> {
         let Some(known) = self.slots.get(slot).filter(|known| known.looked && known.last > self.changed) else {
             return Ok(());
@@ -231,13 +231,13 @@ impl Watch {
         Err(format!("{slot} says once more that it waits, and nothing happened since event {}", known.last))
     }
 
-    /// What became possible is open.
+    /// Checks that every job that became possible is open.
     fn all_pushed(&self) -> Result<(), String> {
         let mut succeeded = self.succeeded.iter().filter(|slot| self.state(slot) == Some(SlotState::Succeeded));
         succeeded.try_for_each(|parent| self.is_pushed(parent))
     }
 
-    /// What waits has opened what it waits for, and does not wait for what is done.
+    /// Checks that waiting jobs have opened their dependencies, and none waits for jobs that are done.
     fn all_pulled(&self, at_rest: bool) -> Result<(), String> {
         let rests = |id: &WorkflowId| self.paused.contains(id) || self.frozen.contains(id);
         let waiting = self.slots.iter().filter(|(slot, known)| {
@@ -250,7 +250,7 @@ impl Watch {
     /// The same once no question is open any more.
     ///
     /// # Errors
-    /// What can't be.
+    /// The violation.
     pub fn at_rest(&self) -> Result<(), String> {
         self.all_pushed()?;
         self.all_pulled(true)

@@ -1,4 +1,4 @@
-//! The slots that wait in backlogs for their turn, as the core has stored them.
+//! The slots that wait in backlogs, as the core has stored them.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ impl Backlogs {
         Ok(Backlogs(rows.into_iter().map(|row| (row.id, row.planned.backlog)).collect()))
     }
 
-    /// Whether a slot is no more than a time of a backlog yet.
+    /// Whether a slot exists only as a time of a backlog yet.
     pub(super) fn has(&self, slot: &SlotRef) -> bool {
         let at = slot.key.time().filter(|_| !slot.key.is_moment());
         at.is_some_and(|at| self.0.get(&slot.workflow).is_some_and(|backlog| backlog.at(at).is_some()))
     }
 
-    /// The first of a queue that is left in the backlog although fewer than so many go before it, and how many do.
+    /// The first slot of a queue that is left in the backlog although fewer than so many are before it, and how many are.
     pub(super) fn early(&self, queue: Vec<SlotRef>, fewest: usize) -> Option<(SlotRef, usize)> {
         let (ahead, slot) = queue.into_iter().enumerate().find(|(_, slot)| self.has(slot))?;
         (ahead < fewest).then_some((slot, ahead))

@@ -1,4 +1,4 @@
-//! The workers of a seed in lockstep: they come, offer what they have room for, and go.
+//! The workers of a seed in lockstep: they start, offer as many runs as they have room for, and end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use kelos_model::{RunId, WorkflowId};
 
 use crate::workload::{WorkerPlan, Workload};
 
-/// All workers, and what they have.
+/// All workers, and their runs.
 pub(super) struct Fleet {
     plans: Vec<WorkerPlan>,
     present: BTreeSet<Arc<str>>,
     busy: BTreeMap<RunId, Arc<str>>,
 }
 
-/// A worker comes, or goes.
+/// The start or the end of a worker.
 pub(super) struct Turnout {
     worker: Arc<str>,
     comes: bool,
@@ -27,7 +27,7 @@ impl Fleet {
         Fleet { plans: workload.workers.clone(), present: BTreeSet::new(), busy: BTreeMap::new() }
     }
 
-    /// When who comes and goes. Nobody hears a worker that is silent, so it is as if it had gone.
+    /// The starts and ends of workers. A worker that is silent can't be told from one that has ended.
     pub(super) fn turnouts(&self) -> impl Iterator<Item = (Timestamp, Turnout)> {
         self.plans.iter().flat_map(|plan| {
             let end = plan.dies.into_iter().chain(plan.leaves).min();
@@ -51,12 +51,12 @@ impl Fleet {
         turnout.worker.clone()
     }
 
-    /// Who is there.
+    /// The names of the live workers.
     pub(super) fn present(&self) -> Vec<Arc<str>> {
         self.present.iter().cloned().collect()
     }
 
-    /// What a worker offers to do now.
+    /// The current offer of a worker.
     pub(super) fn offer(&self, worker: &Arc<str>) -> Option<Offer> {
         let plan = self.plans.iter().find(|plan| plan.name == *worker).filter(|_| self.present.contains(worker))?;
         let busy = self.busy.values().filter(|one| *one == worker).count();
@@ -69,7 +69,7 @@ impl Fleet {
         self.busy.extend(worker.map(|worker| (run.clone(), worker.clone())));
     }
 
-    /// The worker that had a run, which has ended.
+    /// The worker of a run that has ended.
     pub(super) fn ended(&mut self, run: &RunId) -> Option<Arc<str>> {
         self.busy.remove(run)
     }

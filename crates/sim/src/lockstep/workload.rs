@@ -1,4 +1,5 @@
-//! What is left out of a seed's workload where two schedulers are to agree on it: whatever is a matter of timing, and no rule.
+//! Changes of a seed's workload for the lockstep: two schedulers have to agree on it, so that everything that depends on timing, and
+//! not on rules, is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use kelos_model::{Gate, Trigger, Workflow, WorkflowId};
 
 use crate::workload::Workload;
 
-/// So many slots at once are all that there are.
+/// A number of slots that is never exceeded.
 const MANY: usize = 100_000;
 
-/// The workload of a seed that asks the outside, and has no limits where answers race.
+/// The workload of a seed with probes, and without limits where answers race.
 pub(super) fn with_questions(seed: u64) -> Workload {
     let mut workload = Workload::new(seed);
     workload.config.by_workers = false;
@@ -22,7 +23,7 @@ pub(super) fn with_questions(seed: u64) -> Workload {
     spare_parents(&mut workload);
     unlimited_where_programs_race(&mut workload);
     every_definition(&mut workload).filter(|one| one.keys.events().is_some()).for_each(|one| {
-        // While an answer is on its way more facts may come.
+        // While an answer is on its way more facts may arrive.
         look_at_nothing(&mut Arc::make_mut(one).trigger);
     });
     if workload.config.at_once < MANY {
@@ -34,7 +35,7 @@ pub(super) fn with_questions(seed: u64) -> Workload {
     workload
 }
 
-/// The workload of a seed that asks nothing of the outside, and has all of its limits, pools and workers.
+/// The workload of a seed without probes, and with all of its limits, pools and workers.
 pub(super) fn with_limits(seed: u64) -> Workload {
     let mut workload = Workload::new(seed);
     workload.config.at_once = usize::MAX;
@@ -61,9 +62,9 @@ pub(super) fn with_limits(seed: u64) -> Workload {
     workload
 }
 
-/// Has enough slots of a backlog queued for all places that may come free at once: otherwise who is there goes first, and that is
-/// no rule. Where definitions change there are no backlogs: a slot of one is judged by the definition of its turn, and the full scan
-/// looked at it before. Nor are there any beside pools, in whose lines workflows stand with what they have queued.
+/// Keeps enough slots of a backlog queued for all permits that may become free at once: otherwise slots that exist are first, which
+/// is no rule. If definitions change there are no backlogs: a slot of one is judged by the definition of its turn, and the full scan
+/// evaluated it before. There are none beside pools either, in whose queues workflows are ordered by their queued slots.
 fn widen_frontier(workload: &mut Workload, places: u32) {
     let changes = workload.definitions.len() > 1;
     let has_pools = every_definition(workload).any(|one| !one.pools.is_empty());
@@ -71,8 +72,8 @@ fn widen_frontier(workload: &mut Workload, places: u32) {
     workload.config.frontier = workload.config.frontier.max(enough);
 }
 
-/// Of several that open a parent in one step the first says how urgent it is: who asks for jobs that may have parents is never
-/// in a hurry.
+/// If several slots open a parent in one step, the first decides its priority: jobs that may have parents are never requested
+/// with one.
 fn level_requests(workload: &mut Workload, is_alone: impl Fn(&WorkflowId) -> bool) {
     for (_, ask) in &mut workload.asks {
         if let Ask::Submit(request) = ask
@@ -91,7 +92,7 @@ fn spare_parents(workload: &mut Workload) {
     }
 }
 
-/// Puts what the clock says in the place of all that has to be asked.
+/// Replaces probes by conditions on the clock.
 fn look_at_nothing(trigger: &mut Trigger) {
     match trigger {
         Trigger::Path(_) => *trigger = Trigger::Delay { seconds: 600 },
@@ -105,7 +106,7 @@ fn probes(trigger: &Trigger) -> bool {
     matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
 }
 
-/// The same is so of constraints on the runs of a program that anybody runs who looks at paths, and of its pools.
+/// Does the same for constraints on the runs of a program that is also run by slots with probes, and for its pools.
 fn unlimited_where_programs_race(workload: &mut Workload) {
     let racing: BTreeSet<WorkflowId> =
         every_definition(workload).filter(|one| probes(&one.trigger)).map(|one| one.program().clone()).collect();
@@ -116,14 +117,14 @@ fn unlimited_where_programs_race(workload: &mut Workload) {
     }
 }
 
-/// Whether jobs may succeed only once functions have said what depends on them: what else a turn brings comes before that.
+/// Whether jobs may succeed only after functions have named their dependents: other inputs of a turn come before that.
 pub(super) fn asks_functions(workload: &Workload) -> bool {
     let all = workload.definitions.iter().flat_map(|(_, all)| all);
     let mut groups = all.filter_map(|one| one.keys.jobs()).flat_map(|jobs| &jobs.depends_on);
     groups.any(|group| group.functions.is_some())
 }
 
-/// Whether jobs come to wait for others: a process does not know which of them the one before had in view.
+/// Whether jobs come to wait for others: a process does not know which of them the one before had evaluated.
 pub(super) fn redefines_jobs(workload: &Workload) -> bool {
     let mut first: BTreeMap<&WorkflowId, &Keys> = BTreeMap::new();
     let all = workload.definitions.iter().flat_map(|(_, all)| all);
@@ -131,7 +132,7 @@ pub(super) fn redefines_jobs(workload: &Workload) -> bool {
     jobs.any(|one| *first.entry(&one.id).or_insert(&one.keys) != &one.keys)
 }
 
-/// The definitions of files, and those that people make.
+/// The definitions of files, and those that people create.
 fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
     let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
         Ask::CreateSchedules(CreateSchedules { new, .. }) => &mut new[..],
@@ -141,7 +142,8 @@ fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Wo
     workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)
 }
 
-/// Where a tick does not look at all slots, who is looked at first goes first, and that is no rule.
+/// Removes the limits of a workflow if a tick does not evaluate all slots: the slot that is evaluated first is dispatched first, which is
+/// no rule.
 fn unlimited(workflow: &mut Arc<Workflow>) {
     let workflow = Arc::make_mut(workflow);
     workflow.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
@@ -149,9 +151,9 @@ fn unlimited(workflow: &mut Arc<Workflow>) {
     workflow.pools.clear();
 }
 
-/// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
+/// Removes the limits of a workflow with probes: while a probe is on its way another slot may be dispatched, a matter of timing.
 fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
-    // Jobs go in the order in which they were looked at, which is no rule either.
+    // Jobs are ordered by their evaluation, which is no rule either.
     if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
         let workflow = Arc::make_mut(workflow);
         workflow.concurrency = None;
@@ -159,7 +161,7 @@ fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
     }
 }
 
-/// A parent that will never go blocks whoever has not opened all others by then, and who is looked at first is no rule.
+/// Avoids parents that never run: they block slots that have not opened all others by then, and the order of evaluation is no rule.
 fn never_in_vain(workflow: &mut Arc<Workflow>) {
     let workflow = Arc::make_mut(workflow);
     let Keys::Jobs(jobs) = &mut workflow.keys else { return };

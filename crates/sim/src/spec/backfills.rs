@@ -7,7 +7,7 @@ use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 
 use super::{Spec, SpecSlot};
 
-/// A backfill as the specification sees it.
+/// A backfill in the specification.
 pub(super) struct SpecBackfill {
     workflow: WorkflowId,
     pub(super) priority: i32,
@@ -16,7 +16,7 @@ pub(super) struct SpecBackfill {
 }
 
 impl Spec {
-    /// Whether a slot's backfill is paused; asked about slots that have no run.
+    /// Whether a slot's backfill is paused; only for slots that have no run.
     pub(super) fn is_left_alone(&self, slot: &SpecSlot) -> bool {
         slot.backfill.as_ref().and_then(|id| self.backfills.get(id)).is_some_and(|backfill| backfill.paused)
     }
@@ -58,7 +58,7 @@ impl Spec {
         mine.collect()
     }
 
-    /// Changes one that was not cancelled, where it must live only while a slot of it does. Its live slots have its
+    /// Changes one that was not cancelled, and, if required, only while a slot of it is live. Its live slots get its
     /// priority.
     pub(super) fn change_backfill(&mut self, id: &BackfillId, must_live: bool, change: impl Fn(&mut SpecBackfill)) {
         let is_over = self.slots_of(id, |state| !state.is_final()).is_empty();

@@ -1,4 +1,4 @@
-//! The rules of constraints, as a scan over all that is held.
+//! The rules of constraints, as a scan over all held slots.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use kelos_model::{Gate, Otherwise, SlotRef, SlotState, WorkflowId};
 use super::{Past, Place, Spec, SpecSlot, millis};
 
 impl Spec {
-    /// A slot's trigger is met: it is queued, or its constraints decide.
+    /// Handles a slot whose trigger is met: it is queued, or its constraints decide.
     pub(super) fn met(&mut self, slot: &SlotRef, now: Timestamp) {
         let constrained = !self.workflows[&slot.workflow].constraints.is_empty();
         let Some(state) = self.slots.get_mut(slot) else { return };
@@ -23,8 +23,8 @@ impl Spec {
         self.enter(slot, if held { SlotState::Held } else { SlotState::Queued }, now);
     }
 
-    /// Looks at the constraints of all that is held, or of what is held for one program: the largest priority first, then who is
-    /// held longest. Or only of those that were held before a moment.
+    /// Evaluates the constraints of all held slots, or of those held for one program: the largest priority first, then the longest
+    /// hold. With `before`, only of slots that were held before that moment.
     pub(super) fn judge_held(&mut self, program: Option<&WorkflowId>, now: Timestamp, before: Option<Timestamp>) {
         let schedules = self.schedules();
         let held = self.slots.iter().filter(|(slot, state)| {
@@ -43,7 +43,7 @@ impl Spec {
         }
     }
 
-    /// What of the constraints of a slot is not met at a moment.
+    /// The constraints of a slot that are not met at a moment.
     pub(super) fn unmet(&self, slot: &SlotRef, at: Timestamp) -> Vec<Otherwise> {
         let ran = self.slots[slot].last_run > 0;
         let constraints = self.workflows[&slot.workflow].constraints.iter();
@@ -81,7 +81,7 @@ impl Spec {
         }
     }
 
-    /// Runs of a program that go on, and slots that are queued for one.
+    /// The number of live runs of a program, and of slots that are queued for one.
     fn runs_of(&self, program: &WorkflowId, at: Timestamp) -> usize {
         let mine = self.slots_of_program(program, at);
         mine.map(|state| usize::from(state.alive) + usize::from(state.state == SlotState::Queued)).sum()
@@ -96,7 +96,7 @@ impl Spec {
             .map(|(_, state)| state)
     }
 
-    /// The program that a workflow is about, or was.
+    /// The program of a workflow, now or in the past.
     fn program_of<'a>(&'a self, id: &WorkflowId, past: Option<&'a Past>) -> Option<&'a WorkflowId> {
         match past {
             Some(past) => past.programs.get(id),
@@ -104,7 +104,7 @@ impl Spec {
         }
     }
 
-    /// When the last run of a program was started that succeeded or may yet; one that is about to start starts now.
+    /// When the last run of a program started that succeeded or may yet; one that is about to start counts as now.
     fn last_start_of(&self, program: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
         if self.slots_of_program(program, now).any(|state| state.state == SlotState::Queued) {
             return Some(now);
@@ -116,7 +116,7 @@ impl Spec {
         over.chain(going).max().map(|(_, at)| at)
     }
 
-    /// Notes a successful run of a workflow, where somebody may ask for it.
+    /// Notes a successful run of a workflow, if a constraint may depend on it.
     pub(super) fn note_success(&mut self, slot: &SlotRef) {
         let Some(workflow) = self.known.get(&slot.workflow) else { return };
         let members = self.known.values().filter(|one| one.program() == workflow.program());
@@ -129,7 +129,7 @@ impl Spec {
         }
     }
 
-    /// What a workflow ran of a program that it is not about any more stays with that program.
+    /// Keeps the last run of a program for that program, if the workflow now runs another one.
     pub(super) fn hand_over_last_run(&mut self, id: &WorkflowId, before: &WorkflowId) {
         if let Some(run) = self.last_runs.remove(id).filter(|_| before != id) {
             let last = self.last_runs.entry(before.clone()).or_insert(run);

@@ -1,5 +1,5 @@
-//! The rules of facts and event schedules, as scans: each fact goes to all that wait for it, each slot that may have waited too long
-//! is looked at, and every cron time since the last step is counted anew.
+//! The rules of facts and event schedules, as scans: each fact is given to all slots that wait for it, each slot that may have waited too
+//! long is evaluated, and every cron time since the last step is counted anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,21 +23,21 @@ type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
 /// Cron expressions, by name.
 type Crons = BTreeSet<Arc<str>>;
 
-/// What is late by less counts whatever the policy.
+/// How late a cron time may be to count under any policy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// What is remembered beside slots.
+/// The state besides slots.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The names of facts that were told.
+    /// The idempotency keys of published facts.
     told: BTreeSet<FactKey>,
-    /// What runs said that they give.
+    /// The outputs of runs.
     gave: BTreeMap<RunId, Map<String, Value>>,
-    /// When each event schedule was last touched.
+    /// When each event schedule last changed.
     updated: BTreeMap<WorkflowId, Timestamp>,
-    /// Up to when the cron times of each workflow are done with.
+    /// The moment until which the cron times of each workflow are handled.
     fired_until: BTreeMap<WorkflowId, Timestamp>,
-    /// The first moment that no slot of a workflow was named by yet.
+    /// The first moment that no slot of a workflow has as its key yet.
     free: BTreeMap<WorkflowId, Timestamp>,
 }
 
@@ -62,7 +62,7 @@ impl Spec {
         all
     }
 
-    /// Puts definitions in force, with what that means to what event schedules have pending.
+    /// Puts definitions in force, with the consequences for pending slots of event schedules.
     pub(super) fn enact(&mut self, all: Definitions, now: Timestamp) {
         let before = std::mem::take(&mut self.workflows);
         for id in before.values().filter(|one| one.keys.events().is_some()).map(|one| &one.id) {
@@ -95,7 +95,7 @@ impl Spec {
         self.memory.fired_until.insert(id.clone(), now);
     }
 
-    /// Ends what an event schedule has pending: what has not run yet, or all where it is gone.
+    /// Ends the pending slots of an event schedule: those that have not run yet, or all if it is gone.
     fn abort(&mut self, id: &WorkflowId, gone: bool) {
         for (_, slot) in self.slots.iter_mut().filter(|(slot, _)| slot.workflow == *id) {
             let pending = match slot.state {
@@ -178,7 +178,7 @@ impl Spec {
             let slot = self.open_moment(&request.workflow, now);
             let mut collected = Collection::new(now);
             let (arguments, unconstrained) = (request.arguments.clone(), request.unconstrained);
-            // All that people ask for in a simulation, one asks for.
+            // All requests of people in a simulation come from one person.
             let by = Some(Actor::person("somebody"));
             collected.asked = Some(kelos_model::facts::ManualStart { arguments, unconstrained, by });
             if let Some(slot) = self.slots.get_mut(&slot) {
@@ -187,7 +187,7 @@ impl Spec {
         }
     }
 
-    /// Opens a slot that is named by this moment, or the first one after it that is free.
+    /// Opens a slot whose key is this moment, or the first free one after it.
     fn open_moment(&mut self, id: &WorkflowId, now: Timestamp) -> SlotRef {
         let free = self.memory.free.entry(id.clone()).or_insert(now);
         let at = (*free).max(now);
@@ -197,7 +197,7 @@ impl Spec {
         slot
     }
 
-    /// Facts that somebody tells: each name counts once.
+    /// Publishes facts: each idempotency key counts once.
     pub(super) fn tell(&mut self, facts: &[Fact], now: Timestamp) {
         for fact in facts {
             if fact.name().is_none_or(|name| self.memory.told.insert(name)) {
@@ -206,19 +206,19 @@ impl Spec {
         }
     }
 
-    /// A run says what it gives.
+    /// Records the output of a run.
     pub fn gave(&mut self, run: &RunId, outputs: &Map<String, Value>) {
         self.memory.gave.insert(run.clone(), outputs.clone());
     }
 
-    /// A run that went on came to an end.
+    /// Records the end of a live run.
     pub(super) fn has_ended(&mut self, run: &RunId, state: SlotState, now: Timestamp) {
         let Some(workflow) = self.known.get(&run.slot.workflow) else { return };
         let name = Some(format!("{}#{}", run.slot.short(), run.number));
         let program = workflow.program().clone();
         let collected = self.slots.get(&run.slot).and_then(|slot| slot.collected.as_ref());
         let arguments = kept_arguments(workflow, collected, &run.slot.key).unwrap_or_default();
-        // What was killed gives nothing.
+        // A killed run has no output.
         let outputs = self.memory.gave.remove(run).filter(|_| state != SlotState::Killed).unwrap_or_default();
         self.deliver(&Occurrence::Ended { program, state, run: name, arguments, outputs }, now);
     }
@@ -227,7 +227,7 @@ impl Spec {
         let waits = |one: &&Arc<Workflow>| one.trigger.subjects().contains(&what.subject());
         let waiting: Vec<WorkflowId> = self.workflows.values().filter(waits).map(|one| one.id.clone()).collect();
         if !waiting.is_empty() {
-            // What the clock said before comes before.
+            // Earlier cron times come first.
             self.count_times(now);
         }
         for id in waiting {
@@ -235,7 +235,7 @@ impl Spec {
         }
     }
 
-    /// Has a workflow collect what came at a moment.
+    /// Lets a workflow collect an occurrence that came at a moment.
     fn collect(&mut self, id: &WorkflowId, what: &Occurrence, now: Timestamp, came: Timestamp) {
         let workflow = self.workflows[id].clone();
         let Some(events) = workflow.keys.events() else {
@@ -263,7 +263,7 @@ impl Spec {
         }
     }
 
-    /// Whether all that a slot waits for had come by a moment. Schedules look at nothing outside where this is asked.
+    /// Whether everything that a slot waits for had come by a moment. Schedules for which this is asked have no probes.
     fn may_go_on(&self, slot: &SlotRef, at: Timestamp) -> bool {
         let workflow = &self.workflows[&slot.workflow];
         match self.slots[slot].state {
@@ -276,7 +276,7 @@ impl Spec {
         }
     }
 
-    /// Each fact is judged as if it had come alone, and constraints once after it: who was held before goes first.
+    /// Each fact is judged as if it had come alone, and constraints once after it: slots that were held before come first.
     fn go_on(&mut self, slot: &SlotRef, now: Timestamp) {
         if self.slots[slot].state == SlotState::Waiting {
             self.gate_moment(slot, now, None);
@@ -288,7 +288,7 @@ impl Spec {
         }
     }
 
-    /// The slot of an event schedule that collects.
+    /// The collecting slot of an event schedule.
     fn collector(&mut self, id: &WorkflowId, now: Timestamp, came: Timestamp) -> SlotRef {
         if let Some(slot) = self.collecting(id)
             && self.may_go_on(&slot, came)
@@ -309,7 +309,7 @@ impl Spec {
         self.slots.iter().find(collects).map(|(slot, _)| slot.clone())
     }
 
-    /// The last moment of a slot's time, where that is over and it has not run yet.
+    /// The last moment of a slot's time, if that is over and it has not run yet.
     pub(super) fn last_in_time(&self, slot: &SlotRef, now: Timestamp) -> Option<Timestamp> {
         let state = &self.slots[slot];
         let last = self.end_of_time(slot).filter(|last| *last < now && state.last_run == 0)?;
@@ -321,11 +321,11 @@ impl Spec {
         self.end_of_time(slot).is_some_and(|last| now > last)
     }
 
-    /// Until when a slot may wait.
+    /// The moment until which a slot may wait.
     fn end_of_time(&self, slot: &SlotRef) -> Option<Timestamp> {
         let workflow = &self.workflows[&slot.workflow];
         match workflow.keys.events() {
-            // What has run before was in time.
+            // A slot that has run before was in time.
             Some(_) if self.slots[slot].last_run > 0 => None,
             Some(events) => {
                 let since = self.slots[slot].collected.as_ref().map(|one| one.since).or_else(|| slot.key.time());
@@ -335,7 +335,7 @@ impl Spec {
         }
     }
 
-    /// Looks at every slot that is named by a moment and waits.
+    /// Evaluates every waiting slot that is keyed by a moment.
     pub(super) fn gate_moments(&mut self, now: Timestamp, world: &World) {
         let waits = |(slot, state): &(&SlotRef, &SpecSlot)| {
             let due = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
@@ -346,7 +346,7 @@ impl Spec {
         }
     }
 
-    /// Looks at one; without a world only at what it has collected.
+    /// Evaluates one; without a world only its collected facts.
     fn gate_moment(&mut self, slot: &SlotRef, now: Timestamp, world: Option<&World>) {
         let workflow = self.workflows[&slot.workflow].clone();
         let collected = self.slots[slot].collected.clone();
@@ -368,7 +368,7 @@ impl Spec {
         }
     }
 
-    /// Cron times count from now on for those that did not wait for any before.
+    /// Starts counting cron times for the workflows that did not wait for any before.
     pub(super) fn await_times(&mut self) {
         let waits = |one: &&Arc<Workflow>| !one.trigger.firings().is_empty() && !self.is_paused(&one.id);
         for id in self.workflows.values().filter(waits).map(|one| one.id.clone()).collect::<Vec<_>>() {
@@ -391,7 +391,7 @@ impl Spec {
         }
     }
 
-    /// The next time of a workflow that counts by now, once what was missed is left out.
+    /// The next time of a workflow that counts by now, after misfires were left out.
     fn next_time(&mut self, workflow: &Workflow, now: Timestamp) -> Option<(Timestamp, WorkflowId, Timestamp, Crons)> {
         let id = &workflow.id;
         let times = passed(workflow, *self.memory.fired_until.get(id)?, now);
@@ -413,7 +413,7 @@ impl Spec {
     }
 }
 
-/// The cron times of a workflow that count, after a moment and until another, and the names of what fired then.
+/// The cron times of a workflow that count, after a moment and until another, and the expressions that fired then.
 fn passed(workflow: &Workflow, after: Timestamp, until: Timestamp) -> BTreeMap<Timestamp, BTreeSet<Arc<str>>> {
     let start = workflow.start_time.unwrap_or(Timestamp::MIN);
     let end = workflow.keys.events().and_then(|events| events.end_time).unwrap_or(Timestamp::MAX);
@@ -428,7 +428,7 @@ fn passed(workflow: &Workflow, after: Timestamp, until: Timestamp) -> BTreeMap<T
     times
 }
 
-/// When a cron time counts that is drawn to be late: the draw belongs to the schedule's name and the time.
+/// The moment at which a cron time counts that is late by a random time: it depends on the schedule's name and the time.
 fn late_by(at: Timestamp, jitter: u64, id: &WorkflowId) -> Timestamp {
     if jitter == 0 {
         return at;
@@ -437,7 +437,7 @@ fn late_by(at: Timestamp, jitter: u64, id: &WorkflowId) -> Timestamp {
     at + millis(scramble(name ^ at.as_millisecond().cast_unsigned()) % (jitter + 1))
 }
 
-/// A schedule with the job of its program, where that is there.
+/// A schedule with the job of its program, if that exists.
 fn bound(schedule: &Workflow, programs: &Definitions) -> Arc<Workflow> {
     let mut bound = schedule.clone();
     if let Some(program) = schedule.keys.events().and_then(|events| programs.get(&events.program)) {
@@ -449,7 +449,7 @@ fn bound(schedule: &Workflow, programs: &Definitions) -> Arc<Workflow> {
     Arc::new(bound)
 }
 
-/// Whether two definitions differ in more than what they have from their program.
+/// Whether two definitions differ in more than the parts from their program.
 fn differ(one: &Workflow, other: &Workflow) -> bool {
     one.keys != other.keys
         || one.trigger != other.trigger

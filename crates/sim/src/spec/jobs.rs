@@ -1,4 +1,4 @@
-//! The rules of jobs, as scans: every job that waits has all its parents looked at, and whenever one succeeds, all its children.
+//! The rules of jobs, as scans: every waiting job has all its parents evaluated, and whenever one succeeds, all its children.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::spec::schedules_of_feeds;
 use crate::world::{World, WorldView};
 
 impl Spec {
-    /// Whether a slot is a job that its app knows.
+    /// Whether a slot is a valid job of its app.
     pub(super) fn is_job(&self, slot: &SlotRef) -> bool {
         self.apps.parents(slot).is_some()
     }
@@ -25,7 +25,7 @@ impl Spec {
         is_met(groups, |slot| self.slots.get(slot).map(|slot| slot.state))
     }
 
-    /// Opens what feeds yield.
+    /// Opens the jobs of feeds.
     pub(super) fn feed(&mut self, now: Timestamp) {
         let feeds = schedules_of_feeds(&self.workflows.values().cloned().collect::<Vec<_>>());
         for (id, schedule) in feeds.into_iter().filter(|(id, _)| !self.is_paused(id)).collect::<Vec<_>>() {
@@ -49,7 +49,7 @@ impl Spec {
         is_new
     }
 
-    /// Looks at every job. Says whether anything became of it.
+    /// Evaluates every job. Returns whether any changed.
     pub(super) fn gate_jobs(&mut self, now: Timestamp, world: &World) -> bool {
         let waits = |state: &SpecSlot| match state.state {
             SlotState::Backoff => state.due.is_some_and(|due| due <= now),
@@ -93,7 +93,7 @@ impl Spec {
         std::mem::replace(&mut state.state, next) != next
     }
 
-    /// Opens the missing parents of the first group that no parent has failed.
+    /// Opens the missing parents of the first group in which no parent has failed.
     fn pull(&mut self, slot: &SlotRef, groups: &[Parents]) -> bool {
         let has_failed = |slot: SlotRef| {
             self.slots.get(&slot).is_some_and(|slot| slot.state.is_final() && slot.state != SlotState::Succeeded)
@@ -116,7 +116,7 @@ impl Spec {
         jobs.collect::<Vec<_>>().into_iter().filter(|job| self.open(job.clone(), 0)).count() > 0
     }
 
-    /// A job succeeded: its children are looked at from now on.
+    /// Handles a job that succeeded: its children are evaluated from now on.
     pub(super) fn succeeded(&mut self, parent: &SlotRef) {
         if let Some(id) = parent.key.job() {
             let children = self.apps.graph.children(&parent.workflow, id).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Spec {
         }
     }
 
-    /// Opens those of whose parents one succeeded, and now all.
+    /// Opens jobs of which one parent had succeeded, and now all have.
     pub(super) fn push(&mut self) {
         for job in std::mem::take(&mut self.prospects) {
             let groups = self.apps.parents(&job);
@@ -162,7 +162,7 @@ impl Spec {
         }
     }
 
-    /// The jobs that a job waits for, by whatever group; what functions know is not followed.
+    /// The parents of a job in all groups; functions are not followed.
     pub(super) fn all_parents(&self, slot: &SlotRef) -> Vec<SlotRef> {
         let groups = self.apps.parents(slot).unwrap_or_default();
         let listed = groups.iter().filter(|group| !self.apps.is_asked(slot, group));

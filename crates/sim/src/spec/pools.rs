@@ -1,5 +1,5 @@
-//! Who goes: a scan over everything that is queued, with the limits on the runs of a workflow and on all runs, pools, and what
-//! workers offer to do.
+//! Dispatch: a scan over everything that is queued, with the limits on the runs of a workflow and on all runs, pools, and the
+//! offers of workers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, Workflow,
 
 use super::{Spec, schedules};
 
-/// A place in the queue of a workflow: by priority, then of slots by time the oldest, and of jobs who is queued longest.
+/// A place in the queue of a workflow: by priority, then the oldest slot by time, or the job that is queued longest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct InQueue {
     priority: Reverse<i32>,
@@ -19,7 +19,7 @@ struct InQueue {
     key: SlotKey,
 }
 
-/// A place in the lines of pools, and among jobs that wait for workers: jobs have no age in lines, and come last.
+/// A place in the queues of pools, and among jobs that wait for workers: jobs have no age there, and come last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct InLine {
     priority: Reverse<i32>,
@@ -28,17 +28,17 @@ struct InLine {
     workflow: WorkflowId,
 }
 
-/// Everything that is queued and may go, and what is taken: as one step has it.
+/// The queued slots that may start and the capacity in use, for one step.
 pub(super) struct Dispatch<'a> {
     spec: &'a mut Spec,
     queues: BTreeMap<WorkflowId, BTreeSet<InQueue>>,
-    /// Live runs of each workflow.
+    /// The number of live runs of each workflow.
     active: BTreeMap<WorkflowId, usize>,
     started: Vec<RunId>,
 }
 
 impl Spec {
-    /// Starts whoever may go: first those that the limit on all runs held back, in turn, then by limits, workers and pools.
+    /// Starts all slots that may: first those that the limit on all runs held back, in order, then by limits, workers and pools.
     pub(super) fn dispatch(&mut self) -> Vec<RunId> {
         let mut dispatch = Dispatch { queues: self.queues(), active: self.active(), spec: self, started: Vec::new() };
         dispatch.serve_held_back();
@@ -49,26 +49,26 @@ impl Spec {
         dispatch.started
     }
 
-    /// A worker offers this from now on, in the place of all that it offered.
+    /// Replaces the offer of a worker.
     pub fn offered(&mut self, worker: &Arc<str>, offer: Option<Offer>) {
         self.offers.remove(worker);
         self.offers.extend(offer.map(|offer| (worker.clone(), offer)));
     }
 
-    /// The worker that has, or had, the latest run of a job.
+    /// The worker of the latest run of a job.
     #[must_use]
     pub fn worker_of(&self, slot: &SlotRef) -> Option<&Arc<str>> {
         self.taken.get(slot).map(|(worker, _)| worker)
     }
 
-    /// Another process leads from now on: who was held back by the limit on all runs lines up anew, and how often workers attempt
-    /// what they have is not known any more.
+    /// Handles a change of the leader: workflows that the limit on all runs held back queue anew, and the number of attempts of workers
+    /// is no longer known.
     pub fn led_by_another(&mut self) {
         self.held_back.clear();
         self.taken.values_mut().for_each(|(_, attempts)| *attempts = None);
     }
 
-    /// The slots of each workflow that are queued and may go, in the order in which they do.
+    /// The queued slots of each workflow that may start, in their order.
     #[must_use]
     pub fn queued(&self) -> Vec<Vec<SlotRef>> {
         let queues = self.queues().into_iter();
@@ -103,7 +103,7 @@ impl Spec {
 }
 
 impl Dispatch<'_> {
-    /// Whoever the limit on all runs holds back keeps its turn, and has it as soon as there is a place.
+    /// Dispatches workflows that the limit on all runs held back: they keep their place, and are dispatched as soon as there is room.
     fn serve_held_back(&mut self) {
         let mut waiting = std::mem::take(&mut self.spec.held_back);
         while self.free() > 0 && !waiting.is_empty() {
@@ -124,7 +124,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// What the concurrency of a workflow allows that needs nothing else.
+    /// Dispatches as many slots as the concurrency of a workflow allows, if they need nothing else.
     fn serve_queue(&mut self, id: &WorkflowId) {
         let Some(workflow) = self.spec.workflows.get(id) else { return };
         if !workflow.pools.is_empty() || self.is_for_workers(workflow) {
@@ -138,7 +138,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Jobs that workers take: first those that a worker wants and no other, then whoever comes first, of all workflows.
+    /// Dispatches jobs to workers: first those that only one worker requests, then in the order of all workflows.
     fn serve_workers(&mut self, ids: &[WorkflowId]) {
         let named = self.spec.offers.values().filter(|offer| offer.free > 0).filter_map(|offer| offer.job.clone());
         for job in named.collect::<Vec<SlotRef>>() {
@@ -163,14 +163,14 @@ impl Dispatch<'_> {
         self.spec.by_workers && workflow.keys.jobs().is_some()
     }
 
-    /// The job of a workflow without pools that goes to a worker next.
+    /// The next job for a worker, of a workflow without pools.
     fn head(&self, id: &WorkflowId) -> Option<InQueue> {
         let workflow = self.spec.workflows.get(id)?;
         let waits = workflow.pools.is_empty() && self.is_for_workers(workflow);
         waits.then(|| self.next(id)).flatten()
     }
 
-    /// Whether a job may go that a worker asks for by its name: it overtakes the lines of pools.
+    /// Whether a job that a worker requests by its id may start: it overtakes the queues of pools.
     fn has_room_beside_lines(&self, id: &WorkflowId) -> bool {
         let Some(workflow) = self.spec.workflows.get(id).filter(|workflow| self.is_for_workers(workflow)) else {
             return false;
@@ -180,7 +180,7 @@ impl Dispatch<'_> {
         fits && self.free() > 0 && workflow.concurrency.is_none_or(|limit| self.active_of(id) < limit as usize)
     }
 
-    /// One sweep through the lines after the other, until nobody goes any more: who has started leaves others with less to keep.
+    /// Sweeps through the queues until no slot starts any more: each start changes how much is reserved for others.
     fn serve_lines(&mut self) {
         loop {
             let before = self.started.len();
@@ -191,9 +191,9 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Everybody in line has a turn, from the front to the back: who has all permits goes, who lacks those of one pool
-    /// keeps what is left of it, and who is first everywhere and has waited long keeps all that it needs. Or one workflow alone goes,
-    /// and those before it keep what is theirs.
+    /// Gives each slot in the queues a turn, in order: one that gets all permits starts, one that lacks those of one pool
+    /// reserves the rest of it, and one that is first everywhere and has waited long reserves all that it needs. Or only one workflow may
+    /// start, and those before it keep their reservations.
     fn sweep(&mut self, only: Option<&WorkflowId>) {
         let mut left = self.left();
         let mut last: Option<InLine> = None;
@@ -233,7 +233,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// What is free in each pool: its smallest size, less what live runs hold by the latest definitions of theirs.
+    /// The free permits of each pool: its smallest size, less the permits of live runs by their latest definitions.
     fn left(&self) -> BTreeMap<PoolId, u32> {
         let mut left = self.sizes();
         for (id, workflow) in &self.spec.known {
@@ -253,8 +253,8 @@ impl Dispatch<'_> {
         sizes
     }
 
-    /// The first in the queue of each workflow with pools that may have another run, but for those whose runs need more than
-    /// there is.
+    /// The first in the queue of each workflow with pools that may have another run, except those whose runs need more than
+    /// the pool has.
     fn line(&self) -> BTreeSet<InLine> {
         let sizes = self.sizes();
         let could_go = |pools: &[PoolUse]| !pools.is_empty() && pools.iter().all(|one| one.permits <= sizes[&one.pool]);
@@ -276,7 +276,7 @@ impl Dispatch<'_> {
         first && self.spec.now.duration_since(self.spec.slots[&slot].since) >= POOL_PATIENCE
     }
 
-    /// The slot of a workflow that goes next, while its concurrency and its workers leave a place.
+    /// The next slot of a workflow, while its concurrency and its workers have room.
     fn next(&self, id: &WorkflowId) -> Option<InQueue> {
         let workflow = self.spec.workflows.get(id)?;
         let has_place = workflow.concurrency.is_none_or(|limit| self.active_of(id) < limit as usize);
@@ -284,7 +284,7 @@ impl Dispatch<'_> {
         self.queues.get(id)?.first().filter(|_| has_place && is_taken).cloned()
     }
 
-    /// Whether a worker would do another job of a workflow, whichever it is.
+    /// Whether a worker would run another job of a workflow.
     fn is_wanted(&self, id: &WorkflowId) -> bool {
         let mut offers = self.spec.offers.values();
         offers.any(|offer| offer.job.is_none() && offer.free > 0 && offer.workflows.contains(id))
@@ -307,7 +307,7 @@ impl Dispatch<'_> {
         self.started.extend(self.spec.start(slot));
     }
 
-    /// The worker that waits for this very job takes it, or else the one with most room, and the last by name.
+    /// Assigns a job to the worker that waits for it by its id, or else the one with most room, the last by name.
     fn take_worker(&mut self, slot: &SlotRef) {
         if !self.spec.workflows.get(&slot.workflow).is_some_and(|workflow| self.is_for_workers(workflow)) {
             return;

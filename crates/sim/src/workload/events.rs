@@ -1,6 +1,6 @@
 //! Programs, event schedules and facts, for half of the seeds: schedules in files that are deployed anew, and schedules that people
-//! create, change, enable and delete, while several sources tell of what happens. All of it is drawn apart, so that the other draws
-//! of a seed are what they were before there were event schedules.
+//! create, change, enable and delete, while several sources publish facts. All of it is generated separately, so that the other random
+//! numbers of a seed are what they were before there were event schedules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ const FIRINGS: [&str; 6] =
 
 const PROJECTS: [&str; 3] = ["Alpha", "Beta", "sim"];
 
-/// What a moment's slot is named by while nobody knows which slots there will be: the n-th of its workflow.
+/// The placeholder for a moment's slot while it is not known which slots there will be: the n-th of its workflow.
 #[must_use]
 pub fn nth(workflow: WorkflowId, n: i64) -> SlotRef {
     SlotRef::moment(workflow, Timestamp::from_millisecond(n).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
-/// The slot that an ask is about, where that is named by [`nth`].
+/// The slot of a request, if it is a placeholder of [`nth`].
 fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
     match ask {
         Ask::Kill(Kill { slot, .. })
@@ -45,7 +45,7 @@ fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
     }
 }
 
-/// Puts a slot that there is in the place of one that is named by its number.
+/// Replaces a placeholder by an existing slot.
 #[must_use]
 pub fn resolved(mut ask: Ask, slots: impl FnOnce(&WorkflowId) -> Vec<SlotRef>) -> Ask {
     let early = |slot: &SlotRef| slot.key.time().filter(|at| slot.key.is_moment() && at.as_second() < 1000);
@@ -61,7 +61,7 @@ pub fn resolved(mut ask: Ask, slots: impl FnOnce(&WorkflowId) -> Vec<SlotRef>) -
     ask
 }
 
-/// What a seed's schedules are about.
+/// The names that a seed's schedules use.
 struct Stage {
     programs: Vec<WorkflowId>,
     schedules: Vec<WorkflowId>,
@@ -94,7 +94,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     workload.schedules = stage.schedules.into_iter().collect();
 }
 
-/// Has slots by time wait for facts, too, and gives them constraints.
+/// Makes slots by time wait for facts, too, and adds constraints to them.
 fn season(rng: &mut Rng, stage: &Stage, workload: &mut Workload) {
     let every = workload.definitions.iter().flat_map(|(_, all)| all);
     let timed: BTreeSet<WorkflowId> =
@@ -114,7 +114,7 @@ fn season(rng: &mut Rng, stage: &Stage, workload: &mut Workload) {
     }
 }
 
-/// Which projects are as they are since which deployment, at each moment at which files change.
+/// The deployment of each project, at each moment at which files change.
 fn deployments(rng: &mut Rng, sets: &Sets) -> Vec<(Timestamp, BTreeMap<String, Deployment>)> {
     let mut all: BTreeMap<String, Deployment> = BTreeMap::new();
     let mut moments = Vec::new();
@@ -182,7 +182,7 @@ impl Stage {
         Stage { programs: own.chain(timed).collect(), schedules, start: workload.start, end: workload.end }
     }
 
-    /// What files say of programs and schedules, and when.
+    /// The definitions of programs and schedules in files, and their moments.
     fn sets(&self, rng: &mut Rng) -> Sets {
         let mut programs: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
         for one in self.own() {
@@ -276,7 +276,7 @@ impl Stage {
         }
     }
 
-    /// Facts that one source tells together. Some were told before, and some names mean something else now.
+    /// Facts that one source publishes together. Some were published before, and some keys are used again for another fact.
     fn batch(&self, rng: &mut Rng, number: i64, told: &mut Vec<Fact>) -> Vec<Fact> {
         let source: Arc<str> = (*rng.pick(&["a", "b", "c"])).into();
         let mut facts = Vec::new();
@@ -297,7 +297,7 @@ impl Stage {
         facts
     }
 
-    /// What happened: each time something that can be told from all else.
+    /// An occurrence that is different from all others.
     fn occurrence(&self, rng: &mut Rng, name: &str) -> Occurrence {
         match rng.below(10) {
             0..=5 => Occurrence::Partitions {
@@ -383,7 +383,7 @@ fn program(rng: &mut Rng, id: &WorkflowId) -> Workflow {
     }
 }
 
-/// A leaf that looks at something else than facts.
+/// A leaf that depends on something else than facts.
 fn other_leaf(rng: &mut Rng) -> Trigger {
     match rng.below(4) {
         0 => Trigger::Always,

@@ -1,6 +1,6 @@
-//! Keyed workflows, for two seeds in five: a small graph of jobs that changes while it is worked on, slots by time that wait
-//! for jobs, jobs that wait for slots by time, and what people ask of them. All of it is drawn apart, so that the other draws
-//! of a seed are what they were before there were jobs.
+//! Keyed workflows, for two seeds in five: a small graph of jobs that changes while they run, slots by time that wait
+//! for jobs, jobs that wait for slots by time, and requests of people. All of it is generated separately, so that the other random
+//! numbers of a seed are what they were before there were jobs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,16 +20,16 @@ use kelos_model::{PoolId, SlotRef, Trigger, Workflow, WorkflowId};
 use super::{Workload, moment, pool_uses, retry};
 use crate::rng::Rng;
 
-/// In the last ones `y` can't have a line in it, which others let it have: some of their jobs have no id.
+/// In the last ones `y` can't contain an underscore, which others allow: some of their jobs have no id.
 const TEMPLATES: [&str; 8] = ["{date}", "{date}_{x}", "{x}", "{x}_{y}", "{y}", "{date}_{y}", "{y}_{x}", "{y}_{date}"];
 
-/// Sets of definitions, and when each comes into force.
+/// Sets of definitions, and the moment at which each comes into force.
 pub(super) type Sets = Vec<(Timestamp, Vec<Arc<Workflow>>)>;
 
-/// The groups that functions stand for, by the digest of these.
+/// The groups that functions return, by their digest.
 pub type GroupMeanings = BTreeMap<String, Group>;
 
-/// What an identifier may be in this seed, and what its functions know.
+/// The values of identifiers in this seed, and the relations that its functions know.
 struct Values {
     date: Vec<Arc<str>>,
     x: Vec<Arc<str>>,
@@ -164,7 +164,7 @@ fn cron_of(text: &str) -> CronSchedule {
     CronSchedule::new(cron, Zone::utc(), Gap::default(), Fold::default())
 }
 
-/// A change of the definitions. Says whether it is to be taken back soon: an app that is gone for a while, or nonsense.
+/// Changes the definitions. Returns whether the change is to be undone soon: an app that is gone for a while, or an invalid one.
 fn edit(rng: &mut Rng, values: &Values, set: &mut Vec<Arc<Workflow>>) -> bool {
     let apps = set.iter().filter(|one| one.keys.jobs().is_some()).count();
     let n = usize::try_from(rng.below(apps as u64)).unwrap_or(0);
@@ -264,7 +264,7 @@ fn validity(rng: &mut Rng, values: &Values, n: usize) -> Option<Validity> {
     Some(valid)
 }
 
-/// Groups that make sense together with the apps before: what does not is drawn again a few times.
+/// Groups that are valid together with the apps before: invalid ones are generated again a few times.
 fn groups(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usize, bare: JobKeys) -> Vec<Group> {
     let apps: Vec<(WorkflowId, JobKeys)> =
         before.iter().filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone()))).collect();
@@ -336,7 +336,7 @@ fn some_trigger(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usi
     }
 }
 
-/// Waits for a job: of what the one who waits does not know itself, some value.
+/// A trigger that waits for a job: identifiers that the waiting slot does not have get some value.
 fn job_trigger(rng: &mut Rng, values: &Values, apps: &[Arc<Workflow>], known: &[&str]) -> Trigger {
     let Some(app) = apps.get(usize::try_from(rng.below(apps.len().max(1) as u64)).unwrap_or(0)) else {
         return Trigger::Always;

@@ -1,4 +1,4 @@
-//! The workers of a seed: when each comes, what it offers to do, and when it dies.
+//! The workers of a seed: when each starts, the jobs it offers to run, and when it dies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use crate::rng::Rng;
 /// A worker of a workload.
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
-    /// Its name, of its own for each process.
+    /// Its name, unique for each process.
     pub name: Arc<str>,
-    /// When it begins.
+    /// When it starts.
     pub born: Timestamp,
     /// When its process is killed.
     pub dies: Option<Timestamp>,
-    /// When it wants nothing more, and ends once it has nothing.
+    /// When it accepts nothing more, and ends once it has no runs.
     pub leaves: Option<Timestamp>,
-    /// When nobody can hear it, nor it anybody.
+    /// The span in which it has no connection.
     pub silent: Option<(Timestamp, Timestamp)>,
-    /// Whose jobs it does.
+    /// The workflows whose jobs it runs.
     pub workflows: BTreeSet<WorkflowId>,
-    /// The only job that it does.
+    /// The only job that it runs.
     pub job: Option<SlotRef>,
-    /// How many at a time.
+    /// How many jobs it runs at a time.
     pub slots: u32,
-    /// How often a job is attempted in all.
+    /// How many attempts a job gets in all.
     pub attempts: Option<u32>,
 }
 
-/// How often a crontab starts a process that does one job, or none, and ends; each of them leads for that moment.
+/// How often a crontab starts a process that runs one job, or none, and ends; each of them leads for that moment.
 const EVERY: SignedDuration = SignedDuration::from_secs(120);
 
-/// How long a crontab goes on once faults have stopped: to the end, since what waits finds its place late.
+/// How long a crontab continues once faults have stopped: to the end, since waiting jobs start late.
 const CRONTAB: SignedDuration = SignedDuration::from_hours(8);
 
-/// One to four places for workers, in each of which one comes after the other, and short runs beside them. Also gives when
-/// leaders change in good order.
+/// One to four sequences of workers, in each of which one follows the other, and short runs beside them. Also returns when
+/// leaders change gracefully.
 pub(super) fn some(
     rng: &mut Rng,
     workload: &Workload,
@@ -68,7 +68,7 @@ pub(super) fn some(
             plans.push(short(rng, workload, &format!("c{nth}-{which}"), at));
         }
     }
-    // Nobody is to wait for ever: once faults have stopped one takes everything, or a crontab goes on.
+    // No job should wait for ever: once faults have stopped one worker takes everything, or a crontab continues.
     if rng.percent(70) {
         let (workflows, name) = (workload.apps.clone(), "steady".into());
         let (born, slots) = (workload.end, 1000);
@@ -94,7 +94,7 @@ pub(super) fn some(
     (plans, shifts)
 }
 
-/// A process that does a job that is there, and ends.
+/// A process that runs one existing job, and ends.
 fn short(rng: &mut Rng, workload: &Workload, name: &str, born: Timestamp) -> WorkerPlan {
     let leaves = born + SignedDuration::from_millis(rng.between(0, 1500));
     let workflows = workload.apps.clone();

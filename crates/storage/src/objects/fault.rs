@@ -1,4 +1,4 @@
-//! What object stores say when they refuse.
+//! Errors of object stores.
 
 use std::error::Error as _;
 
@@ -7,7 +7,7 @@ use opendal::{Error, ErrorKind};
 use crate::StorageError;
 use crate::java::{Operation, first_line, words_of};
 
-/// S3's words for: I don't know you, or I don't believe you.
+/// S3's codes for unknown or invalid credentials.
 const LOGINS: &[&str] = &[
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -19,7 +19,7 @@ const LOGINS: &[&str] = &[
     "InvalidAuthenticationInfo",
 ];
 
-/// How the library tells of an answer in XML that has none of S3's words.
+/// The library's text for an answer in XML without any of S3's codes.
 const NO_CODE: &str = "S3Error { code: \"\", message: \"\"";
 
 pub(super) fn fault(asked: &Operation<'_>, error: Error) -> StorageError {
@@ -56,7 +56,7 @@ fn unexpected(asked: &Operation<'_>, error: &Error) -> StorageError {
     if error.is_temporary() { asked.unreachable(words) } else { asked.other(words) }
 }
 
-/// What went wrong with the connection, where that is the cause.
+/// The error of the connection, if that is the cause.
 fn of_connection(error: &Error) -> Option<String> {
     let mut cause = error.source();
     let mut is_of_request = false;

@@ -1,6 +1,6 @@
-//! Object stores: S3 and its like, Google's, Azure's.
+//! Object stores: S3 and compatible ones, Google's, Azure's.
 //!
-//! They have no folders. A prefix that something lies under counts as one, and so does a marker: an empty object whose
+//! They have no folders. A prefix of an object's name counts as one, and so does a marker: an empty object whose
 //! name ends with a slash.
 
 mod fault;
@@ -22,7 +22,7 @@ use fault::fault;
 pub use open::{AzureSettings, GcsSettings, S3Keys, S3Settings};
 pub(crate) use open::{azure, gcs, s3};
 
-/// The bytes of a part of a large object. S3 takes 10 000 parts: objects of 160 GB.
+/// How many bytes a part of a large object has. S3 accepts 10 000 parts: objects of 160 GB.
 const PART: usize = 16 << 20;
 
 /// The objects of one bucket.
@@ -40,7 +40,7 @@ impl Objects {
         Operation { what, endpoint: &self.endpoint, path }
     }
 
-    /// All below a folder, those in its folders included where `recursive`.
+    /// Lists the objects below a folder, including those in its folders if `recursive`.
     async fn lister(&self, asked: &Operation<'_>, recursive: bool) -> Result<Lister, StorageError> {
         let prefix = prefix(asked.path);
         let listing = self.operator.lister_with(&prefix).recursive(recursive).await;
@@ -54,7 +54,7 @@ impl Objects {
         first.map_or(Ok(None), |first| self.listed(asked, first)).map(|first| first.is_some())
     }
 
-    /// What a list holds next. Azure says of a folder that it is not there; elsewhere it is the bucket that isn't.
+    /// The next item of a list. If it is missing, Azure means the folder; the others mean the bucket.
     fn listed<T>(&self, asked: &Operation<'_>, next: opendal::Result<T>) -> Result<Option<T>, StorageError> {
         match absent_is_none(asked, next)? {
             None if !self.endpoint.starts_with("abfs:") => Err(asked.other("there is no such bucket")),
@@ -66,7 +66,7 @@ impl Objects {
         absent_is_none(asked, self.operator.stat(key(asked.path)).await)
     }
 
-    /// Gives one object another name. Most stores can only copy it.
+    /// Moves one object. Most stores can only copy it.
     async fn move_object(&self, asked: &Operation<'_>, from: &str, to: &str) -> Result<(), StorageError> {
         let can_copy = self.operator.info().capability().copy;
         let moved = if can_copy {
@@ -86,7 +86,7 @@ impl Objects {
         if keys.is_empty() {
             return Err(asked.not_found());
         }
-        // Copied first and removed afterwards: what breaks off in between loses nothing.
+        // Copied first and removed afterwards: an interruption in between loses nothing.
         for key in &keys {
             let rest = key.strip_prefix(&from_prefix).unwrap_or(key);
             let copied = self.operator.copy(key, &format!("{to_prefix}{rest}")).await;
@@ -214,7 +214,7 @@ fn key(path: &str) -> &str {
     path.trim_start_matches('/')
 }
 
-/// What the names of all begin with that lie in a folder.
+/// The prefix of the names of all objects in a folder.
 fn prefix(path: &str) -> String {
     match key(path) {
         "" => "/".to_owned(),

@@ -1,4 +1,4 @@
-//! How buckets are opened: where their servers are, and who asks.
+//! Opening buckets: servers and credentials.
 
 use http::{Request, Response};
 use opendal::services::{Azdls, Gcs, S3};
@@ -9,17 +9,17 @@ use super::Objects;
 use crate::Secret;
 use crate::java::first_line;
 
-/// The region of those that say none, as in AWS's own tools of old.
+/// The default region, which AWS's older tools have, too.
 const REGION: &str = "us-east-1";
 
-/// Where S3 is, if it isn't Amazon's, and who asks.
+/// The endpoint and the credentials of S3.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct S3Settings {
-    /// `AWS_ENDPOINT_URL_S3`, else `AWS_ENDPOINT_URL`: another store that speaks S3.
+    /// Another store with S3's API: `AWS_ENDPOINT_URL_S3`, else `AWS_ENDPOINT_URL`.
     pub endpoint: Option<String>,
-    /// `AWS_REGION`, else `AWS_DEFAULT_REGION`, else that of the profile.
+    /// The region: `AWS_REGION`, else `AWS_DEFAULT_REGION`, else that of the profile.
     pub region: Option<String>,
-    /// In place of what AWS's own tools would find.
+    /// Keys that replace those that AWS's own tools would find.
     pub keys: Option<S3Keys>,
     /// Whether requests are not signed, for public buckets: `KELOS_S3_ANONYMOUS=true`.
     pub is_anonymous: bool,
@@ -34,28 +34,28 @@ pub struct S3Keys {
     pub secret: Secret,
 }
 
-/// Where Google's storage is, if it isn't Google's.
+/// The endpoint of Google's storage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcsSettings {
-    /// `STORAGE_EMULATOR_HOST`: an emulator, which is asked without credentials.
+    /// An emulator, which needs no credentials: `STORAGE_EMULATOR_HOST`.
     pub emulator: Option<String>,
 }
 
-/// Who asks Azure. What is not here is found as by Azure's own tools.
+/// The endpoint and the credentials of Azure. Missing ones are found in the same way as by Azure's own tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AzureSettings {
-    /// In place of `https://ACCOUNT.dfs.core.windows.net`, for emulators.
+    /// An emulator in place of `https://ACCOUNT.dfs.core.windows.net`.
     pub endpoint: Option<String>,
-    /// `AZURE_STORAGE_ACCOUNT_KEY`, else `AZURE_STORAGE_KEY`.
+    /// The key of the account: `AZURE_STORAGE_ACCOUNT_KEY`, else `AZURE_STORAGE_KEY`.
     pub account_key: Option<Secret>,
-    /// `AZURE_STORAGE_SAS_TOKEN`.
+    /// The shared access signature: `AZURE_STORAGE_SAS_TOKEN`.
     pub sas_token: Option<Secret>,
-    /// `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and `AZURE_CLIENT_SECRET`.
+    /// A client's tenant, id and secret: `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and `AZURE_CLIENT_SECRET`.
     pub client: Option<(String, String, Secret)>,
 }
 
 impl S3Settings {
-    /// What the environment says.
+    /// Reads the settings from the environment.
     #[must_use]
     pub fn from_env() -> Self {
         let anonymous = crate::environment::text("KELOS_S3_ANONYMOUS");
@@ -69,7 +69,7 @@ impl S3Settings {
 }
 
 impl AzureSettings {
-    /// What the environment says.
+    /// Reads the settings from the environment.
     #[must_use]
     pub fn from_env() -> Self {
         let text = crate::environment::text;
@@ -84,7 +84,7 @@ impl AzureSettings {
     }
 }
 
-/// The region that AWS's own configuration gives to the profile in use.
+/// The region of the active profile in AWS's own configuration.
 fn region_of_profile() -> Option<String> {
     let file = crate::environment::text("AWS_CONFIG_FILE")
         .or_else(|| Some(format!("{}/.aws/config", crate::environment::text("HOME")?)))?;
@@ -103,7 +103,7 @@ fn region_in(config: &str, profile: &str) -> Option<String> {
     pairs.find(|(name, _)| name.trim() == "region").map(|(_, value)| value.trim().to_owned())
 }
 
-/// Opens a bucket of S3, or of another store that speaks it.
+/// Opens a bucket of S3, or of another store with its API.
 pub(crate) fn s3(bucket: &str, settings: &S3Settings, client: reqwest::Client) -> Result<Objects, String> {
     let region = settings.region.as_deref().unwrap_or(REGION);
     let mut builder = S3::default().bucket(bucket).region(region);
@@ -148,7 +148,7 @@ pub(crate) fn azure(authority: &str, settings: &AzureSettings, client: reqwest::
     Ok(objects(format!("abfs://{authority}"), Operator::new(builder).map_err(words)?, client))
 }
 
-/// Refuses a web page in place of a list: without what a list is made of it would be taken for an empty one.
+/// A transport that refuses a web page in place of a list, which would be read as an empty one.
 struct NoPages(ReqwestTransport);
 
 impl HttpTransport for NoPages {

@@ -1,4 +1,4 @@
-//! Whether a server is who it says: its key against the files of known hosts.
+//! Verification of a server: its key is compared with the files of known hosts.
 
 use std::path::{Path, PathBuf};
 
@@ -18,19 +18,19 @@ struct Line {
     key: PublicKey,
 }
 
-/// What is known of a server's keys.
+/// The known keys of a server.
 pub(super) struct KnownKeys {
-    /// How the server is named there.
+    /// The name of the server in the files.
     name: String,
     host: String,
     port: u16,
-    /// Where a new key belongs.
+    /// The file in which a new key belongs.
     file: PathBuf,
     lines: Vec<Line>,
 }
 
 impl KnownKeys {
-    /// Reads the files that are there.
+    /// Reads the files that exist.
     pub(super) fn of(target: &Target) -> KnownKeys {
         let name = match target.port {
             22 => target.known_as.clone(),
@@ -46,12 +46,12 @@ impl KnownKeys {
         KnownKeys { name, host: target.known_as.clone(), port: target.port, file, lines }
     }
 
-    /// Whether a kind of key is known: such ones are to be offered first.
+    /// Whether a kind of key is known: the client prefers such kinds.
     pub(super) fn has(&self, algorithm: &Algorithm) -> bool {
         self.lines.iter().any(|line| !line.revoked && alike(&line.key.algorithm(), algorithm))
     }
 
-    /// Takes a key, or says why not.
+    /// Accepts a key, or gives the reason for refusing it.
     pub(super) fn judge(&self, offered: &PublicKey) -> Result<(), String> {
         let same = |line: &&Line| line.key.key_data() == offered.key_data();
         let print = format!("{} {}", offered.algorithm(), offered.fingerprint(HashAlg::Sha256));
@@ -92,11 +92,11 @@ impl KnownKeys {
     }
 }
 
-/// The lines of a file that name a server; those that can't be read name nobody.
+/// The lines of a file about a server; lines that can't be read are skipped.
 fn lines_about(name: &str, file: &Path, text: &str) -> Vec<Line> {
     let about = |(number, line): (usize, &str)| {
         let entry: Entry = line.trim().parse().ok()?;
-        // Keys of authorities vouch for certificates only, and those are not asked for.
+        // Keys of authorities are only for certificates, which are not requested.
         let revoked = match entry.marker() {
             Some(Marker::CertAuthority) => return None,
             Some(Marker::Revoked) => true,
@@ -119,7 +119,7 @@ fn names(patterns: &HostPatterns, name: &str) -> bool {
     }
 }
 
-/// RSA keys are the same kind, whatever they sign with.
+/// Whether two algorithms use the same key: an RSA key is the same for any hash.
 fn alike(one: &Algorithm, other: &Algorithm) -> bool {
     one == other || matches!((one, other), (Algorithm::Rsa { .. }, Algorithm::Rsa { .. }))
 }

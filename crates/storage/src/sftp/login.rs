@@ -1,4 +1,4 @@
-//! Connecting and logging in: the server's key is judged first, then keys and the agent are tried.
+//! Connection and login: the server's key is verified first, then keys and the agent are tried.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,16 +13,16 @@ use super::known_hosts::KnownKeys;
 use super::settings::Target;
 use crate::StorageError;
 
-/// How long connecting and logging in may take together.
+/// How long connection and login may take together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection over which nothing came is asked whether it lives, and given up after three times this long.
+/// How long a connection may be silent before it is probed; it is given up after three times this long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Judges the server's key while the connection is made.
+/// The verification of the server's key during the handshake.
 pub(super) struct Doorkeeper {
     known: KnownKeys,
-    /// Why the key was refused.
+    /// The reason why the key was refused.
     refused: Arc<Mutex<Option<String>>>,
 }
 
@@ -37,10 +37,10 @@ impl client::Handler for Doorkeeper {
     }
 }
 
-/// A connection that is logged in.
+/// An authenticated connection.
 pub(super) type Connection = Handle<Doorkeeper>;
 
-/// Connects and logs in.
+/// Connects and authenticates.
 pub(super) async fn connect(target: &Target) -> Result<Connection, StorageError> {
     let patient = tokio::time::timeout(PATIENCE, async {
         let mut connection = reach(target).await?;
@@ -53,7 +53,7 @@ pub(super) async fn connect(target: &Target) -> Result<Connection, StorageError>
 async fn reach(target: &Target) -> Result<Connection, StorageError> {
     let known = KnownKeys::of(target);
     let mut config = Config { keepalive_interval: Some(KEEP_ALIVE), nodelay: true, ..Config::default() };
-    // The server may have several keys: it is to show one that is known.
+    // The server may have several keys: it should present one that is known.
     let mut kinds = config.preferred.key.to_vec();
     kinds.sort_by_key(|kind| !known.has(kind));
     config.preferred.key = kinds.into();
@@ -69,7 +69,7 @@ async fn reach(target: &Target) -> Result<Connection, StorageError> {
     })
 }
 
-/// The words of the system where it has some.
+/// The message of an error, in the system's words if it has some.
 pub(super) fn why(error: &russh::Error) -> String {
     match error {
         russh::Error::IO(error) => error.to_string(),
@@ -113,14 +113,14 @@ fn nothing_fits(target: &Target, tried: &[String]) -> StorageError {
 struct Attempt<'a> {
     target: &'a Target,
     connection: &'a mut Connection,
-    /// What RSA keys sign with.
+    /// The hash with which RSA keys sign.
     hash: Option<HashAlg>,
-    /// What was tried in vain, in words.
+    /// The credentials that failed, in words.
     tried: &'a mut Vec<String>,
 }
 
 impl Attempt<'_> {
-    /// Whether the key of a file lets in.
+    /// Whether the key of a file is accepted.
     async fn key(&mut self, file: &Path) -> Result<bool, StorageError> {
         let key = match load_secret_key(file, None) {
             Ok(key) => key,
@@ -138,7 +138,7 @@ impl Attempt<'_> {
         Ok(answer.success())
     }
 
-    /// Whether a key of the agent lets in.
+    /// Whether a key of the agent is accepted.
     async fn agent(&mut self) -> Result<bool, StorageError> {
         let Some(socket) = &self.target.agent else { return Ok(false) };
         let mut agent = match AgentClient::connect_uds(socket).await {

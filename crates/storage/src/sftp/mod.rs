@@ -1,6 +1,6 @@
-//! Files behind SSH. One connection for each server is shared, and made again when it broke.
+//! Files behind SSH. One connection for each server is shared, and replaced if it breaks.
 //!
-//! Absent: passwords, jumps over other hosts, and trust at first sight: a server whose key is not known is refused.
+//! Absent: passwords, jump hosts, and trust on first use: a server with an unknown key is refused.
 
 mod known_hosts;
 mod login;
@@ -22,7 +22,7 @@ use session::{Session, SharedSession};
 pub use settings::SshSettings;
 use settings::Target;
 
-/// The longest folder that is listed.
+/// How many entries a folder may have to be listed.
 const MOST_ENTRIES: usize = 100_000;
 
 /// The files of a server.
@@ -30,13 +30,13 @@ pub(crate) struct SftpFiles {
     shared: SharedSession,
 }
 
-/// The files of the server `user@host:port`. Contacts nothing.
+/// The files of the server `user@host:port`. Contacts no server.
 pub(crate) fn open(authority: &str, settings: &SshSettings) -> Result<SftpFiles, StorageError> {
     Ok(SftpFiles { shared: SharedSession::new(Target::of(authority, settings)?) })
 }
 
 impl SftpFiles {
-    /// Tells the outcome of a call, and of a broken connection that it is not to be used again.
+    /// Turns the outcome of a call into a result, and drops the connection if it is broken.
     fn judge<T>(&self, called: Result<T, SftpError>, what: &'static str, path: &str) -> Result<T, StorageError> {
         called.map_err(|error| {
             let endpoint = self.shared.endpoint().to_owned();
@@ -60,7 +60,7 @@ impl SftpFiles {
         })
     }
 
-    /// What is at a path itself, a link not followed.
+    /// The attributes at a path itself; a link is not followed.
     async fn itself(&self, session: &Session, path: &str) -> Result<Option<FileAttributes>, StorageError> {
         self.judge(present(session.raw.lstat(path).await.map(|found| found.attrs)), "look at", path)
     }
@@ -68,7 +68,7 @@ impl SftpFiles {
     async fn entries(&self, session: &Session, folder: &str) -> Result<Option<Vec<Raw>>, StorageError> {
         let listed = self.judge(present(session.list(folder, MOST_ENTRIES).await), "list", folder);
         match listed {
-            // What is no folder can't be opened as one: servers call that a failure, or say that nothing is there.
+            // A file can't be opened as a folder: servers call that a failure, or say that nothing exists there.
             Err(StorageError::Other { .. }) if !self.is_folder(session, folder).await? => Ok(None),
             other => other,
         }
@@ -79,7 +79,7 @@ impl SftpFiles {
         Ok(found.is_some_and(|found| found.attrs.is_dir()))
     }
 
-    /// Where a link leads; none where it leads nowhere.
+    /// The target of a link; none if it is broken.
     async fn followed(&self, session: &Session, folder: &str, raw: Raw) -> Result<Option<Entry>, StorageError> {
         if !raw.1.is_symlink() {
             return Ok(Some(entry(raw.0, &raw.1)));
@@ -109,7 +109,7 @@ impl SftpFiles {
     }
 }
 
-/// A name in a folder, and what is there.
+/// An entry of a folder: its name and its attributes.
 type Raw = (String, FileAttributes);
 
 #[async_trait]
@@ -199,7 +199,7 @@ fn below(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
-/// What is not there is no error.
+/// Turns the error of a missing file into none.
 fn present<T>(called: Result<T, SftpError>) -> Result<Option<T>, SftpError> {
     match called {
         Err(SftpError::Status(status)) if status.status_code == StatusCode::NoSuchFile => Ok(None),
@@ -207,7 +207,7 @@ fn present<T>(called: Result<T, SftpError>) -> Result<Option<T>, SftpError> {
     }
 }
 
-/// What is gone already is removed.
+/// Ignores the error of a missing file, which is removed already.
 fn gone<T>(called: Result<T, SftpError>) -> Result<(), SftpError> {
     present(called).map(drop)
 }

@@ -1,6 +1,6 @@
-//! The patterns of SSH's own files: `*`, `?`, and `!` for what they are not to mean.
+//! The patterns of SSH's own files: `*`, `?`, and `!` for negation.
 
-/// Whether one of the patterns fits, and none that is negated.
+/// Whether one of the patterns matches, and no negated one.
 pub(super) fn any<'a>(patterns: impl IntoIterator<Item = &'a str>, name: &str) -> bool {
     let mut found = false;
     for pattern in patterns {

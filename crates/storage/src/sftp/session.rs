@@ -1,4 +1,4 @@
-//! One connection for all calls, and those of its calls that take several messages.
+//! A session: one connection for all calls, and the calls that take several messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::local::unfinished_name;
 /// How long an answer to one message may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of a file in one message; every server takes as many.
+/// How many bytes of a file one message has; every server accepts as many.
 const CHUNK: u32 = 32 * 1024 - 1024;
 
-/// Messages that write a file and are not answered yet: a distant server is not waited for each time.
+/// How many messages that write a file may be unanswered: the client does not wait for a distant server each time.
 const WRITES_AT_A_TIME: usize = 16;
 
-/// The extension that replaces a file by another one in one step.
+/// The extension that replaces a file by another one atomically.
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
 
-/// A connection with the protocol of files on it.
+/// A connection with the SFTP protocol on it.
 pub(super) struct Session {
     pub(super) raw: RawSftpSession,
     can_replace: bool,
     can_sync: bool,
-    /// Ends with the last one who uses it.
+    /// The connection, which is closed with its last user.
     connection: Connection,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Session {
 pub(super) struct SharedSession {
     target: Target,
     current: Mutex<Option<Arc<Session>>>,
-    /// Held while a connection is made, so that one is made and not many.
+    /// A lock that is held while a connection is made, so that only one is made.
     making: tokio::sync::Mutex<()>,
 }
 
@@ -55,7 +55,7 @@ impl SharedSession {
         &self.target.endpoint
     }
 
-    /// The session that lives, or a new one.
+    /// The open session, or a new one.
     pub(super) async fn session(&self) -> Result<Arc<Session>, StorageError> {
         if let Some(session) = self.current() {
             return Ok(session);
@@ -69,7 +69,7 @@ impl SharedSession {
         Ok(session)
     }
 
-    /// Leaves a session that broke to those who still use it.
+    /// Drops a broken session; calls that still use it keep it.
     pub(super) fn forget(&self) {
         *self.place() = None;
     }
@@ -103,7 +103,7 @@ impl Session {
         Ok(Session { raw, can_replace: has(POSIX_RENAME), can_sync, connection })
     }
 
-    /// The names in a folder, in no order.
+    /// The names in a folder, in any order.
     pub(super) async fn list(&self, folder: &str, most: usize) -> Result<Vec<Raw>, SftpError> {
         let handle = self.raw.opendir(folder).await?.handle;
         let mut found = Vec::new();
@@ -122,7 +122,7 @@ impl Session {
         read.map(|()| found)
     }
 
-    /// The bytes of a file; none where there are more than `limit`.
+    /// The content of a file; none if it has more than `limit` bytes.
     pub(super) async fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, SftpError> {
         let handle = self.raw.open(path, OpenFlags::READ, FileAttributes::empty()).await?.handle;
         let mut bytes = Vec::new();
@@ -140,7 +140,7 @@ impl Session {
         Ok(read?.map(|()| bytes))
     }
 
-    /// Writes a file that is not there yet, to the end and to the disk.
+    /// Writes a new file completely, and syncs it to the disk.
     pub(super) async fn write(
         &self,
         path: &str,
@@ -178,12 +178,12 @@ impl Session {
         }
     }
 
-    /// Gives a file the place of another one.
+    /// Replaces a file by another one.
     pub(super) async fn replace(&self, from: &str, to: &str) -> Result<(), SftpError> {
         if self.can_replace {
             return done(self.raw.extended(POSIX_RENAME, two_texts(from, to)).await?);
         }
-        // Without the extension there is a moment without the file; the old one is kept until the new one is there.
+        // Without the extension the file is missing for a moment; the old one is kept until the new one is in place.
         let aside = format!("{}/{}", to.rsplit_once('/').map_or("", |(folder, _)| folder), unfinished_name(to));
         let had_one = super::present(self.raw.rename(to, aside.as_str()).await)?.is_some();
         let renamed = self.raw.rename(from, to).await;
@@ -205,7 +205,7 @@ fn done(answer: Packet) -> Result<(), SftpError> {
     }
 }
 
-/// Two texts, each behind its length.
+/// Two texts, each with its length before it.
 fn two_texts(one: &str, other: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(8 + one.len() + other.len());
     for text in [one, other] {

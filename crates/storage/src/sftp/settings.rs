@@ -1,17 +1,17 @@
-//! Whom to log in to, as whom, and with what: from the URI, the environment and `~/.ssh/config`.
+//! The server, the user and the keys of a login: from the URI, the environment and `~/.ssh/config`.
 
 use std::path::{Path, PathBuf};
 
 use super::pattern;
 use crate::StorageError;
 
-/// The port of SSH.
+/// The default port of SSH.
 const PORT: u16 = 22;
 
-/// The names of keys that are tried where nothing names one.
+/// The names of the keys that are tried if no key is configured.
 const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
-/// Where SSH finds keys and the hosts that it knows. [`SshSettings::from_env`] looks where the command `ssh` does.
+/// The places of SSH's keys and known hosts. [`SshSettings::from_env`] looks where the command `ssh` does.
 #[derive(Debug, Clone, Default)]
 pub struct SshSettings {
     /// The folder with `config`, `known_hosts` and keys: `~/.ssh`.
@@ -22,12 +22,12 @@ pub struct SshSettings {
     pub key: Option<PathBuf>,
     /// The socket of an agent: `SSH_AUTH_SOCK`.
     pub agent: Option<PathBuf>,
-    /// The user where neither the URI nor `config` names one.
+    /// The user if neither the URI nor `config` names one.
     pub user: Option<String>,
 }
 
 impl SshSettings {
-    /// What the environment says.
+    /// Reads the settings from the environment.
     #[must_use]
     pub fn from_env() -> Self {
         let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -50,28 +50,28 @@ impl SshSettings {
     }
 }
 
-/// A server, and all that is needed to log in to it.
+/// A server, and all that is needed for a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// `sftp://user@host:port`, as it was written: for messages.
     pub(super) endpoint: String,
-    /// Whom to connect to.
+    /// The host to connect to.
     pub(super) host: String,
     pub(super) port: u16,
     /// The name under which the server is known: the one that was written, unless `config` gives another.
     pub(super) known_as: String,
     pub(super) user: String,
-    /// Files of known hosts; the first one is where a new key is to be written.
+    /// Files of known hosts; a new key belongs in the first one.
     pub(super) known_hosts: Vec<PathBuf>,
-    /// Keys that were named: a missing one is told of.
+    /// Keys that are configured: a missing one is reported.
     pub(super) named_keys: Vec<PathBuf>,
-    /// Keys that may be there or not.
+    /// Keys with default names, which may be missing.
     pub(super) usual_keys: Vec<PathBuf>,
     pub(super) agent: Option<PathBuf>,
 }
 
 impl Target {
-    /// Reads `user@host:port`; contacts nothing.
+    /// Reads `user@host:port`; contacts no server.
     pub(super) fn of(authority: &str, settings: &SshSettings) -> Result<Target, StorageError> {
         let (user, host, port) = split(authority)?;
         let config = settings.folder.as_ref().and_then(|folder| std::fs::read_to_string(folder.join("config")).ok());
@@ -152,7 +152,7 @@ fn bad(authority: &str, reason: String) -> StorageError {
     StorageError::BadUri { uri: format!("sftp://{authority}"), reason }
 }
 
-/// What `~/.ssh/config` says about a host; of each word, the first that fits.
+/// The section of `~/.ssh/config` for a host; of each keyword, the first that matches.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct HostConfig {
     host_name: Option<String>,
@@ -171,7 +171,7 @@ impl HostConfig {
             let Some((word, value)) = words(line) else { continue };
             match word.as_str() {
                 "host" => applies = pattern::any(value.split_whitespace(), host),
-                // Conditions that are not understood hold for nobody.
+                // Unknown conditions match no host.
                 "match" => applies = value == "all",
                 _ if applies => found.take(&word, value),
                 _ => {}
@@ -197,7 +197,7 @@ impl HostConfig {
     }
 }
 
-/// `Word value`, `Word=value` or `Word = value`; the word in small letters.
+/// A keyword and its value, written as `Word value`, `Word=value` or `Word = value`; the keyword in lower case.
 fn words(line: &str) -> Option<(String, &str)> {
     let line = line.trim();
     let end = line.find(|c: char| c.is_whitespace() || c == '=')?;

@@ -1,4 +1,4 @@
-//! The store in memory: for tests, and for programs that need nothing after their end.
+//! The store in memory: for tests, and for programs that need no state after they end.
 
 mod reader;
 mod state;
@@ -13,7 +13,7 @@ use crate::queries::Queries;
 use kelos_model::Recall;
 use state::State;
 
-/// What outlives a [`MemoryStore`], as a disk outlives a process.
+/// The data of a [`MemoryStore`], which outlives it as a disk outlives a process.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<State>>);
 
@@ -30,8 +30,8 @@ impl MemoryDisk {
 }
 
 /// The store in memory. Several may share a [`MemoryDisk`]: one leads, the others stand by. Dropping the
-/// one that leads is the crash of its process: the next may lead at once. One that lives on may be
-/// overtaken once its lease has run out.
+/// leading one is like the crash of its process: the next may lead at once. One that is not dropped
+/// may be replaced as leader once its lease has expired.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     disk: MemoryDisk,

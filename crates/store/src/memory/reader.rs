@@ -1,4 +1,4 @@
-//! Everything that is read.
+//! The side that reads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::queries::{
 use crate::record::{Digest, DigestBuilder, Recount, TurnRecord};
 use crate::tally::{Columns, Tallies, Tally};
 
-/// Whether a slot is one of a filter's, its workflow left aside.
+/// Whether a filter selects a slot; its workflow is checked elsewhere.
 fn passes(filter: &SlotFilter, place: &SlotPlace, slot: &Slot) -> bool {
     let in_range = |range: &kelos_model::ranges::Range| {
         (range.start.as_millisecond()..range.end.as_millisecond()).contains(&place.at.0)
@@ -30,7 +30,7 @@ fn passes(filter: &SlotFilter, place: &SlotPlace, slot: &Slot) -> bool {
 }
 
 impl State {
-    /// The numbers of the workflows that a filter lets through.
+    /// The numbers of the workflows that a filter selects.
     fn filtered(&self, workflow: Option<&WorkflowId>) -> Vec<usize> {
         match workflow {
             Some(name) => self.number(name).into_iter().collect(),
@@ -56,7 +56,7 @@ impl State {
         Ok(Page { rows, next })
     }
 
-    /// What is planned and has no rows.
+    /// The planned times that have no rows.
     fn backlogs(&self) -> Backlogs {
         let mut backlogs = Backlogs::default();
         self.workflows.values().for_each(|row| backlogs.add(row.id.clone(), &row.planned));
@@ -101,7 +101,7 @@ impl State {
         Ok(self.events.iter().filter(is_about).collect())
     }
 
-    /// A slot's events up to its last one, oldest first.
+    /// The events of a slot up to its last one, oldest first.
     fn life(&self, last: u64) -> Result<Vec<&EventRecord>, StoreError> {
         let (mut records, mut seq) = (Vec::new(), last);
         while seq > 0 {

@@ -22,13 +22,13 @@ pub(super) type Slots = BTreeMap<SlotPlace, (SlotKey, Slot)>;
 /// A workflow's definitions by version, with the texts they came from.
 pub(super) type Past = BTreeMap<u32, (PastDefinition, Option<Arc<str>>)>;
 
-/// All that there is.
+/// All data of a store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     epoch: u64,
-    /// Until when the lease of the epoch holds; none when nobody holds it.
+    /// The moment at which the lease expires; none if nobody holds it.
     held_until: Option<Timestamp>,
-    /// A workflow's place is its number, in the order in which they were met.
+    /// The names of the workflows in the order of their first use; a workflow's number is its index here.
     pub(super) names: Vec<WorkflowId>,
     numbers: BTreeMap<WorkflowId, usize>,
     pub(super) slots: Vec<Slots>,
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) runs: BTreeMap<u64, Run>,
     pub(super) events: Vec<EventRecord>,
     pub(super) turns: Vec<TurnRecord>,
-    /// The deletions of turns, for those that delete anything.
+    /// The deletions of turns, for those turns that delete rows.
     pub(super) deletions: BTreeMap<u64, Deletions>,
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,
@@ -57,7 +57,7 @@ impl State {
         Some(self.epoch)
     }
 
-    /// The epoch moves on, so that nothing more can be written under it.
+    /// Raises the epoch, so that nothing more can be written under the old one.
     pub(super) fn release(&mut self, epoch: u64) {
         if self.epoch == epoch {
             self.epoch += 1;
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// Whoever held the lease is gone.
+    /// Ends the lease of a leader that is gone.
     pub(super) fn abandon(&mut self, epoch: u64) {
         if self.epoch == epoch {
             self.held_until = None;
@@ -83,7 +83,7 @@ impl State {
         number
     }
 
-    /// Checks everything first, so that what follows can't fail halfway.
+    /// Checks everything first, so that the writes that follow can't fail halfway.
     pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
         if lease.epoch != self.epoch {
             return Err(StoreError::Deposed { held: lease.epoch, current: self.epoch });
@@ -131,7 +131,7 @@ impl State {
         Ok(())
     }
 
-    /// The record of a turn; none of one in which there is nothing.
+    /// The record of a turn; none if the turn is empty.
     fn record(
         &self,
         lease: Lease,
@@ -145,7 +145,7 @@ impl State {
         digested(digesting, &commit.events, deletions).map(Some)
     }
 
-    /// Whether these facts have new names; if not, which has not, in words.
+    /// Checks that these facts have new idempotency keys; the error names the first that has not.
     fn are_new(&self, facts: &[(FactKey, u64)]) -> Result<(), String> {
         let mut named = BTreeSet::new();
         let known = facts.iter().find(|(name, _)| self.facts.contains_key(name) || !named.insert(name));
@@ -235,7 +235,7 @@ impl State {
         record.ok_or_else(|| corrupt(format!("event {seq} is missing")))
     }
 
-    /// Newest first.
+    /// All backfills, newest first.
     pub(super) fn backfills(&self) -> Vec<Backfill> {
         let mut backfills = self.backfills.values().collect::<Vec<_>>();
         backfills.sort_by_key(|(place, backfill)| std::cmp::Reverse((backfill.created_at, *place)));
@@ -268,7 +268,7 @@ fn place(id: &SlotRef) -> SlotPlace {
     SlotPlace::new(id.workflow.clone(), &id.key)
 }
 
-/// Whose event it is.
+/// The workflow that an event is about, if it is about one.
 pub(super) fn subject(event: &Event) -> Option<&WorkflowId> {
     match event {
         Event::Slot { slot, .. } => Some(&slot.workflow),

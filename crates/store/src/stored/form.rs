@@ -1,4 +1,4 @@
-//! How a twin is put in the place of a type of the model, also within lists, maps and options.
+//! Serde's conversions that put a twin in the place of a type of the model, also within lists, maps and options.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -67,7 +67,7 @@ impl<'de, T, F: Form<T>> Deserialize<'de> for ReadForm<T, F> {
     }
 }
 
-/// The form of what is no type of the model: numbers, texts, moments, JSON.
+/// The form of types that are not of the model: numbers, texts, moments, JSON.
 pub(crate) struct Plain;
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Form<T> for Plain {
@@ -80,7 +80,7 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Form<T> for Plain {
     }
 }
 
-/// The form of what has a text that people write and read, and that stays as it is.
+/// The form of types with a stable text that people write and read.
 pub(crate) struct Text;
 
 impl<T: Display + FromStr<Err: Display>> Form<T> for Text {
@@ -223,7 +223,7 @@ pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A field that is there is a value, be it null.
+/// Reads a field that exists as a value, even if it is null.
 pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
     serde_json::Value::deserialize(deserializer).map(Some)
 }

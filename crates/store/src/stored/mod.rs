@@ -1,8 +1,8 @@
-//! Stored forms: how what the model has is written as JSON, and read back.
+//! Stored forms: how values of the model are written as JSON, and read back.
 //!
-//! Stores call serde here and nowhere else, and never for a type of the model: these may be renamed and reshaped, and what is stored
-//! stays as it is, byte for byte, since the digests of turns hang on it. Each type has a twin in the module of the version in which it
-//! was first stored; what a later version writes otherwise gets a twin in a module of its own, and the old one goes on reading.
+//! Stores call serde here and nowhere else, and never for a type of the model: types may be renamed and reshaped, but stored data
+//! stays as it is, byte for byte, since the digests of turns depend on it. Each type has a twin in the module of the version in which it
+//! was first stored; a change of its form gets a twin in the module of a later version, and the old one is still read.
 //!
 //! Absent: columns, and what the model's own JSON looks like, which is for the wire and for scripts.
 
@@ -19,7 +19,7 @@ use serde_json::{Error, Value};
 use crate::record::Deletions;
 use form::{Plain, ReadForm, WriteForm};
 
-/// A type that is stored as JSON, in its form, which nobody else sees.
+/// A type that is stored as JSON, in a form that is private to this module.
 pub trait Stored: Sized {
     /// Appends a value to a text.
     ///
@@ -30,7 +30,7 @@ pub trait Stored: Sized {
     /// Reads a stored value.
     ///
     /// # Errors
-    /// When the text is none of its form.
+    /// If the text has another form.
     fn read_from(text: &str) -> Result<Self, Error>;
 }
 
@@ -59,13 +59,13 @@ stored! {
     SlotEvent as v1::StoredSlotEvent,
     Workflow as v1::StoredWorkflow,
     WorkflowEvent as v1::StoredWorkflowEvent,
-    // What runs are given and give, and the values of registers, is JSON by itself.
+    // The input and output of runs, and the values of registers, are plain JSON.
     std::collections::BTreeMap<String, String> as Plain,
     serde_json::Map<String, Value> as Plain,
     Value as Plain,
 }
 
-/// Writes a value, in the place of what the text had.
+/// Writes a value, replacing the content of `text`.
 ///
 /// # Errors
 /// When its form can't be written.
@@ -74,7 +74,7 @@ pub fn write<T: Stored>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
     value.write_to(text)
 }
 
-/// A value as it is stored.
+/// The stored text of a value.
 ///
 /// # Errors
 /// When its form can't be written.
@@ -87,12 +87,12 @@ pub fn text<T: Stored>(value: &T) -> Result<String, Error> {
 /// Reads a stored value.
 ///
 /// # Errors
-/// When the text is none of its form.
+/// If the text has another form.
 pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
     T::read_from(text)
 }
 
-/// Writes the body of an event: what happened, and where no workflow is named, with its subject.
+/// Writes the body of an event: what happened, and its subject if no workflow is named.
 ///
 /// # Errors
 /// When its form can't be written.
@@ -104,20 +104,20 @@ pub fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
     }
 }
 
-/// The subject of an event, as columns beside its body say it.
+/// The subject of an event, from the columns beside its body.
 pub enum EventSubject {
     /// A slot's.
     Slot(SlotRef),
     /// A workflow's.
     Workflow(WorkflowId),
-    /// As the body says.
+    /// The subject in the body.
     InBody,
 }
 
 /// Reads the body of an event.
 ///
 /// # Errors
-/// When the text is no body of an event about that subject.
+/// If the text is no body of an event about that subject.
 pub fn read_body(subject: EventSubject, body: &str) -> Result<Event, Error> {
     Ok(match subject {
         EventSubject::Slot(slot) => Event::Slot { slot, what: read(body)? },

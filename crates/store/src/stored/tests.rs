@@ -1,4 +1,4 @@
-//! Stored forms are what they were, and lose nothing.
+//! Stored forms never change, and lose nothing.
 
 #[path = "../../../model/tests/random/mod.rs"]
 mod random;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::*;
 
-/// What each line is, and the line as it is stored. They are never changed: databases hold such lines for ever.
+/// Stored lines, each with its type. They never change: databases contain such lines for ever.
 const LINES: &str = include_str!("../../../../fixtures/stored/v1.jsonl");
 
 /// Reads a stored text and writes it again.
@@ -44,7 +44,7 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
     }
 }
 
-/// The variants that a form knows, by what it says to one that it doesn't.
+/// The variants of a form, from the error about one that it doesn't know.
 fn variants<T: Stored + Debug>(nonsense: &str) -> BTreeSet<String> {
     let told = read::<T>(nonsense).unwrap_err().to_string();
     let (_, known) = told.split_once("expected").unwrap();
@@ -78,7 +78,7 @@ fn variants_of_trigger() -> BTreeSet<String> {
     variants::<Workflow>(&definition.to_string())
 }
 
-/// A value comes back as it was, and what is stored of it is what the model's own JSON is, as long as there is that, too.
+/// Checks that a value is read back unchanged, and that its stored form is the model's own JSON, as long as that exists.
 fn survives<T: Stored + Serialize + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
     let stored = text(value).unwrap();
     prop_assert_eq!(&stored, &serde_json::to_string(value).unwrap());

@@ -1,4 +1,4 @@
-//! Times that are planned and have no rows: readers see them among the slots.
+//! Planned times without rows: readers see them among the slots.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::pages::{LIMITS, all_columns, populate, slot_filters, slot_passes, tal
 use super::walk::{self, same};
 use super::world::{World, hour, lead, named, slot_at, workflow};
 
-/// Slots in all kinds of states, and beside them what is planned of three workflows: hours, some of a backfill, some killed.
-/// Gives all of them in the order of the listing.
+/// Slots in all states, and beside them the backlogs of three workflows: hours, some of a backfill, some killed.
+/// Returns all of them in the order of the list.
 fn populate_with_backlogs(store: &mut dyn Journal, lease: Lease) -> Vec<SlotRow> {
     let mut world = populate(store, lease);
     let mut rows = world.listed();

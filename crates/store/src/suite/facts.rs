@@ -1,4 +1,4 @@
-//! Facts: named once, paged, written with what they lead to; and what slots and workflows keep of them.
+//! Facts: keyed once, paged, written with their consequences; and the facts that slots and workflows keep.
 
 use crate::{About, EventFilter, Journal, Lease, PENDING, PageRequest, SlotFilter, StoreError};
 use kelos_model::workflow::{LastRun, Moments};
@@ -22,7 +22,7 @@ fn name(source: &str, key: &str) -> FactKey {
     FactKey { source: source.into(), about: "partition:ds Ñ".into(), key: key.into() }
 }
 
-/// Tells a fact in the turn.
+/// Publishes a fact in the turn.
 pub(super) fn tell(world: &mut World, fact: Fact) {
     let (seq, name) = (world.next_seq(), fact.name());
     world.turn.facts.extend(name.map(|name| (name, seq)));
@@ -42,7 +42,7 @@ pub(super) fn facts_are_paged(place: &mut dyn Place) {
         world.run_to(&slot_at("a", i64::from(turn)), Outcome::Succeeded);
         let what = WorkflowEvent::Paused { by: Actor::person("me"), reason: None };
         world.log(Event::Workflow { workflow: named("a"), what }, 0);
-        // A row of what is neither a fact nor about a workflow may be longer than a page.
+        // The row of an event that is neither a fact nor about a workflow may be longer than a page.
         for _ in 0..draw.below(5) {
             let register =
                 Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None, by: None, reason: None };
@@ -72,7 +72,7 @@ pub(super) fn facts_are_paged(place: &mut dyn Place) {
     assert!(matches!(nonsense, Err(StoreError::Cursor { .. })), "{nonsense:?}");
 }
 
-/// What holds of these names.
+/// The keys that the store knows already.
 fn known(store: &mut dyn Journal, keys: &[(&str, &str)]) -> Vec<FactKey> {
     let asked: Vec<FactKey> = keys.iter().map(|(source, key)| name(source, key)).collect();
     store.known_facts(&asked).unwrap()
@@ -98,7 +98,7 @@ pub(super) fn a_name_is_written_once(place: &mut dyn Place) {
     same(&walk::events(&*store.reader(), About::Anything, 7), &world.events, "the log");
 }
 
-/// A turn with a name that is known is refused whole, and so is one with the same name twice.
+/// A turn with a known idempotency key is refused as a whole, and so is one with the same key twice.
 fn told_again(world: &World, store: &mut dyn Journal, lease: Lease) {
     for keys in [["1", "3"], ["3", "1"], ["3", "3"]] {
         let mut lost = world.clone();
@@ -112,7 +112,7 @@ fn told_again(world: &World, store: &mut dyn Journal, lease: Lease) {
     }
 }
 
-/// A turn that is refused for another reason leaves no name either.
+/// A turn that is refused for another reason leaves no key either.
 pub(super) fn a_fact_is_written_with_what_it_leads_to(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
@@ -186,7 +186,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     assert_eq!(live, [(&waiting, &world.slots[&waiting])]);
     assert_eq!(world.slots[&waiting].collected.as_ref().map(|collected| collected.tallies.len()), Some(4));
     assert_eq!(store.reader().slot(&gone).unwrap().as_ref(), world.slots.get(&gone));
-    // Pending is what has collected, and neither runs nor has ended.
+    // Pending slots have collected facts, and neither run nor have ended.
     let later = slot_at("a", 2);
     world.plan(&later);
     world.plan(&slot_at("a", 3));

@@ -1,4 +1,4 @@
-//! Who may write.
+//! Leadership: the lease and its fencing token.
 
 use crate::{Lease, StoreError};
 use jiff::SignedDuration;
@@ -50,7 +50,7 @@ pub(super) fn a_lease_that_ran_out_is_taken(place: &mut dyn Place) {
     assert_eq!(first.lease("first", at(110_001), 60_000).unwrap(), None, "it stands by from now on");
     assert_eq!(second.reader().last_seq().unwrap(), 0, "nothing of it was written");
     second.commit(taken, &turn).unwrap();
-    // A third one waits for the second, although the first one had the lead before.
+    // A third one waits for the second, although the first one had led before.
     let mut third = place.open();
     assert_eq!(third.lease("third", at(150_000), 60_000).unwrap(), None);
     drop(second);

@@ -1,7 +1,7 @@
-//! What every store must do, as one suite that each adapter runs.
+//! The contract of a store as one suite of tests that each adapter runs.
 //!
-//! A test hands in a maker of empty [`Place`]s; the suite opens stores there, writes histories that a small
-//! [`World`] makes up, and holds every answer against what the world knows.
+//! A test passes in a maker of empty [`Place`]s; the suite opens stores there, writes histories that a small
+//! [`World`] generates, and compares every answer with the world.
 
 mod backlog;
 mod facts;
@@ -18,7 +18,7 @@ use crate::Journal;
 
 pub use random::{agree, history};
 
-/// Where the data of one store is kept.
+/// The place of the data of one store.
 pub trait Place {
     /// Opens a store on the data; another one may be open, or have been, before.
     fn open(&mut self) -> Box<dyn Journal>;

@@ -16,10 +16,10 @@ use super::walk::{self, same};
 use super::world::{Draw, World, explanation, hour, lead, named, slot_at};
 
 pub(super) const LIMITS: [usize; 5] = [1, 2, 7, 100, 10_000];
-/// Names that a store meets in another order than they have.
+/// Names that a store sees first in another order than their own.
 const NAMES: [&str; 5] = ["é 2.1", "d~%&.7", "-1.\"a'", "c", "B"];
 
-/// Some 300 slots in all kinds of states, several of each time, in turns of some size.
+/// Some 300 slots in all states, several of each time, in turns of various sizes.
 pub(super) fn populate(store: &mut dyn Journal, lease: Lease) -> World {
     let mut world = World::default();
     let mut draw = Draw::new(7);
@@ -53,7 +53,7 @@ pub(super) fn populate(store: &mut dyn Journal, lease: Lease) -> World {
     world
 }
 
-/// More jobs, which all have one time, than anybody would put in order at once.
+/// More jobs with the same time than a store would sort at once.
 pub(super) fn many_slots_of_one_time_are_in_order(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
@@ -157,7 +157,7 @@ pub(super) fn the_oldest_slots_come_first(place: &mut dyn Place) {
     }
 }
 
-/// Columns that cut the world's hours in several ways: finely, coarsely, beside it, and not at all.
+/// Columns that divide the world's hours in several ways: finely, coarsely, outside of them, and not at all.
 pub(super) fn all_columns() -> Vec<Columns> {
     let columns = |start, width, count| Columns { start: hour(start), width, count };
     let an_hour = 3_600_000;
@@ -173,7 +173,7 @@ pub(super) fn all_columns() -> Vec<Columns> {
     ]
 }
 
-/// What a reader should tally, from the rows themselves.
+/// The expected tallies, computed from the rows themselves.
 pub(super) fn tallied(
     listed: &[SlotRow],
     columns: &Columns,
@@ -292,7 +292,7 @@ pub(super) fn pages_hold_still_while_rows_come(place: &mut dyn Place) {
     assert!(runs.iter().eq(before.runs.keys().rev().take(200)), "newer runs shift none of the older");
 }
 
-/// Pages may stop before they are full; going on leads to every row all the same.
+/// Pages may end before they are full; the next ones still lead to every row.
 pub(super) fn a_needle_is_found(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);

@@ -15,7 +15,7 @@ use super::world::{Draw, World, explanation, hour, lead, named, slot_at, workflo
 
 const NAMES: [&str; 4] = ["a", "b", "long name with ümlauts", "d"];
 
-/// Writes `turns` random turns to both, and compares what they answer; now and then one is opened again.
+/// Writes `turns` random turns to both, and compares their answers; sometimes one is opened again.
 ///
 /// # Panics
 /// Where they differ.
@@ -45,7 +45,7 @@ pub fn agree(left: &mut dyn Place, right: &mut dyn Place, seed: u64, turns: usiz
     }
 }
 
-/// Random turns, one after the other: what a store is given that is to be held against another one.
+/// Random turns, one after the other, as input of two stores that are compared.
 #[must_use]
 pub fn history(seed: u64, turns: usize) -> Vec<Commit> {
     let (mut draw, mut world, mut versions) = (Draw::new(seed), World::default(), [0; NAMES.len()]);
@@ -74,7 +74,7 @@ fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
             let key = (draw.below(2) == 0).then(|| format!("{}", world.next_seq()));
             tell(world, fact(draw.of(&["x", "y"]), key.as_deref(), draw.below(9) as u32));
         }
-        // The file was written anew, and its workflow is as it was but for what people did to it.
+        // The file was written again, and its workflow is unchanged but for requests of people.
         30 if versions[which] > 0 => {
             let row = workflow(NAMES[which], versions[which]);
             world.turn.workflows.push(WorkflowRow { paused: draw.below(2) == 0, enabled: draw.below(2) == 0, ..row });

@@ -1,4 +1,4 @@
-//! Runs that were under way within a range of wall-clock time.
+//! Runs that were live within a range of wall-clock time.
 
 use crate::{CLOCK_SLACK_MILLIS, Journal, RUN_LOOK_BACK_MILLIS, RunFilter};
 use jiff::{SignedDuration, Timestamp};
@@ -34,7 +34,7 @@ fn run(world: &mut World, id: &SlotRef, from: i64, to: Option<i64>, outcome: Out
 }
 
 /// Five days of runs every twenty minutes: most short, some a few hours long, few longer than any look back, and
-/// some that go on. The clock is put back at some of them, by so many minutes.
+/// some that are still live. At some of them the clock is set back, by so many minutes.
 fn populate(world: &mut World, put_back: &[(i64, i64)]) {
     for n in 0..360 {
         let from = n * 20 - put_back.iter().filter(|(at, _)| n >= *at).map(|(_, by)| by).sum::<i64>();
@@ -49,7 +49,7 @@ fn populate(world: &mut World, put_back: &[(i64, i64)]) {
             0 => Outcome::Failed { reason: "1".to_owned(), exit_status: Some(1), code: None },
             _ => Outcome::Succeeded,
         };
-        // Turned around, so that the order of slots is not that of runs.
+        // Reversed, so that the order of slots is not that of runs.
         run(world, &slot_at(NAMES[n as usize % 3], 1_000 - n), from, to, outcome);
     }
 }
@@ -130,7 +130,7 @@ pub(super) fn runs_are_found_although_the_clock_jumped(place: &mut dyn Place) {
     check(&*store, &world);
 }
 
-/// The first page is empty, but leads on.
+/// The first page is empty, but has a next one.
 pub(super) fn a_long_run_is_found_behind_many_short_ones(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);

@@ -1,4 +1,4 @@
-//! What is written reads back, all of it or nothing.
+//! Written rows are read back, all of a turn or nothing.
 
 use crate::cursor::is_listed_in;
 use crate::{
@@ -44,7 +44,7 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     assert_eq!(reader.last_seq().unwrap(), 0);
 }
 
-/// A world with something of every kind in it, strange names and early times included.
+/// A world with every kind of row, including strange names and early times.
 fn varied() -> World {
     let mut world = World::default();
     let outcomes = [
@@ -60,7 +60,7 @@ fn varied() -> World {
             world.run_to(&slot_at(name, number as i64 * 3 - 6), outcome.clone());
         }
         live_slots(&mut world, name, 100 + 10 * index as i64);
-        // Before 1970, and the ends of what a schedule may yield.
+        // Before 1970, and the first and last times that a schedule may give.
         world.plan(&slot_at(name, -700_000));
         world.plan(&slot_at(name, 1_600_000));
         world.log(
@@ -71,7 +71,7 @@ fn varied() -> World {
             0,
         );
     }
-    // A key of each kind: a time and a moment that are the same, and a job whose id is what is kept of a moment.
+    // A key of each kind: a time and a moment that are equal, and a job whose id is the text that is stored for a moment.
     let run = FlowKey::run("7f3a").unwrap();
     let step = run.step("extract").unwrap();
     for (name, key) in [
@@ -126,7 +126,7 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
     world.happen(&id(5), SlotEvent::Started { run: 1, external_id: "job_1".to_owned() });
     let outcome = Outcome::Unknown { reason: "?".to_owned() };
     world.happen(&id(6), SlotEvent::BackedOff { run: 1, outcome, due: hour(500) });
-    // Killed while its run goes on: final, and live.
+    // Killed while its run is live: the slot is final, and live.
     world.plan(&id(7));
     world.happen(&id(7), SlotEvent::TriggerMet { explanation: explanation("ready") });
     world.happen(&id(7), SlotEvent::Dispatched { run: 1, worker: None });
@@ -186,7 +186,7 @@ fn backfilled(world: &mut World) {
     }
 }
 
-/// Holds all that a store tells against the world.
+/// Compares all answers of a store with the world.
 fn holds(world: &World, store: &mut dyn Journal) {
     let reader = store.reader();
     holds_for_reader(world, &*reader);
@@ -248,7 +248,7 @@ pub(super) fn every_row_reads_back(place: &mut dyn Place) {
     let mut store = place.open();
     check(&mut *store);
 
-    // It goes on where it left off.
+    // The next leader continues.
     let lease = lead(&mut *store);
     world.run_to(&slot_at("plain", 900), Outcome::Succeeded);
     world.happen(&slot_at("plain", 107), SlotEvent::RunEnded { run: 1, outcome: Outcome::Killed });
@@ -292,7 +292,7 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
         moments.push(world.now());
         world.define("a", version);
         world.commit(&mut *store, lease);
-        // A change of what was planned is no new definition.
+        // A change of the plan is no new definition.
         let mut row = workflow("a", version);
         row.planned.ranges.insert(Range::new(hour(0), hour(i64::from(version))));
         row.planned.until = Some(hour(9));
@@ -309,7 +309,7 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
             assert_eq!(definition.source.as_deref(), Some(format!("// a, {version}").as_str()));
         }
     }
-    // The log of a turn may name several.
+    // The log of a turn may contain several.
     let mut store = place.open();
     let lease = lead(&mut *store);
     world.define("b", 1);

@@ -1,4 +1,4 @@
-//! Each turn leaves a record, and the records hang together.
+//! Each turn has a record, and the records form a chain.
 
 use crate::{Commit, Digest, EventFilter, Lease, PageRequest, Queries, TurnRecord};
 use kelos_model::{Actor, Outcome, SlotEvent};
@@ -14,7 +14,7 @@ fn ran(world: &mut World, hours: i64) -> Commit {
     Commit { at: hour(hours), ..world.take() }
 }
 
-/// Holds the records against each other and against their events; gives them.
+/// Checks the records against each other and against their events; returns them.
 #[track_caller]
 fn chained(reader: &dyn Queries) -> Vec<TurnRecord> {
     let turns = walk::turns(reader, 2);
@@ -40,7 +40,7 @@ pub(super) fn turns_are_numbered_and_chained(place: &mut dyn Place) {
     for hours in 0..7 {
         let mut commit = ran(&mut world, hours);
         if hours == 4 {
-            // One that has no events is a turn like any other.
+            // A turn without events is a turn like any other.
             let set = ("b".to_owned(), "k".to_owned(), Some(json!(1)));
             store.commit(lease, &Commit { at: hour(4), registers: vec![set], ..Commit::default() }).unwrap();
             expected.push((5, hour(4), 21, 0));
@@ -60,7 +60,7 @@ pub(super) fn turns_are_numbered_and_chained(place: &mut dyn Place) {
     assert_eq!(store.reader().turns(PageRequest::oldest(1).after(Some("8"))).unwrap().rows, []);
 }
 
-/// Two histories that differ in one word of one event, or in nothing but a moment, have other digests from there on.
+/// Two histories that differ in one word of one event, or only in a moment, have different digests from there on.
 pub(super) fn digests_tell_histories_apart(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
@@ -86,7 +86,7 @@ pub(super) fn digests_tell_histories_apart(place: &mut dyn Place) {
     assert_eq!(reader.recount(&beyond, &first.digest).unwrap().missing, Some(11));
 }
 
-/// The deletions of a turn are in its body; a turn that deletes nothing has the body that it always had.
+/// The deletions of a turn are in its body; a turn that deletes nothing has the body of version 2.
 pub(super) fn a_turn_says_what_it_deletes(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
@@ -96,7 +96,7 @@ pub(super) fn a_turn_says_what_it_deletes(place: &mut dyn Place) {
         store.commit(lease, &Commit { at: hour(1), registers, ..Commit::default() }).unwrap();
     };
     set(&[("k", Some(1)), ("l", Some(1))]);
-    // One is set again in the turn that deletes it, one was never there.
+    // One is set again in the turn that deletes it, one never existed.
     set(&[("m", None), ("k", None), ("l", None), ("l", Some(2))]);
     set(&[("k", Some(1)), ("n", Some(1)), ("n", None)]);
     set(&[("k", Some(2))]);
@@ -134,7 +134,7 @@ pub(super) fn turns_go_on_under_the_next_leader(place: &mut dyn Place) {
         store.commit(lease, &ran(&mut world, hours)).unwrap();
         if hours == 1 {
             store.release(lease).unwrap();
-            // A deposed leader writes none.
+            // A deposed leader writes no record.
             let late = ran(&mut world.clone(), 9);
             store.commit(lease, &late).unwrap_err();
         }
@@ -164,7 +164,7 @@ pub(super) fn a_frozen_reader_sees_one_turn(place: &mut dyn Place) {
     assert_eq!(frozen.frozen().unwrap().last_seq().unwrap(), 5);
 }
 
-/// Whoever watches hears of turns, whether they are of the same store or of another one on the same data.
+/// A watch sees turns, whether they are of the same store or of another one on the same data.
 pub(super) fn turns_of_others_are_heard_of(place: &mut dyn Place) {
     let mut leader = place.open();
     let lease = lead(&mut *leader);
@@ -172,7 +172,7 @@ pub(super) fn turns_of_others_are_heard_of(place: &mut dyn Place) {
     let mut watches = [leader.watch().unwrap(), other.watch().unwrap()];
     let mut all_hear = |expected: u64| {
         for watch in &mut watches {
-            // The second look is one at which nothing has come.
+            // There is no new turn between the two calls.
             assert_eq!((watch.last_turn().unwrap(), watch.last_turn().unwrap()), (expected, expected));
         }
     };

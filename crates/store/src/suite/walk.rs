@@ -1,4 +1,4 @@
-//! Going through all pages of a list.
+//! Reading all pages of a list.
 
 use std::fmt::Debug;
 
@@ -20,7 +20,7 @@ fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, S
     }
 }
 
-/// The whole list in both orders, of which each is the other one turned round: newest first.
+/// The whole list, newest first, after a check that the other order is its reverse.
 fn both<T: Debug + PartialEq>(limit: usize, read: impl Fn(PageRequest<'_>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let newest_first = walk(limit, |from| read(PageRequest::newest(limit).after(from)));
     let mut oldest_first = walk(limit, |from| read(PageRequest::oldest(limit).after(from)));
@@ -54,7 +54,7 @@ pub(super) fn turns(reader: &dyn Queries, limit: usize) -> Vec<TurnRecord> {
     newest_first
 }
 
-/// Holds two lists against each other and shows the first difference alone.
+/// Compares two lists and shows only the first difference.
 ///
 /// # Panics
 /// Where they differ.

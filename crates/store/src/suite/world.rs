@@ -1,4 +1,4 @@
-//! A made-up history that knows what it wrote.
+//! A generated history that remembers what it wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use kelos_model::{
     SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
 };
 
-/// Draws numbers; the same seed draws the same.
+/// A random number generator; the same seed gives the same numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Draw(u64);
 
 impl Draw {
-    /// Draws that follow from a seed.
+    /// A generator with a seed.
     #[must_use]
     pub(super) fn new(seed: u64) -> Self {
         Self(scramble(seed))
@@ -32,13 +32,13 @@ impl Draw {
         (scramble(self.0) % (end as u64)) as usize
     }
 
-    /// One of some.
+    /// One of these values.
     pub(super) fn of<T: Clone>(&mut self, some: &[T]) -> T {
         some[self.below(some.len())].clone()
     }
 }
 
-/// What is so, and the turn under way.
+/// The expected state, and the unfinished turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
     /// The slots as they are.
@@ -47,11 +47,11 @@ pub(super) struct World {
     pub(super) runs: BTreeMap<u64, Run>,
     /// The whole log.
     pub(super) events: Vec<EventRecord>,
-    /// Workflows that were named.
+    /// Workflows that were named already.
     pub(super) met: BTreeSet<WorkflowId>,
-    /// The turn under way, but for slots and runs.
+    /// The unfinished turn, without slots and runs.
     pub(super) turn: Commit,
-    /// What the clock says, where it does not follow the log.
+    /// The time of the clock, if it does not follow the log.
     pub(super) clock: Option<Timestamp>,
     changed_slots: BTreeSet<SlotRef>,
     changed_runs: BTreeSet<u64>,
@@ -75,7 +75,7 @@ pub(super) fn slot_at(name: &str, hours: i64) -> SlotRef {
     SlotRef::at(named(name), hour(hours))
 }
 
-/// What a trigger said.
+/// A reason as a trigger gives it.
 #[must_use]
 pub(super) fn explanation(text: &str) -> Reason {
     let finding = Finding::Text { text: text.to_owned(), about: None };
@@ -99,7 +99,7 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
     }
 }
 
-/// A workflow as it is.
+/// A workflow in its current state.
 #[must_use]
 pub(super) fn workflow(name: &str, version: u32) -> WorkflowRow {
     let definition = Arc::new(definition(name, version));
@@ -153,7 +153,7 @@ impl World {
         self.turn.sources.insert(format!("{name}.js"), format!("// {name}, {version}").into());
     }
 
-    /// Something happens to a slot in the turn; false where it can't.
+    /// Applies a change to a slot in the turn; false if it is impossible.
     pub(super) fn happen(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
         let (seq, at, before) = (self.next_seq(), self.now(), self.slots.get(id).cloned());
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
@@ -225,7 +225,7 @@ impl World {
         self.happen(id, SlotEvent::planned(kelos_model::event::Origin::Schedule, 0))
     }
 
-    /// The slot is planned, unless it is there, and runs to its end.
+    /// The slot is planned, unless it exists, and runs to its end.
     pub(super) fn run_to(&mut self, id: &SlotRef, outcome: Outcome) -> bool {
         self.plan(id);
         let number = self.slots[id].last_run + 1;
@@ -238,7 +238,7 @@ impl World {
             }
     }
 
-    /// Ends the turn: what is to be committed.
+    /// Ends the turn and returns its commit.
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
         commit.at = self.now();
@@ -254,7 +254,7 @@ impl World {
         store.commit(lease, &commit).expect("the turn is committed");
     }
 
-    /// All slots in the order of the listing.
+    /// All slots in the order of the list.
     #[must_use]
     pub(super) fn listed(&self) -> Vec<SlotRow> {
         let mut rows: Vec<_> =
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// Takes the lead, at once or when the lease of a store that is gone has run out.
+/// Takes the lease, at once or when that of a store that is gone has expired.
 pub(super) fn lead(store: &mut dyn Journal) -> Lease {
     let mut attempts =
         (0..100).map(|hours| store.lease("contract", hour(hours), 60_000).expect("the lease is asked for"));

@@ -1,4 +1,4 @@
-//! The body of an event: what happened, and to what.
+//! The body of an event: what happened, and its subject.
 
 use std::collections::BTreeMap;
 

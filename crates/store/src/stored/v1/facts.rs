@@ -1,4 +1,4 @@
-//! Facts, and what slots collect of them.
+//! Facts, and those that slots collect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The definitions that make the slots of workflows that are keyed by job ids, and what they wait for.
+//! The definitions of workflows that are keyed by job ids, and their dependencies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ enum StoredDateForm {
     Dashed,
 }
 
-/// A template of job ids, as it was given.
+/// A template of job ids, as it was written.
 struct StoredJobTemplate;
 
 impl Form<JobTemplate> for StoredJobTemplate {
@@ -138,7 +138,7 @@ impl Form<JobTemplate> for StoredJobTemplate {
     }
 }
 
-/// A regular expression, as it was given.
+/// A regular expression, as it was written.
 struct StoredPattern;
 
 impl Form<Pattern> for StoredPattern {

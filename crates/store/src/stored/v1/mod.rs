@@ -1,8 +1,8 @@
-//! The first version of the stored forms: what all databases up to the newest schema hold.
+//! The first version of the stored forms, which all databases up to the newest schema contain.
 //!
-//! A twin names the fields and variants of a type of the model once more, and serde makes the conversions from that: a field or a
-//! variant that only one of the two has does not compile. What was renamed in the model keeps its stored name by `rename`; what was
-//! reshaped there gets a form written by hand, as [`names::StoredActor`] has it.
+//! A twin repeats the fields and variants of a type of the model, and serde generates the conversions: a field or a
+//! variant that only one of the two has does not compile. A field that was renamed in the model keeps its stored name by `rename`; a type
+//! that was reshaped gets a form written by hand, such as [`names::StoredActor`].
 
 mod deletions;
 mod event;

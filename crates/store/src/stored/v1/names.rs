@@ -1,4 +1,4 @@
-//! Names of what there is: ids, keys, states, and who did something.
+//! Names: ids, keys, states, actors.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ macro_rules! names {
 
 names! { WorkflowId BackfillId PoolId }
 
-/// A key, by the text of its kind.
+/// A key, as the text of its kind.
 pub(super) struct StoredKey;
 
 impl Form<SlotKey> for StoredKey {
@@ -95,7 +95,7 @@ pub(super) enum StoredActorKind {
     Unknown,
 }
 
-/// An actor: the name alone where nothing else is known, which is all that was kept at first.
+/// An actor: the name alone if nothing else is known, which was the first form.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum StoredActor {

@@ -1,4 +1,4 @@
-//! Why a slot goes, waits or ends. The reasons of logs of before, when each node had its sentence and its evidence instead of a
+//! Reasons: why a slot starts, waits or ends. Reasons of older logs, in which each node had a sentence and evidence instead of a
 //! finding, are read as well.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::schedule::StoredWindow;
 use super::trigger::{StoredConditions, StoredFunctionRef};
 use crate::stored::form::{As, Form, forms, is_false};
 
-/// A reason as it is written.
+/// The form in which a reason is written.
 #[derive(Serialize)]
 #[serde(remote = "Reason")]
 pub(super) struct StoredReason {
@@ -33,7 +33,7 @@ pub(super) struct StoredReason {
     nested: Vec<Reason>,
 }
 
-/// A reason of any time.
+/// The forms in which a reason is read, old and new.
 #[derive(Deserialize)]
 struct AnyReason {
     #[serde(with = "As::<StoredReasonKind>")]
@@ -50,7 +50,7 @@ struct AnyReason {
     nested: Vec<Reason>,
 }
 
-/// The evidence of a leaf of before.
+/// The evidence of a leaf in older logs.
 #[derive(Deserialize)]
 #[serde(tag = "read", rename_all = "kebab-case")]
 enum OldEvidence {
@@ -362,7 +362,7 @@ enum StoredFinding {
     Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownFinding),
 }
 
-/// Why no job id can be written: a sentence in logs of before.
+/// The reason why no job id can be written: a sentence in older logs.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Flaw", tag = "code", rename_all = "kebab-case")]
 enum StoredFlaw {

@@ -1,4 +1,4 @@
-//! The state that the scheduler keeps of a workflow beside its slots.
+//! The state of a workflow besides its slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

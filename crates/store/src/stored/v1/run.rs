@@ -1,11 +1,11 @@
-//! How runs end.
+//! Outcomes of runs.
 
 use kelos_model::{FailureCode, Outcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::stored::form::{As, Form, forms};
 
-/// A kind of failure, by its word.
+/// A kind of failure, by its name.
 pub(super) struct StoredFailureCode;
 
 impl Form<FailureCode> for StoredFailureCode {

@@ -35,7 +35,7 @@ enum StoredFold {
     Both,
 }
 
-/// A cron expression, as it was given.
+/// A cron expression, as it was written.
 struct StoredCron;
 
 impl Form<Cron> for StoredCron {

@@ -1,4 +1,4 @@
-//! Definitions: what a workflow is.
+//! Definitions of workflows.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use super::schedule::{StoredSchedule, StoredWindow};
 use super::trigger::{StoredFunctionRef, StoredTrigger};
 use crate::stored::form::{As, Form, forms, is_false, is_zero};
 
-/// How long a slot of an event schedule may wait in definitions of before it could be said.
+/// How long a slot of an event schedule may wait in old definitions, which could not set it.
 const DAY_MILLIS: u64 = 86_400_000;
 
 fn a_day_in_millis() -> u64 {
     DAY_MILLIS
 }
 
-/// Reads a limit. Definitions of before there could be none had the largest number there.
+/// Reads a limit. Old definitions, in which every workflow had a limit, contain the largest number for none.
 fn read_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let limit = Option::<u32>::deserialize(deserializer)?;
     Ok(limit.filter(|limit| *limit < u32::MAX))
@@ -218,7 +218,7 @@ enum StoredOnUnknown {
     Fail,
 }
 
-/// A source: without its provenance where the file says it.
+/// A source: without its provenance if the file implies it.
 #[derive(Serialize, Deserialize)]
 struct StoredSource {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredProvenance>>")]
@@ -227,7 +227,7 @@ struct StoredSource {
     line: u32,
 }
 
-/// What a source says that was stored before provenance was: what is in no file was created by a request.
+/// The provenance of a source that was stored without one: a definition without a file was created by a request.
 fn provenance_of_old(file: &str) -> Provenance {
     if file.is_empty() { Provenance::Api } else { Provenance::File }
 }
