@@ -1,4 +1,4 @@
-# What the scripts of servers share; sourced by them. Expects `set -euo pipefail` and KELOS_SERVERS_DIR.
+# Functions that the scripts of servers share; sourced by them. Expects `set -euo pipefail` and KELOS_SERVERS_DIR.
 
 # The state of this server, named after its folder, and the downloads of all.
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
@@ -6,8 +6,8 @@ state=$KELOS_SERVERS_DIR/$name
 cache=$KELOS_SERVERS_DIR/cache
 mkdir -p "$state" "$cache"
 
-# port WORD: a free loopback port, the same each time it is asked for by this word. The system hands out others, from 32768
-# on, so nobody takes it while its server is down.
+# port WORD: a free loopback port, always the same for this word. The system assigns other ports from 32768
+# on, so the port stays free while its server is down.
 port() {
     local file=$state/port.$1 port
     while [ ! -s "$file" ]; do
@@ -17,7 +17,7 @@ port() {
     cat "$file"
 }
 
-# answers PORT: whether somebody accepts connections there.
+# answers PORT: whether connections to it are accepted.
 answers() { (exec 3<> "/dev/tcp/127.0.0.1/$1") 2> /dev/null; }
 
 # daemon WORD COMMAND...: starts a process in a session of its own; its log is WORD.log, its id in WORD.pid.
@@ -28,7 +28,7 @@ daemon() {
     echo $! > "$state/$word.pid"
 }
 
-# lives WORD: whether that process is there.
+# lives WORD: whether that process exists.
 lives() { [ -s "$state/$1.pid" ] && kill -0 "$(cat "$state/$1.pid")" 2> /dev/null; }
 
 # end WORD SIGNAL: a signal to the whole session of that process, and a wait of at most ten seconds for its end.
@@ -45,7 +45,7 @@ end() {
     rm -f "$state/$1.pid"
 }
 
-# packages NAME...: packages of Debian, where their commands are missing.
+# packages NAME...: installs packages of Debian whose commands are missing.
 packages() {
     apt-get install --yes --no-install-recommends "$@" || { apt-get update && apt-get install --yes --no-install-recommends "$@"; }
 }

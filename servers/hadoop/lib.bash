@@ -1,4 +1,4 @@
-# What the servers of the Hadoop family share, on top of ../lib.bash. Expects `set -euo pipefail`.
+# Functions that the servers of the Hadoop family share, on top of ../lib.bash. Expects `set -euo pipefail`.
 
 # shellcheck source=../lib.bash
 . "$(dirname "$0")/../lib.bash"
@@ -6,7 +6,7 @@
 hadoop_pom=$(dirname "$0")/../hadoop/pom.xml
 hadoop_jars=$cache/hadoop-$(sed -n 's:.*<hadoop.version>\(.*\)</.*:\1:p' "$hadoop_pom")
 
-# Small and quick to start: one compiler, one collector thread. What is opened, Hadoop reaches into.
+# Small and quick to start: one compiler, one collector thread. The opened packages are those that Hadoop accesses by reflection.
 java_options=(
     -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.net.preferIPv4Stack=true
     --add-opens=java.base/java.io=ALL-UNNAMED
@@ -20,20 +20,20 @@ java_options=(
     --add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED
 )
 
-# install_java: a compiler, Maven and curl, where they are missing.
+# install_java: installs a compiler, Maven and curl if they are missing.
 install_java() {
     command -v javac > /dev/null && command -v mvn > /dev/null && command -v curl > /dev/null && return
     packages default-jdk-headless maven curl
 }
 
-# fetch_jars POM FOLDER: the jars that a pom names, unless they are there; two servers may ask for them at the same time.
+# fetch_jars POM FOLDER: downloads the jars of a pom unless they exist; two servers may do so at the same time.
 fetch_jars() {
     (
         flock 8
         cmp --quiet "$1" "$2/complete" && exit 0
         rm -rf "$2"
         mvn -q -B -Dstyle.color=never -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
-        # Of what comes in twice under two names the newer one stays.
+        # If a jar occurs twice under two names, the newer one is kept.
         rm -f "$2"/slf4j-log4j12-*.jar "$2"/log4j-1.2.*.jar "$2"/servlet-api-2.*.jar "$2"/jsp-api-2.*.jar
         cp "$1" "$2/complete"
     ) 8> "$2.lock"
@@ -76,7 +76,7 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 PROPERTIES
 }
 
-# core_site FOLDER FILE_SYSTEM NAME VALUE...: what every process knows; Oozie may act for its users.
+# core_site FOLDER FILE_SYSTEM NAME VALUE...: the settings of every process; Oozie may impersonate its users.
 core_site() {
     log4j "$1"
     site "$1/core-site.xml" "${@:3}" \
@@ -88,7 +88,7 @@ core_site() {
         hadoop.proxyuser.oozie.users '*'
 }
 
-# What all name nodes have. Safe mode ends as soon as the blocks are reported.
+# Settings of all name nodes. Safe mode ends as soon as the blocks are reported.
 name_node_settings=(
     dfs.namenode.handler.count 4
     dfs.namenode.safemode.threshold-pct 1
@@ -98,7 +98,7 @@ name_node_settings=(
     dfs.replication 1
 )
 
-# java_here CONF_DIR JARS HEAP CLASS ARGUMENT...: becomes a Java process.
+# java_here CONF_DIR JARS HEAP CLASS ARGUMENT...: replaces this process by a Java process.
 java_here() {
     local conf=$1 jars=$2 heap=$3
     shift 3
@@ -107,13 +107,13 @@ java_here() {
     exec java "-Xmx$heap" "-Djava.io.tmpdir=$state/tmp" "${java_options[@]}" -cp "$conf:$jars:$jars/*" "$@"
 }
 
-# format CONF_DIR NAME_FOLDER: makes an empty name space where there is none.
+# format CONF_DIR NAME_FOLDER: creates an empty name space if there is none.
 format() {
     [ -e "$2/current/VERSION" ] ||
         (java_here "$1" "$hadoop_jars" 128m org.apache.hadoop.hdfs.server.namenode.NameNode -format -nonInteractive)
 }
 
-# run_name_node CONF_DIR: becomes a name node.
+# run_name_node CONF_DIR: replaces this process by a name node.
 run_name_node() { java_here "$1" "$hadoop_jars" 256m org.apache.hadoop.hdfs.server.namenode.NameNode; }
 
 fetch() { curl --silent --fail --max-time 5 "$@"; }
@@ -121,14 +121,14 @@ fetch() { curl --silent --fail --max-time 5 "$@"; }
 # webhdfs PORT METHOD USER PATH QUERY OPTION...: one request to a name node.
 webhdfs() { fetch --request "$2" "http://127.0.0.1:$1/webhdfs/v1$4?user.name=$3&$5" "${@:6}"; }
 
-# folder PORT PATH OWNER PERMISSION: makes it as the superuser, who is `hdfs`.
+# folder PORT PATH OWNER PERMISSION: creates it as the superuser, who is `hdfs`.
 folder() {
     webhdfs "$1" PUT hdfs "$2" op=MKDIRS &&
         webhdfs "$1" PUT hdfs "$2" "op=SETOWNER&owner=$3" &&
         webhdfs "$1" PUT hdfs "$2" "op=SETPERMISSION&permission=$4"
 }
 
-# lay_out PORT: the folders that people expect, and one that only the superuser may look into.
+# lay_out PORT: creates the usual folders, and one that only the superuser may read.
 lay_out() {
     [ -e "$state/laid-out" ] && return
     folder "$1" /tmp hdfs 1777 && folder "$1" /user hdfs 755 && folder "$1" "/user/$(id -un)" "$(id -un)" 755 &&
