@@ -16,7 +16,7 @@ use kelos_model::project::{DEFAULT_VERSION, ProjectName};
 use super::catalogue::{ProgramName, told};
 use super::kind::{self, Kind};
 
-/// What is asked, beside the body.
+/// The names in a request's path, its parameters and its sender.
 pub(super) struct CdapRequest {
     names: BTreeMap<String, String>,
     parameters: Vec<(String, String)>,
@@ -91,7 +91,7 @@ impl CdapRequest {
         self.parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// Why, in the words of who asks: a parameter of ours.
+    /// The reason of the sender, a parameter of Kelos's own.
     pub(super) fn reason(&self) -> Option<String> {
         self.get("reason").filter(|text| !text.is_empty()).map(str::to_owned)
     }

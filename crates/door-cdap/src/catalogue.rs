@@ -13,10 +13,10 @@ use kelos_store::{Queries, StoreError};
 
 use super::kind::{Kind, WORKFLOW};
 
-/// What there is, read as far as it is needed.
+/// The applications, programs and schedules, read as far as they are needed.
 pub(super) struct Catalogue<'a> {
     reader: &'a dyn Queries,
-    /// Whose a workflow is, where it is there.
+    /// The owners of workflows; none for a workflow that is not defined.
     owners: RefCell<BTreeMap<WorkflowId, Option<String>>>,
     /// Everything, once it was read.
     all: OnceCell<Rc<Vec<WorkflowRow>>>,
@@ -38,7 +38,7 @@ pub(super) struct ProgramName {
     pub(super) name: String,
 }
 
-/// What makes a row that of an event schedule.
+/// The keys of an event schedule; none where a row is that of another workflow.
 pub(super) fn events(row: &WorkflowRow) -> Option<&EventKeys> {
     row.definition.keys.events().filter(|_| row.present)
 }
@@ -144,7 +144,7 @@ impl ProgramName {
         format!("{} \"{}\" in {}", self.kind.pretty.to_ascii_lowercase(), self.name, told(&self.project))
     }
 
-    /// What it may be called here, the likeliest first.
+    /// The ids that a program may have in Kelos, the likeliest first.
     fn ids(&self) -> impl Iterator<Item = WorkflowId> {
         let member = self.project.member(self.kind.member, &self.name);
         let bare = if self.kind == WORKFLOW { WorkflowId::new(&self.name).ok() } else { None };

@@ -24,7 +24,7 @@ const MOST: usize = 50_000;
 /// Runs that are read at a time.
 const AT_A_TIME: usize = 1000;
 
-/// Which runs.
+/// The runs to report.
 struct DashboardQuery {
     range: Range,
     namespaces: BTreeSet<String>,
@@ -59,7 +59,7 @@ pub(super) async fn dashboard(asked: CdapRequest, State(app): State<App>) -> Res
     .await
 }
 
-/// What is the same for all records.
+/// The fields that all records have.
 fn record(program: &ProgramName, start: Timestamp, method: &str) -> Value {
     let ProjectName { namespace, application, version } = &program.project;
     json!({
@@ -136,7 +136,7 @@ fn program_of(catalogue: &Catalogue<'_>, row: &WorkflowRow, id: &WorkflowId) -> 
     Ok(ProgramName { project, ..catalogue.program_name(id)? })
 }
 
-/// What began a run: a person, the clock, or something else that happened.
+/// The start method of a run: by a person, by time, or by an event.
 fn method(collected: Option<&Collection>, row: &WorkflowRow) -> &'static str {
     match collected {
         Some(collected) if collected.asked.is_some() => "MANUAL",

@@ -19,8 +19,7 @@ use super::fields::Field;
 use super::kind::{self, Kind};
 use super::{constraint, trigger};
 
-/// What a body says of a schedule; none is what it leaves out. What it says of where the schedule is, and of its status, is
-/// passed over.
+/// A schedule as the body of a request has it; fields that are left out are none. Its place and its status are ignored.
 pub(super) struct Detail {
     pub(super) name: Option<String>,
     pub(super) program: Option<Program>,
@@ -255,7 +254,7 @@ fn no_program() -> Box<kelos_model::workflow::Program> {
     Box::new(kelos_model::workflow::Program { name: String::new(), kind: None })
 }
 
-/// What no field alone can tell.
+/// Checks that need more than one field.
 fn check(workflow: &Workflow) -> Result<(), Fault> {
     kelos_explain::schedules::check::check(workflow).map_err(plain::bad_request)
 }

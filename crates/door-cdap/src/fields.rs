@@ -51,17 +51,17 @@ impl<'a> Field<'a> {
         Field { value, at: String::new() }
     }
 
-    /// Where it stands, for errors.
+    /// Its path in the body, for errors.
     pub(super) fn at(&self) -> &str {
         if self.at.is_empty() { "the body" } else { &self.at }
     }
 
-    /// What is wrong with it, from what was expected.
+    /// The fault of this field, from what was expected.
     pub(super) fn wrong(&self, expected: &str) -> Fault {
         plain::bad_request(format!("{} is {}, expected {expected}", self.at(), shown(self.value)))
     }
 
-    /// What is wrong with it, from a text that says both.
+    /// The fault of this field, from a text that says what is wrong and what was expected.
     pub(super) fn refused(&self, why: &impl std::fmt::Display) -> Fault {
         plain::bad_request(format!("{}: {why}", self.at()))
     }

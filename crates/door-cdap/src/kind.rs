@@ -24,10 +24,10 @@ const ALL: [Kind; 5] = [
     Kind { name: "WORKER", category: "workers", pretty: "Worker", member: Some("worker") },
 ];
 
-/// What is expected where a kind is named in a field.
+/// The kinds as fields name them, for errors.
 pub(super) const NAMES: &str = "WORKFLOW, MAPREDUCE, SPARK, SERVICE or WORKER";
 
-/// What is expected where a kind is named in a path or a query.
+/// The kinds as paths and queries name them, for errors.
 pub(super) const CATEGORIES: &str = "workflows, mapreduce, spark, services or workers";
 
 impl Kind {

@@ -96,7 +96,7 @@ fn of_profiles() -> Router<App> {
         .route("/{profile}/{action}", post(profiles::act))
 }
 
-/// What is under no path of ours: one that ends in slashes is the same without them, as for CDAP.
+/// Answers paths that have no route: one that ends in slashes is the same without them, as for CDAP.
 async fn unmatched(State(app): State<App>, request: Request) -> Response {
     let path = request.uri().path();
     let plain = path.trim_end_matches('/');
@@ -113,7 +113,7 @@ async fn unmatched(State(app): State<App>, request: Request) -> Response {
     router().with_state(app).oneshot(again).await.into_response()
 }
 
-/// What CDAP may know and Kelos does not: never to be taken for a program or a schedule that is not there.
+/// Answers calls that CDAP may have and Kelos has not, so that they are never taken for a missing program or schedule.
 async fn unsupported(method: Method, uri: Uri) -> Fault {
     let told = format!(
         "{method} {} is not supported here: Kelos knows schedules, programs with their runs, profiles and the dashboard; \

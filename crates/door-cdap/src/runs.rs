@@ -27,7 +27,7 @@ const MOST_RUNS: usize = 50_000;
 /// Runs that are read at a time.
 const AT_A_TIME: usize = 200;
 
-/// What stands between the name of a slot and the number of a run: no address has to escape it.
+/// The separator between the name of a slot and the number of a run; no address has to escape it.
 const NUMBER: char = '~';
 
 /// The name of a run's state.
@@ -111,7 +111,7 @@ impl RunQuery {
         Some(Range::new(moment(self.start?), moment(self.end?)))
     }
 
-    /// What was dispatched before this did not start in the stretch of time.
+    /// The earliest dispatch of a run that can have started in the stretch of time.
     fn earliest(&self) -> Timestamp {
         let start = self.start.map_or(Timestamp::MIN, |start| asked::moment(start.saturating_mul(1000)));
         start.checked_sub(SignedDuration::from_millis(RUN_LOOK_BACK_MILLIS)).unwrap_or(Timestamp::MIN)

@@ -56,7 +56,7 @@ fn is_taken(catalogue: &Catalogue<'_>, id: &WorkflowId) -> Result<bool, StoreErr
     Ok(catalogue.reader().workflow(id)?.is_some_and(|row| row.present))
 }
 
-/// What is done by its name in the path.
+/// Acts on a schedule by the action in the path.
 pub(super) async fn act(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<&'static str, Fault> {
     match asked.name("action") {
         "update" => update(&asked, &app, &body).await.map(|()| ""),
@@ -133,7 +133,7 @@ pub(super) async fn delete(asked: CdapRequest, State(app): State<App>) -> Result
     Ok(())
 }
 
-/// What there is to know of the schedule in the path.
+/// Reads from the row of the schedule in the path.
 async fn one<T: Send + 'static>(
     asked: &CdapRequest,
     app: &App,
@@ -151,7 +151,7 @@ pub(super) async fn get(asked: CdapRequest, State(app): State<App>) -> Result<Js
     one(&asked, &app, |catalogue, row| detail::write(row, catalogue)).await.map(Json)
 }
 
-/// What can be asked about a schedule by its name in the path.
+/// Answers a question about a schedule, by its name in the path.
 pub(super) async fn about(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
     if asked.name("action") != "status" {
         let told = format!("\"{}\" of a schedule is not supported, expected status", asked.name("action"));
@@ -161,7 +161,7 @@ pub(super) async fn about(asked: CdapRequest, State(app): State<App>) -> Result<
     Ok(Json(json!({ "status": status })))
 }
 
-/// Which schedules are listed.
+/// The schedules to list.
 struct ScheduleFilter {
     disabled: Option<bool>,
     of_category: fn(&Trigger) -> bool,

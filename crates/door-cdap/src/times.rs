@@ -19,7 +19,7 @@ use super::catalogue::{Catalogue, ProgramName, events, look};
 use super::kind::WORKFLOW;
 use super::schedules::schedules_of;
 
-/// Which times.
+/// The kind of times: next or previous.
 #[derive(Clone, Copy)]
 enum TimeKind {
     Next(Timestamp),
@@ -77,7 +77,7 @@ fn times(catalogue: &Catalogue<'_>, program: &ProgramName, which: TimeKind) -> R
     Ok(Value::Array(entries))
 }
 
-/// What clients know a cron expression of a schedule by.
+/// The id of a schedule's cron expression, as clients know it.
 fn trigger_id(program: &ProgramName, schedule: &WorkflowRow, firing: &Firing) -> String {
     let ProjectName { namespace, application, version } = &program.project;
     let name = events(schedule).map_or("", |keys| &keys.name);

@@ -17,7 +17,7 @@ use crate::groups::Groups;
 use crate::guard::Hosts;
 use crate::links::Links;
 
-/// What all routes work on: a node, and what there is to say about this server. Cheap to clone.
+/// The application that all routes work on: a node, and how this server is set up. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     node: Node,

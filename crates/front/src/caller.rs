@@ -13,7 +13,7 @@ use kelos_model::id::is_invisible;
 /// Longest name of a person, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// Where requests come in.
+/// The door by which a request comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// The native API.

@@ -12,7 +12,7 @@ use kelos_engine::AskError;
 use kelos_store::StoreError;
 use kelos_wire::ProblemDetailsDto;
 
-/// Why a request was not carried out.
+/// A request that was not carried out, and the reason.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// The status of the response, as the native API has it.
@@ -197,7 +197,7 @@ fn status(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// What to do about it, in terms of this API.
+/// The hint for a refusal, in terms of the native API.
 fn hint(refusal: &Refusal) -> Option<String> {
     let hint = match refusal {
         Refusal::NoWorkflow(_) => {

@@ -18,7 +18,7 @@ const REGISTER: (&str, &str) = ("kelos", "board-groups");
 const LONGEST_NAME: usize = 200;
 /// Most groups.
 const MOST: usize = 1_000;
-/// What groups look like, for those who wrote something else.
+/// The form of groups, for messages about texts that have another.
 const FORM: &str = "{\"groups\": [{\"name\": \"…\", \"workflows\": [\"…\"]}]}";
 
 /// Workflows that stand together on the board; none means by project. Cheap to default.
@@ -29,24 +29,24 @@ pub struct Groups(Option<Vec<Group>>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// What stands above them.
+    /// Its heading.
     pub name: String,
     /// Their ids, in the order in which they are shown. They need not be defined.
     pub workflows: Vec<String>,
 }
 
-/// What is read and kept.
+/// The groups in a request and in the register.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GroupsState {
     groups: Vec<Group>,
-    /// Where what the API gave came from; no part of what is kept.
+    /// The source of groups that the API gave; it is not kept.
     #[serde(default, skip_serializing)]
     #[expect(dead_code, reason = "what the API gives may be sent back as it is")]
     from: Option<String>,
 }
 
-/// What a server is started with.
+/// The file of a server's groups, links and watched paths.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

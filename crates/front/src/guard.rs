@@ -32,8 +32,8 @@ impl Hosts {
         Hosts { any: false, names: Arc::default(), instance: None }
     }
 
-    /// What fits a listener: names of this machine and `names` where only this machine can connect;
-    /// otherwise any, because nobody knows by which names the others call it.
+    /// The hosts for a listener: names of this machine and `names` where only this machine can connect; otherwise any,
+    /// because nobody knows by which names other machines call it.
     #[must_use]
     pub fn for_bind(bound: SocketAddr, names: impl IntoIterator<Item = String>) -> Hosts {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();

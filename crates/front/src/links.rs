@@ -10,16 +10,16 @@ use kelos_model::{Run, WorkflowId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
-/// What stays as it is when it is filled in.
+/// Bytes that are not escaped in a value.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// What may be filled in beside the parts of a slot's time.
+/// Names of places that can be filled in, beside the parts of a slot's time.
 const NAMES: [&str; 5] = ["externalId", "workflow", "run", "executor", "job"];
 /// The parts of a slot's time.
 const TIMES: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
 /// Longest name of a link, in characters.
 const LONGEST_NAME: usize = 40;
 
-/// Where runs lead to. Cheap to default.
+/// Links from runs to pages of other systems. Cheap to default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Links(Vec<Link>);
 
@@ -27,7 +27,7 @@ pub struct Links(Vec<Link>);
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Link {
-    /// What stands on it.
+    /// Its label.
     name: String,
     /// Its address, with places such as `${externalId}`.
     url: String,

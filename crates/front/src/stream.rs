@@ -44,7 +44,7 @@ impl ShutdownSender {
     }
 }
 
-/// Where the client of a stream left off: the id of the last event that it got.
+/// The id of the last event that the client of a stream got before it reconnected.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);

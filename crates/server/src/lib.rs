@@ -41,7 +41,7 @@ pub fn router(app: App) -> Router {
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))
 }
 
-/// What is logged of a request names it by its path; what stands behind a question mark stays out of the log.
+/// The span of a request, named by its path; its query stays out of the log.
 fn span(request: &Request) -> Span {
     tracing::error_span!("request", method = %request.method(), path = request.uri().path())
 }

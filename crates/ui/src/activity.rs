@@ -22,7 +22,7 @@ const PIECE: u64 = 1000;
 /// Positions of the log that one page searches.
 const SEARCHED: u64 = 50_000;
 
-/// Which part of the log.
+/// The part of the log to show.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogQuery {

@@ -51,12 +51,12 @@ const fn digest() -> u64 {
     digest
 }
 
-/// Where an asset is served.
+/// The address of an asset.
 pub(super) fn href(name: &str) -> String {
     format!("/ui/assets/{DIGEST:016x}/{name}")
 }
 
-/// What an asset holds, to put it into a file that stands by itself.
+/// The text of an asset, for a file that needs no server.
 pub(super) fn text(name: &str) -> &'static str {
     ASSETS.iter().find(|asset| asset.name == name).map_or("", |asset| asset.text)
 }

@@ -193,7 +193,7 @@ fn full_workflow(one: &FullWorkflow, now: Timestamp) -> Markup {
     }
 }
 
-/// What a pool is for, where there is none.
+/// The purpose of pools, while there is none.
 fn no_pools() -> Markup {
     html! {
         div.narrow {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::backfills;
 use super::page::{segment, slot_href, workflow_href};
 
-/// What happened: its name, and what there is to say of it.
+/// The name of an event, and its details.
 pub(super) fn what(record: &EventRecord) -> Markup {
     html! { span.what { (said(record)) } }
 }
@@ -24,7 +24,7 @@ pub(super) fn told(record: &EventRecord) -> (String, String) {
     (words::name(&event).to_owned(), words::details(&event))
 }
 
-/// What it happened to.
+/// The thing that an event is about.
 pub(super) fn subject(record: &EventRecord) -> Markup {
     match &record.event {
         Event::Slot { slot, .. } => html! { a href=(slot_href(slot)) { (slot.short()) } },
@@ -35,7 +35,7 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
     }
 }
 
-/// Who did it, where a person did.
+/// The person behind an event, if there is one.
 pub(super) fn by(record: &EventRecord) -> Option<String> {
     // Every event that a person brings about names them so.
     words::by(&EventDto::from(record.clone())).map(str::to_owned)
@@ -46,7 +46,7 @@ pub(super) fn is_a_look(record: &EventRecord) -> bool {
     matches!(record.event, Event::Slot { what: SlotEvent::Looked { .. }, .. })
 }
 
-/// Where the activity of one person is shown.
+/// The address of a person's activity.
 pub(super) fn by_href(who: &str) -> String {
     format!("/ui/activity?who={}", segment(who))
 }

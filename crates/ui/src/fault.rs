@@ -21,7 +21,7 @@ pub(super) fn page(fault: &Fault) -> Response {
     (status, Page::bare(title).show(&body)).into_response()
 }
 
-/// What is wrong, as a sentence.
+/// The description of a fault as a sentence.
 fn sentence(fault: &Fault) -> String {
     let hint = match &fault.hint {
         _ if fault.code.starts_with("store-") => {

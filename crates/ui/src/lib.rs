@@ -44,7 +44,7 @@ pub use graph::file_of as graph_file;
 use kelos_front::App;
 use kelos_front::fault::{Fault, panicked};
 
-/// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
+/// The content security policy of pages: they load what this server serves, and nothing inside the page itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 

@@ -10,26 +10,26 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::assets;
 
-/// Where in the navigation a page stands.
+/// The tab of the navigation that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
     /// All workflows over time.
     Board,
-    /// What waits for what.
+    /// The graph of workflows.
     Graph,
     /// Runs as bars over time.
     Timeline,
-    /// What runs programs when facts come.
+    /// Event schedules.
     Schedules,
     /// Named requests over past slots.
     Backfills,
-    /// What is wrong.
+    /// Problems of definitions, executors and the server.
     Problems,
-    /// What happened.
+    /// The log.
     Activity,
-    /// What does not get on.
+    /// Slots that make no progress.
     Stuck,
-    /// What runs need that there is not enough of.
+    /// Places for runs, and pools.
     Capacity,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What nobody must overlook, above everything.
+    /// Warnings above everything else.
     fn banner(&self) -> Markup {
         let damaged = self.health.as_ref().filter(|health| health.word == "damaged");
         html! {
@@ -218,7 +218,7 @@ const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'
                     width='16' height='16' rx='3' fill='%23135'/%3E%3Cpath d='M3 3h4v4H3zM9 3h4v4H9zM3 9h4v4H3z' \
                     fill='%237d8'/%3E%3Cpath d='M9 9h4v4H9z' fill='%23f86'/%3E%3C/svg%3E";
 
-/// What may stand in a segment of a path as it is.
+/// Bytes that are not escaped in a segment of a path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':');
 
 /// A text as a segment of a path or a value of a query.
@@ -226,12 +226,12 @@ pub(super) fn segment(text: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(text, SEGMENT)
 }
 
-/// Where a workflow is shown.
+/// The address of a workflow's page.
 pub(super) fn workflow_href(id: &WorkflowId) -> String {
     format!("/ui/workflows/{}", segment(id.as_str()))
 }
 
-/// Where a slot is shown.
+/// The address of a slot's page.
 pub(super) fn slot_href(slot: &SlotRef) -> String {
     // A job says by its ~ that it is one.
     let key = slot.key.time().map_or_else(|| slot.key.to_string(), format_short);

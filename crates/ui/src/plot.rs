@@ -142,7 +142,7 @@ impl Day {
     }
 }
 
-/// What share of the slots of each day succeeded; nothing where none has ended.
+/// The share of each day's slots that succeeded; none while none has ended.
 pub(super) fn successes(columns: &Columns, tallies: &[Tally]) -> Option<Markup> {
     let mut all = vec![Day::default(); columns.count as usize];
     for tally in tallies {

@@ -47,7 +47,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     Ok(Page::new(&app, "Problems").at(Tab::Problems).style("pages.css").script("live.js").show(&body))
 }
 
-/// Why slots that were dispatched do not run: what their executors said.
+/// Dispatched slots that were not started, with the answers of their executors.
 fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<DeferredStarts, StoreError> {
     let filter = SlotFilter { states: vec![SlotState::Dispatched], ..SlotFilter::default() };
     let mut deferred = DeferredStarts::new();

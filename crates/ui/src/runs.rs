@@ -113,9 +113,9 @@ fn download_href(run: &RunId) -> String {
 pub(super) struct Tail {
     run: RunId,
     is_over: bool,
-    /// Where the text begins.
+    /// The position of its first byte.
     from: u64,
-    /// Where the output goes on.
+    /// The position after its last byte.
     next: u64,
     text: Result<String, LocalError>,
 }
@@ -170,7 +170,7 @@ fn first_line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Where the last bytes begin and end, and the bytes.
+/// The last bytes of an output, with the positions where they begin and end.
 async fn read_tail(app: &App, run: &RunId) -> Result<(u64, u64, Vec<u8>), LocalError> {
     let (launcher, run) = (app.node().launcher(), run_ref(run));
     let end = launcher.log_len(&run).await?;

@@ -34,7 +34,7 @@ pub(super) use act::act;
 /// Slots among which the neighbours of one are looked for, the newest.
 const BESIDE: usize = 1000;
 
-/// What is asked about a slot.
+/// The query of a slot's page.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SlotQuery {
@@ -44,7 +44,7 @@ pub(super) struct SlotQuery {
     run: Option<u32>,
 }
 
-/// What a page tells of a slot.
+/// The content of a slot's page.
 struct SlotPage {
     id: SlotRef,
     /// The moment that was asked about.
@@ -59,7 +59,7 @@ struct SlotPage {
     job: Result<JobInput, String>,
     earlier: Option<SlotRef>,
     later: Option<SlotRef>,
-    /// What it has to do with facts.
+    /// The facts of the slot.
     story: Option<schedules::Story>,
     links: Links,
     tail: Option<Tail>,

@@ -29,7 +29,7 @@ pub(super) const fn look(state: SlotState) -> Look {
     Look { letter, class }
 }
 
-/// What a state is in the words of a tooltip and a legend.
+/// The meaning of a state, for tooltips and the legend.
 pub(super) const fn meaning(state: SlotState) -> &'static str {
     match state {
         SlotState::Waiting => "its trigger is not met",

@@ -119,7 +119,7 @@ fn actions(row: &Stuck) -> Markup {
     }
 }
 
-/// What the words of the table mean.
+/// The meaning of the words in the table.
 fn rules() -> Markup {
     let span = |span: SignedDuration| words::span(span.as_secs());
     html! {

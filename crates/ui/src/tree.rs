@@ -62,7 +62,7 @@ fn said(node: &Reason) -> Cow<'static, str> {
     }
 }
 
-/// What a leaf read.
+/// The evidence of a leaf.
 fn evidence(node: &Reason) -> Markup {
     let text = reason::words::text(node);
     match node.evidence() {

@@ -20,7 +20,7 @@ const AROUND: usize = 3;
 /// Lines of a difference that are shown.
 const SHOWN: usize = 1_000;
 
-/// Where a version of a workflow's definition is shown.
+/// The address of a version of a workflow's definition.
 pub(super) fn href(id: &WorkflowId, version: u32) -> String {
     format!("{}/versions/{version}", workflow_href(id))
 }
@@ -105,7 +105,7 @@ impl VersionPage<'_> {
         }
     }
 
-    /// What it changed: in its file, and in what the file said of the workflow.
+    /// The changes of this version: in its file, and in the definition.
     fn changed(&self, before: &PastDefinition) -> Markup {
         let texts = before.source.as_deref().zip(self.this.source.as_deref()).filter(|(old, new)| old != new);
         html! {

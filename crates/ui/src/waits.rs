@@ -16,13 +16,13 @@ use super::words;
 /// Slots that are asked what they wait for, the newest.
 const ASKED: usize = 100;
 
-/// What slots wait for, whatever their time is, and the workflow whose success it is, if any.
+/// A condition that slots wait for, whatever their time, and the workflow that has to succeed, if it is one.
 type Wait = (String, Option<WorkflowId>);
 
 /// How many slots in a state wait for the same.
 type WaitCounts = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
 
-/// What slots wait for.
+/// The conditions that the slots of a workflow wait for.
 #[derive(Default)]
 pub(super) struct Waits {
     reasons: WaitCounts,
@@ -50,7 +50,7 @@ pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> R
     Ok(Waits { reasons, is_partial: page.next.is_some() })
 }
 
-/// What a slot waits for by its trigger, or else in its own words.
+/// The conditions that a slot waits for by its trigger, or else in its own words.
 fn asked(reader: &dyn Queries, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Wait>, StoreError> {
     let why = why::read(reader, &slot.id, now, true, None)?;
     let open = why.trigger.as_ref().filter(|_| slot.slot.state == SlotState::Waiting);

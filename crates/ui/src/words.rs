@@ -53,7 +53,7 @@ pub(super) fn cron(schedule: &Schedule) -> Option<String> {
     Some(words)
 }
 
-/// What happens after a failure.
+/// A retry policy in words.
 pub(super) fn retry(policy: &RetryPolicy) -> String {
     let mut words = match policy.count {
         0 => "failed slots are not retried".to_owned(),

@@ -37,7 +37,7 @@ const NEIGHBOURS: usize = 100;
 /// Runs of the plot.
 const PLOTTED: usize = 120;
 
-/// What a page tells of a workflow.
+/// The content of a workflow's page.
 struct WorkflowPage {
     row: WorkflowRow,
     times: Result<Vec<Timestamp>, String>,
@@ -52,7 +52,7 @@ struct WorkflowPage {
     downstream: Vec<WorkflowId>,
     backfills: Markup,
     problems: Vec<Problem>,
-    /// What there is of event schedules and programs only.
+    /// The sections of event schedules and programs.
     own: Option<schedules::Own>,
 }
 
@@ -293,7 +293,7 @@ impl WorkflowPage {
     }
 }
 
-/// Who gives a definition.
+/// The source of a definition.
 fn provenance(definition: &Workflow) -> Markup {
     let file = &definition.source.file;
     match definition.provenance() {
@@ -348,7 +348,7 @@ pub(super) async fn act(
     Ok(asked::back_to(&workflow_href(&id)))
 }
 
-/// What each run takes of its pools.
+/// The permits that each run takes from its pools.
 fn pools(uses: &[PoolUse]) -> Markup {
     html! {
         @for (n, one) in uses.iter().enumerate() {

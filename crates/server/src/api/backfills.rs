@@ -77,7 +77,7 @@ fn unknown(id: &BackfillId) -> Fault {
     Fault::not_found("backfill-not-found", format!("no backfill is named \"{id}\""))
 }
 
-/// Which backfills.
+/// The backfills to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

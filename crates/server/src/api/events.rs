@@ -27,7 +27,7 @@ const READ_AT_ONCE: usize = 500;
 /// a store that failed is tried again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Which events.
+/// The events to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -70,7 +70,7 @@ pub(super) async fn list(
     Ok(Json(page))
 }
 
-/// Which events, live.
+/// The events to follow.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

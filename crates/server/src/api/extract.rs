@@ -129,7 +129,7 @@ pub(super) fn part<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, F
     serde_path_to_error::deserialize(value).map_err(|error| unread_at(&error))
 }
 
-/// What is wrong with a body, and with which of its fields.
+/// The fault of a body, with the path of the field that is wrong.
 fn unread_at(error: &serde_path_to_error::Error<serde_json::Error>) -> Fault {
     let path = error.path().to_string();
     let said = error.inner().to_string();

@@ -37,9 +37,9 @@ const LONGEST_PAYLOAD: usize = 65_536;
 #[serde(untagged)]
 #[allow(dead_code, reason = "describes a body that is read in another way, for the sake of its errors")]
 enum OneOrSeveralFacts {
-    /// One.
+    /// A single fact.
     One(Box<FactRequest>),
-    /// Several.
+    /// A list of facts.
     Several(Vec<FactRequest>),
 }
 
@@ -249,7 +249,7 @@ pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> J
     Json(list_of(app.node().sources().standings()))
 }
 
-/// Which facts.
+/// The facts to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -262,7 +262,7 @@ pub(super) struct FactListQuery {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the page before.
     cursor: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 use super::dto::FromLibrary;
 use super::extract::{NoParameters, Path, Query, SlotPath};
 
-/// Which part of the graph.
+/// The part of the graph to show.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -150,7 +150,7 @@ async fn keys(app: &App, id: &WorkflowId) -> Result<Keys, Fault> {
     }
 }
 
-/// Which jobs.
+/// The jobs to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -166,7 +166,7 @@ pub(super) struct JobListQuery {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the page before.
     cursor: Option<String>,
 }
 
@@ -209,7 +209,7 @@ impl JobPath {
     }
 }
 
-/// Which part of a list.
+/// The part of a list to show.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -26,7 +26,7 @@ const LONGEST_PIECE: usize = 1 << 20;
 /// How often the output of a run that goes on is looked at: nothing tells when a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Which piece.
+/// The piece of an output to read.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -91,7 +91,7 @@ pub(super) async fn read(
     Ok((headers, chunk.bytes).into_response())
 }
 
-/// Where to begin.
+/// The position to begin at.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -176,7 +176,7 @@ impl LogFollower {
         None
     }
 
-    /// What there is to send of a piece: all but the beginning of a character at its end.
+    /// The output to send of a piece: all but the beginning of a character at its end.
     fn output(&mut self, chunk: LogChunk) -> Option<OutputDto> {
         let mut bytes = std::mem::take(&mut self.carried);
         let offset = chunk.offset - bytes.len() as u64;
@@ -188,7 +188,7 @@ impl LogFollower {
         (!text.is_empty()).then_some(OutputDto { offset, next_offset, dropped: chunk.dropped, text })
     }
 
-    /// What there is to send when nothing will be written any more.
+    /// The last event of a stream, once nothing will be written any more.
     fn ending(&mut self, run: Run) -> Event {
         let carried = std::mem::take(&mut self.carried);
         if carried.is_empty() {

@@ -16,7 +16,7 @@ use super::extract::{AnyJson, BucketPath, Caller, NoParameters, Path, Query, Reg
 /// Longest bucket or key, in bytes.
 const LONGEST_NAME: usize = 512;
 
-/// Which registers.
+/// The registers to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 use super::dto;
 use super::extract::{At, Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
 
-/// Which runs.
+/// The runs to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -36,7 +36,7 @@ pub(super) struct RunListQuery {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the page before.
     cursor: Option<String>,
 }
 

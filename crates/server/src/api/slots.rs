@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 use super::dto::{self, FromLibrary};
 use super::extract::{At, Body, Caller, Limit, Names, NoParameters, Path, Query, SlotPath};
 
-/// Which slots.
+/// The slots to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -44,7 +44,7 @@ pub(super) struct SlotListQuery {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the page before.
     cursor: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use super::extract::{Body, NoParameters, Path, Query};
 /// Longest name of a worker, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// Which worker.
+/// The worker in the path.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct WorkerPath {

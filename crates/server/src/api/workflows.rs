@@ -27,7 +27,7 @@ use super::extract::{At, Body, Caller, Limit, NoParameters, Path, Query, Workflo
 /// Times that a workflow shows of its future.
 const NEXT_TIMES: usize = 5;
 
-/// Which workflows.
+/// The workflows to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -176,7 +176,7 @@ pub(super) async fn definition(
     }
 }
 
-/// Which times.
+/// The times to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -26,7 +26,7 @@ const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
 /// Most connections at a time, however many descriptors there are.
 const MOST_CONNECTIONS: usize = 8192;
 
-/// What clients may take of a server.
+/// The limits on connections and requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at a time. One more ends the one that has been idle longest; if none is idle, it is answered 503.

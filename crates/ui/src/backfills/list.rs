@@ -22,7 +22,7 @@ const SHOWN: usize = 25;
 /// Backfills of a workflow that its own page shows.
 const LATEST: usize = 5;
 
-/// Which part of the list.
+/// The part of the list to show.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {

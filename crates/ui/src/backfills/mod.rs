@@ -29,7 +29,7 @@ pub(super) fn router() -> Router<App> {
         .route("/ui/backfills/{id}/{action}", post(one::act))
 }
 
-/// Where a backfill is shown.
+/// The address of a backfill's page.
 pub(super) fn href(id: &BackfillId) -> String {
     format!("/ui/backfills/{}", segment(id.as_str()))
 }
@@ -125,7 +125,7 @@ fn legend(far: &Progress) -> Markup {
     html! { @for part in parts(far) { span { (badge(part.state)) " " (far.counts[&part.state]) } " " } }
 }
 
-/// What it does with slots that exist, in words.
+/// The effect on slots that exist, in words.
 const fn mode_words(mode: BackfillMode) -> &'static str {
     match mode {
         BackfillMode::Missing => "only slots that are missing",
@@ -134,7 +134,7 @@ const fn mode_words(mode: BackfillMode) -> &'static str {
     }
 }
 
-/// What it does with slots that exist, in forms.
+/// The name of a mode in forms.
 const fn mode_name(mode: BackfillMode) -> &'static str {
     match mode {
         BackfillMode::Missing => "missing",

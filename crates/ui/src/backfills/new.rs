@@ -25,7 +25,7 @@ use crate::{asked, words};
 const USUAL: SignedDuration = SignedDuration::from_hours(24);
 /// Slots of a kind that a page of a preview shows.
 const SHOWN: usize = 1000;
-/// Where it goes where nobody says otherwise: after current work.
+/// The usual priority: after current work.
 const USUAL_PRIORITY: i32 = -1;
 
 /// A backfill as a form asks for it; what is missing is still to be filled in.
@@ -39,7 +39,7 @@ pub(super) struct BackfillForm {
     priority: Option<i32>,
     name: Option<String>,
     reason: Option<String>,
-    /// Which page of each kind of slots a preview shows, from 0.
+    /// The page of each kind of slots that a preview shows, from 0.
     page: Option<usize>,
 }
 

@@ -28,7 +28,7 @@ const SHOWN: usize = 300;
 /// Pages of the store that are read for one of ours: those of a state may lie far apart.
 const READ: usize = 25;
 
-/// Which of its slots are shown.
+/// The slots to show.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SlotsQuery {
@@ -286,7 +286,7 @@ impl BackfillPage {
     }
 }
 
-/// What a form sends.
+/// A form of actions on a backfill.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionForm {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_front::groups::{BoardGroups, Group};
 use kelos_model::workflow::WorkflowRow;
 
-/// What rows stand together by.
+/// The grouping of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum By {
     /// The groups that hold.

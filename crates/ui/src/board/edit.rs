@@ -16,10 +16,10 @@ use serde_json::json;
 use crate::asked;
 use crate::page::{Page, Tab};
 
-/// Where the groups are changed.
+/// The address of the form.
 const HREF: &str = "/ui/board/groups";
 
-/// What holds, as the form has it.
+/// The groups in force, as the form shows them.
 struct Now {
     said_by: GroupsSource,
     trouble: Option<String>,
@@ -27,13 +27,13 @@ struct Now {
     workflows: Vec<WorkflowRow>,
 }
 
-/// What the form sends.
+/// The form as a browser sends it.
 #[derive(Deserialize)]
 pub(super) struct GroupsForm {
     groups: String,
-    /// What held when the form was made.
+    /// The groups in force when the form was made.
     before: String,
-    /// Which button: `save` or `reset`.
+    /// The button: `save` or `reset`.
     act: String,
 }
 

@@ -32,7 +32,7 @@ pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardDat
     }
 }
 
-/// What to do where there is nothing yet.
+/// First steps, while there is no workflow.
 fn nothing(view: &BoardView, shown: &BoardData) -> Markup {
     html! {
         section.empty #empty data-stream=(view.stream_query(shown.seq)) {
@@ -102,7 +102,7 @@ fn by_name(by: By) -> &'static str {
     }
 }
 
-/// What the script filters by; it shows them.
+/// The filters of the script, which shows them.
 fn filters(view: &BoardView, shown: &BoardData) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present).map(|row| &row.definition);
     let projects: BTreeSet<&str> = present().map(|definition| definition.project.as_str()).collect();
@@ -232,7 +232,7 @@ fn legend() -> Markup {
     }
 }
 
-/// What can be done with selected cells; the script shows it.
+/// The actions on selected cells; the script shows them.
 fn selection() -> Markup {
     html! {
         div.selection #selection role="region" aria-label="Selection" hidden {

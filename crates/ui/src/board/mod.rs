@@ -38,7 +38,7 @@ pub(super) fn router() -> Router<App> {
         .route("/ui/board/groups", get(edit::show).post(edit::save))
 }
 
-/// What the board shows, as of one moment.
+/// The content of the board at one moment.
 struct BoardData {
     workflows: Vec<WorkflowRow>,
     groups: BoardGroups,

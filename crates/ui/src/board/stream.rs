@@ -26,7 +26,7 @@ const READ_AT_ONCE: usize = 2_000;
 /// Workflows that are tallied one by one; more of them are tallied with all others.
 const ONE_BY_ONE: usize = 25;
 
-/// What changed since a position of the log.
+/// The changes since a position in the log.
 struct Changes {
     /// Rows to tell anew; none means all.
     rows: Option<BTreeSet<WorkflowId>>,
@@ -117,7 +117,7 @@ impl BoardFollower {
         }
     }
 
-    /// What is to be told, if anything changed.
+    /// The next message for the client, if anything has changed.
     async fn look(&mut self) -> Result<Option<Sent>, StoreError> {
         let (view, after) = (self.view.clone(), self.after);
         let (changes, rows) = self

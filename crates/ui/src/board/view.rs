@@ -28,10 +28,10 @@ const WIDE_COLUMNS: u32 = 13;
 /// 1970 began on a Thursday; Mondays are four days later, in milliseconds.
 const FIRST_MONDAY: i64 = 4 * DAY as i64 * MINUTE;
 const MINUTE: i64 = 60_000;
-/// What only the script reads.
+/// Parameters that only the script reads.
 const OTHERS: [&str; 4] = ["find", "only", "project", "tag"];
 
-/// What of time is shown.
+/// The stretch of time that is shown.
 #[derive(Debug, Clone)]
 pub(super) struct BoardView {
     /// The time that the newest column holds; none follows the clock.
@@ -42,11 +42,11 @@ pub(super) struct BoardView {
     pub(super) zone: Option<String>,
     /// Whether the oldest column comes first.
     pub(super) oldest_first: bool,
-    /// What rows stand together by.
+    /// The grouping of its rows.
     pub(super) by: By,
     now: Timestamp,
     tz: TimeZone,
-    /// What only the script reads: kept as it is.
+    /// Parameters that only the script reads, as they came.
     others: BTreeMap<String, String>,
 }
 
@@ -95,12 +95,12 @@ impl BoardView {
         Columns { start: at(start), width, count: self.count() }
     }
 
-    /// Where a column begins, in the zone that is shown.
+    /// The beginning of a column, in the zone that is shown.
     pub(super) fn edge(&self, column: u32) -> jiff::Zoned {
         self.zoned(i64::from(column))
     }
 
-    /// Where the column before begins.
+    /// The beginning of the column before.
     pub(super) fn edge_before(&self, column: u32) -> jiff::Zoned {
         self.zoned(i64::from(column) - 1)
     }
@@ -126,7 +126,7 @@ impl BoardView {
         self.zone.as_deref().unwrap_or("UTC")
     }
 
-    /// Where the script hears of changes: to these columns, whatever the clock says by then.
+    /// The query of the stream of changes: for these columns, whatever the time is by then.
     pub(super) fn stream_query(&self, seq: u64) -> String {
         // The time is said in any case, so that the script's columns are those of the page.
         let view = BoardView {
@@ -201,7 +201,7 @@ impl BoardView {
         BoardView { zone: None, ..self.clone() }
     }
 
-    /// What only the script reads.
+    /// A parameter that only the script reads.
     pub(super) fn other(&self, name: &str) -> &str {
         self.others.get(name).map_or("", String::as_str)
     }

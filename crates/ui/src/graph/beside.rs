@@ -155,7 +155,7 @@ fn counts(node: &Node) -> Markup {
     }
 }
 
-/// What a node waits for, or what waits for it, as far as it is shown.
+/// The edges of a node in one direction, as far as they are shown.
 fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
     let is_own = |edge: &&kelos_explain::graph::Edge| if up { edge.to == node.id } else { edge.from == node.id };
     let edges: Vec<_> = found.graph.edges.iter().filter(is_own).collect();
@@ -184,7 +184,7 @@ fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
     }
 }
 
-/// Where to look first.
+/// The nodes to look at first.
 fn all(found: &GraphPage) -> Markup {
     let is_bad = |state: SlotState| matches!(look(state).class, "bad" | "again");
     let in_trouble = |node: &&Node| shown_state(node).is_some_and(is_bad);

@@ -54,7 +54,7 @@ impl FamilyPage {
         }
     }
 
-    /// What blocks it, at any distance upstream.
+    /// The obstacles of a job, at any distance upstream.
     fn way(&self) -> Markup {
         let roots: Vec<_> = self.upstream.roots().collect();
         html! {
@@ -137,7 +137,7 @@ fn size(member: &FamilyMember) -> Size {
     Size { width: width.round(), height: HIGH }
 }
 
-/// Where a job is shown with those around it.
+/// The address of a job's parents and children.
 pub(crate) fn family_href(job: &SlotRef) -> String {
     format!("/ui/graph?slot={}", segment(&job.to_string()))
 }

@@ -47,7 +47,7 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/ui/graph", get(show)).route("/ui/graph.svg", get(file)).route("/ui/graph/nodes", get(nodes))
 }
 
-/// What a page tells.
+/// The content of the page.
 struct GraphPage {
     view: GraphView,
     graph: Graph,
@@ -237,7 +237,7 @@ impl GraphPage {
         }
     }
 
-    /// Where to begin when all is too much.
+    /// The projects, as a way into a graph that is too large to draw.
     fn projects(&self) -> Markup {
         html! {
             p.headline { (too_many(&self.graph)) " Choose a project, find some by name, or see them as a list." }
@@ -272,7 +272,7 @@ fn hours(chosen: u32) -> Markup {
     }
 }
 
-/// What to do where there is nothing yet.
+/// First steps, while there is no workflow.
 fn nothing() -> Markup {
     html! {
         section.narrow data-nothing {

@@ -8,7 +8,7 @@ use kelos_model::{SlotState, WorkflowId};
 use crate::state::{BY_WEIGHT, look};
 use crate::words;
 
-/// What a node shows.
+/// The texts and colours of a node.
 pub(super) struct Face {
     /// The class that gives its colour.
     pub(super) class: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Face {
 /// is in their way that is no other slot.
 pub(super) type OnPath = BTreeMap<WorkflowId, (Option<SlotState>, bool)>;
 
-/// What is on the path.
+/// The nodes on the path to obstacles.
 pub(super) fn on_path(upstream: &Upstream) -> OnPath {
     let mut path = OnPath::new();
     for step in &upstream.steps {
@@ -44,7 +44,7 @@ pub(super) fn shown_state(node: &Node) -> Option<SlotState> {
     worst.or(node.newest.as_ref().map(|(_, state)| *state))
 }
 
-/// What a node shows; `on_path` where it is on a path.
+/// The texts and colours of a node; `on_path` where it is on a path.
 pub(super) fn face(node: &Node, on_path: Option<&(Option<SlotState>, bool)>, hours: u32) -> Face {
     let state = match on_path {
         Some((state, _)) => *state,
@@ -76,12 +76,12 @@ fn note(node: &Node) -> String {
     parts.join(" · ")
 }
 
-/// What one is called that has no slots.
+/// The label of a node that has no slots.
 pub(super) fn without_slots(node: &Node) -> &'static str {
     if node.is_program { "a program" } else { "no slots" }
 }
 
-/// What one that is switched off is called.
+/// The label of a node that is switched off.
 pub(super) fn off(node: &Node) -> Option<&'static str> {
     match (node.is_disabled, node.is_paused) {
         (true, _) => Some("disabled"),

@@ -30,7 +30,7 @@ const MARGIN: f64 = 40.0;
 struct Bundle<'a> {
     from: &'a WorkflowId,
     to: &'a WorkflowId,
-    /// What the first of its edges means.
+    /// The kind of the first of its edges.
     kind: EdgeKind,
     is_schedule: bool,
     /// How much later than the own slot the ones that are looked at are, ascending.
@@ -240,7 +240,7 @@ impl Bundle<'_> {
     }
 }
 
-/// What a slot looks at, by how much later than its own that is.
+/// The offset of an edge in words.
 pub(super) fn later_told(later: i64) -> String {
     match later {
         0 => "the slot of the same time".to_owned(),

@@ -18,7 +18,7 @@ pub(super) const MOST_LEVELS: u32 = 99;
 pub(super) const USUAL_HOURS: u32 = 24;
 const MOST_HOURS: u32 = 24 * 366;
 
-/// What an address asks for.
+/// The query of the page.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ViewQuery {
@@ -34,7 +34,7 @@ pub(super) struct ViewQuery {
     form: Option<String>,
 }
 
-/// What is shown.
+/// The part of the graph that is shown, and how.
 #[derive(Debug, Clone)]
 pub(super) struct GraphView {
     pub(super) focus: Option<WorkflowId>,
@@ -74,7 +74,7 @@ impl GraphView {
         })
     }
 
-    /// What is around a workflow, or everything.
+    /// The view of a workflow's surroundings, or of everything.
     pub(super) fn of(focus: Option<WorkflowId>, hours: u32) -> GraphView {
         GraphView {
             focus,
@@ -89,7 +89,7 @@ impl GraphView {
         }
     }
 
-    /// Which part of the graph that is; what is on the path to obstacles is always shown.
+    /// The query for that part of the graph; nodes on the path to obstacles are always shown.
     pub(super) fn wanted(&self, upstream: Option<&Upstream>) -> GraphQuery {
         let steps = upstream.iter().flat_map(|upstream| &upstream.steps);
         let also: BTreeSet<WorkflowId> = steps.map(|step| step.slot.workflow.clone()).collect();
@@ -107,7 +107,7 @@ impl GraphView {
         self.project.is_some() || self.tag.is_some() || self.find.is_some()
     }
 
-    /// Where this is shown.
+    /// The address of this view.
     pub(super) fn href(&self) -> String {
         let (up, down, hours) = (self.up.to_string(), self.down.to_string(), self.hours.to_string());
         let slot = self.slot.as_ref().map(SlotRef::short);
@@ -148,12 +148,12 @@ impl GraphView {
     }
 }
 
-/// Where what is in a slot's way is shown.
+/// The address of a slot's obstacles.
 pub(crate) fn obstacles_href(slot: &SlotRef) -> String {
     format!("/ui/graph?slot={}", segment(&slot.short()))
 }
 
-/// Where a workflow is shown among those around it.
+/// The address of the graph around a workflow.
 pub(crate) fn graph_href(id: &WorkflowId) -> String {
     format!("/ui/graph?focus={}", segment(id.as_str()))
 }

@@ -51,7 +51,7 @@ pub(crate) fn show(section: &Section) -> Markup {
     }
 }
 
-/// Where the section stands by itself.
+/// The address of the section by itself.
 pub(crate) const PLACE: &str = "/ui/board/jobs";
 
 fn contents(section: &Section) -> Markup {

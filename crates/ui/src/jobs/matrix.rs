@@ -21,7 +21,7 @@ const COLUMNS: usize = 30;
 /// Values of an identifier among which one chooses from a list; of more one is typed.
 const CHOSEN_FROM: usize = 300;
 
-/// What is asked for, as the address says it: `rows`, `columns`, `is.NAME`, `state`, `row` and `column`.
+/// The query of a matrix: `rows`, `columns`, `is.NAME`, `state`, `row` and `column`.
 #[derive(Debug, Clone)]
 pub(crate) struct MatrixView {
     wanted: MatrixQuery,
@@ -118,7 +118,7 @@ pub(crate) fn read(reader: &dyn Queries, workflow: &Workflow, asked: MatrixView)
 }
 
 impl MatrixPage {
-    /// What is shown, and the jobs.
+    /// The form of the query, and the jobs.
     pub(crate) fn show(&self, workflow: &Workflow, keys: &JobKeys) -> Markup {
         html! {
             h2 { "Jobs" }

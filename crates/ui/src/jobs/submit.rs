@@ -15,7 +15,7 @@ use crate::page::{slot_href, workflow_href};
 /// The priority that goes last, and the usual one, as people say it: 1 goes first.
 const LAST_PRIORITY: i32 = 100;
 
-/// What somebody submits.
+/// The form for submitting jobs.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Submit {

@@ -17,11 +17,11 @@ use serde::Deserialize;
 use crate::asked;
 use crate::page::{segment, slot_href, workflow_href};
 
-/// What a form says.
+/// A form of actions on a schedule.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScheduleForm {
-    /// Where it leads back to: `list`, or the page of the schedule.
+    /// The page that follows: `list`, or the page of the schedule.
     back: Option<String>,
     /// Arguments, one `name=value` in each line.
     arguments: Option<String>,
@@ -86,7 +86,7 @@ pub(super) fn buttons(row: &WorkflowRow, back: &str) -> Markup {
     }
 }
 
-/// Where people say why, beside a button.
+/// The field for a reason, beside a button.
 pub(crate) fn why() -> Markup {
     html! { input name="reason" maxlength="500" autocomplete="off" aria-label="Why, for the log" placeholder="why, for the log"; }
 }

@@ -23,7 +23,7 @@ use crate::{asked, runs, words};
 /// Schedules of a page.
 const LISTED: usize = 100;
 
-/// Which schedules.
+/// The schedules to show.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScheduleQuery {
@@ -64,7 +64,7 @@ impl ScheduleQuery {
 /// A schedule, and how it stands.
 pub(super) type Line = (WorkflowRow, Overview);
 
-/// What a page lists.
+/// The content of the page.
 struct SchedulePage {
     lines: BTreeMap<String, Vec<Line>>,
     all: usize,
@@ -218,7 +218,7 @@ fn pending(row: &WorkflowRow, how: &Overview) -> Markup {
     }
 }
 
-/// What is pending in short: where it stands, how far it is, what it waits for.
+/// A pending slot in short: its state, its progress, and the trigger it waits for.
 pub(super) fn brief(row: &WorkflowRow, pending: &PendingSlot) -> Markup {
     html! {
         a.plain-link href=(slot_href(&pending.slot)) { (badge(pending.state)) } " "

@@ -26,7 +26,7 @@ const SCHEDULES: usize = 100;
 /// Times of the future that are shown.
 const NEXT_TIMES: usize = 5;
 
-/// What there is to tell of a workflow beside what there is of any.
+/// The sections of a workflow's page that only event schedules or programs have.
 pub(crate) enum Own {
     /// It is an event schedule.
     Schedule(Box<Schedule>),
@@ -92,7 +92,7 @@ fn next_times(row: &WorkflowRow, first: Option<FiringTime>) -> Vec<FiringTime> {
 }
 
 impl Own {
-    /// What is told above its slots.
+    /// The section above its slots.
     pub(crate) fn show(&self, row: &WorkflowRow, now: Timestamp) -> Markup {
         match self {
             Own::Schedule(schedule) => schedule.show(row, now),
@@ -144,7 +144,7 @@ fn sentence(told: &str) -> String {
     format!("{first}{}.", told.chars().skip(1).collect::<String>())
 }
 
-/// What is pending, with all that it has and what it lacks.
+/// A pending slot with everything it has collected and everything it lacks.
 fn full(row: &WorkflowRow, pending: &PendingSlot, now: Timestamp) -> Markup {
     html! {
         section.pool {
@@ -202,7 +202,7 @@ const fn look(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// What looks as if it were not meant.
+/// Warnings about definitions that look like mistakes.
 pub(crate) fn warnings(row: &WorkflowRow) -> Markup {
     html! {
         @for warning in check::warnings(&row.definition) { p { span.badge.again { "warning" } " " (sentence(&warning)) } }
@@ -243,7 +243,7 @@ fn run_line(row: &WorkflowRow, run: &Run) -> Markup {
     }
 }
 
-/// What is said of an event schedule beside its trigger and its constraints.
+/// The rows of an event schedule, beside its trigger and its constraints.
 pub(crate) fn facts(events: &EventKeys) -> Markup {
     let seconds = |millis: u64| span(i64::try_from(millis / 1000).unwrap_or(i64::MAX));
     let properties: Map<String, Value> =

@@ -26,7 +26,7 @@ const LOOKED_AT: u64 = 50;
 /// Slots that are named beside a fact.
 const NAMED: usize = 5;
 
-/// Which facts.
+/// The facts to show.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FactQuery {
@@ -34,7 +34,7 @@ pub(crate) struct FactQuery {
     before: Option<String>,
 }
 
-/// What a fact led to.
+/// The consequences of a fact.
 #[derive(Default)]
 struct Led {
     /// Those that collected it.
@@ -108,7 +108,7 @@ fn parts(facts: impl DoubleEndedIterator<Item = u64>) -> Vec<(u64, u64)> {
     parts
 }
 
-/// What facts led to, by their positions in the log, of a part of it.
+/// The consequences of facts, by their positions, in a part of the log.
 fn led(log: &[EventRecord], all: &mut BTreeMap<u64, Led>) {
     let mut latest: BTreeMap<&SlotRef, u64> = BTreeMap::new();
     for record in log {

@@ -17,10 +17,10 @@ const LOOKED_AT: usize = 500;
 /// Facts that are listed, the newest.
 const LISTED: usize = 100;
 
-/// What a slot has to do with facts.
+/// The facts of a slot: those it collected, and those its runs published.
 pub(crate) struct Story {
     collected: Option<Box<Collection>>,
-    /// What it collected, oldest first.
+    /// The facts that it collected, oldest first.
     facts: Vec<EventRecord>,
     /// The slots that collected the ends of its runs.
     led_to: Vec<SlotRef>,
@@ -84,7 +84,7 @@ fn ends(record: &EventRecord) -> bool {
 }
 
 impl Story {
-    /// What it collected, what its runs are given, and what they led to.
+    /// The facts that it collected, the arguments of its runs, and the slots that these opened.
     pub(crate) fn show(&self, at_present: bool) -> Markup {
         html! {
             @if !self.facts.is_empty() { h2 { "What it collected" } (self.facts()) }

@@ -67,7 +67,7 @@ pub(super) fn known<'a>(
     Ok(known)
 }
 
-/// What happened, with a link to what it happened to where that has a page.
+/// An occurrence in words, with a link to its subject where that has a page.
 pub(super) fn occurrence(what: &Occurrence, known: &WorkflowPages) -> Markup {
     let Occurrence::Ended { program, state, run, .. } = what else { return html! { (what) } };
     let slot_of = |run: &str| slot_of(run).filter(|slot| known.contains(&slot.workflow));

@@ -56,7 +56,7 @@ fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Ma
     }
 }
 
-/// Why somebody acts.
+/// The reason that a form gives.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Because {
@@ -96,7 +96,7 @@ pub(crate) async fn act(
     Ok(asked::back_to(&slot_href(&slot)))
 }
 
-/// What a rerun with all that depends on a slot would touch.
+/// The slots that a rerun with everything downstream would touch.
 struct RerunPreview {
     slot: SlotRef,
     opened: Vec<Neighbour>,

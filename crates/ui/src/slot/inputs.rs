@@ -52,7 +52,7 @@ fn collect(node: &Reason, found: &mut Vec<Leaf>) {
     node.nested.iter().for_each(|nested| collect(nested, found));
 }
 
-/// What its job is given, filled in for the slot, without secrets.
+/// The settings of a slot's job, filled in for the slot; secrets are masked.
 pub(super) fn job(executor: &str, filled: &Result<JobInput, String>) -> Markup {
     html! {
         details.job open {

@@ -224,7 +224,7 @@ fn row(view: &TimelineView, name: &Name, runs: usize, marks: &[Mark<'_>], on_pat
     }
 }
 
-/// Where something lies: its left edge, and its width in the unit that keeps it visible.
+/// The place of a bar: its left edge, and its width in the unit that keeps it visible.
 struct Place {
     x: String,
     width: String,
@@ -278,7 +278,7 @@ fn block(view: &TimelineView, name: &Name, mark: &Mark<'_>) -> Markup {
     }
 }
 
-/// What a run is and how it went, in one line.
+/// A run and its outcome in one line.
 fn told(view: &TimelineView, run: &Run) -> String {
     let began = run.started_at.unwrap_or(run.dispatched_at);
     let until = run.ended_at.unwrap_or(view.now);

@@ -12,7 +12,7 @@ const GAPS: [i64; 6] = [2, 6, 20, 60, 200, 600];
 /// Lanes of a row at the most; what overlaps beyond lies on the last one.
 const MOST_LANES: usize = 24;
 
-/// What is drawn as one.
+/// A run, or several that are drawn as one.
 pub(super) struct Mark<'a> {
     pub(super) from: i64,
     pub(super) until: i64,

@@ -34,7 +34,7 @@ const MOST_PAGES: usize = 100;
 /// Rows that are shown at the most.
 const MOST_ROWS: usize = 200;
 
-/// What a row holds the runs of.
+/// The subject of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
     Workflow(WorkflowId),
@@ -43,13 +43,13 @@ enum Name {
     NoPool,
 }
 
-/// What is shown.
+/// The content of the page.
 struct TimelineData {
     view: TimelineView,
     rows: Vec<(Name, Vec<Run>)>,
     /// Rows that are not shown, because there are too many.
     more_rows: usize,
-    /// Where runs were left out, because there are too many: those dispatched before this moment.
+    /// The moment from which on all runs are shown, where earlier ones were left out because they are too many.
     complete_since: Option<Timestamp>,
     path: Option<CriticalPath>,
     projects: Vec<String>,

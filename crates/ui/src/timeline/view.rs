@@ -27,7 +27,7 @@ const DAY: i64 = 1440 * MINUTE;
 /// Distances of marks, in minutes.
 const STEPS: [i64; 12] = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 4320, 10_080];
 
-/// What is asked for.
+/// The query of the page.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimelineQuery {
@@ -45,25 +45,25 @@ pub(crate) struct TimelineQuery {
     form: Option<String>,
 }
 
-/// What the rows are.
+/// The subject of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Workflow,
     Pool,
 }
 
-/// What of time is shown.
+/// The stretch of time that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Window {
     /// So many hours, up to now and on with the clock.
     Hours(u32),
     /// A range that stays.
     Fixed(Range),
-    /// What the critical path takes.
+    /// The stretch of the critical path.
     Path,
 }
 
-/// What is shown.
+/// The part of the timeline that is shown, and how.
 #[derive(Debug, Clone)]
 pub(super) struct TimelineView {
     window: Window,
@@ -75,7 +75,7 @@ pub(super) struct TimelineView {
     pub(super) project: Option<String>,
     pub(super) tag: Option<String>,
     pub(super) state: Option<RunState>,
-    /// Whose critical path is shown.
+    /// The slot whose critical path is shown.
     pub(super) slot: Option<SlotRef>,
     pub(super) is_table: bool,
     pub(super) now: Timestamp,
@@ -143,7 +143,7 @@ impl TimelineView {
         self.range.end.as_millisecond() - self.range.start.as_millisecond()
     }
 
-    /// Where a moment lies in the window, in percent of its width; beyond the window it is one of its ends.
+    /// The place of a moment in the window, in percent of its width; beyond the window it is one of its ends.
     pub(super) fn percent(&self, at: Timestamp) -> f64 {
         let millis = (at.as_millisecond() - self.range.start.as_millisecond()).clamp(0, self.width());
         (millis as f64 * 100_000.0 / self.width() as f64).round() / 1_000.0
@@ -154,7 +154,7 @@ impl TimelineView {
         format!("{}%", self.percent(at))
     }
 
-    /// Which hours a button is marked for.
+    /// Whether the window has this width, in hours.
     pub(super) fn is_width(&self, hours: u32) -> bool {
         matches!(self.window, Window::Hours(own) if own == hours)
     }
@@ -226,7 +226,7 @@ impl TimelineView {
         self.zone.as_deref().unwrap_or("UTC")
     }
 
-    /// What the address says besides the window and what a form asks for.
+    /// The parameters of the address besides the window and the fields of a form.
     pub(super) fn kept(&self) -> Vec<(&'static str, String)> {
         let mut pairs = match self.window {
             Window::Hours(hours) => vec![("hours", hours.to_string())],

@@ -17,7 +17,7 @@ pub use project::deployment;
 
 /// An answer that is made of what the library says.
 pub(crate) trait FromLibrary<M>: Sized {
-    /// What goes over the wire.
+    /// The wire's form of it.
     fn from_library(said: M) -> Self;
 }
 

@@ -9,7 +9,7 @@ use kelos_wire::{DeploymentDto, FileChangeDto, Instant, ProblemDto, SlotEffectDt
 
 use super::FromLibrary;
 
-/// What a deployment changes, or would change.
+/// The changes that a deployment makes, or would make.
 #[must_use]
 pub fn deployment(plan: &Plan, done: bool) -> DeploymentDto {
     DeploymentDto {

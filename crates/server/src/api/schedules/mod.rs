@@ -51,7 +51,7 @@ const KINDS: [&str; 14] = [
     "always",
 ];
 
-/// Which event schedules.
+/// The event schedules to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -70,7 +70,7 @@ pub(super) struct ScheduleListQuery {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the page before.
     cursor: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl ScheduleListQuery {
             && self.trigger.as_ref().is_none_or(|kind| has_kind(&definition.trigger, kind))
     }
 
-    /// What is asked for that there is not, so that no answer is taken for "none of these".
+    /// Refuses filters that name something unknown, so that the answer is not taken for "none of these".
     fn check(&self, rows: &[WorkflowRow]) -> Result<(), Fault> {
         if let Some(kind) = self.trigger.as_deref().filter(|kind| !KINDS.contains(kind)) {
             let expected = KINDS.join(", ");
@@ -443,7 +443,7 @@ async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) 
     slots::found(app, slot).await
 }
 
-/// Which decisions.
+/// The decisions to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -452,7 +452,7 @@ pub(super) struct DecisionListQuery {
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
-    /// Where to go on: `next` of the page before.
+    /// The position to continue from: `next` of the page before.
     cursor: Option<String>,
 }
 
