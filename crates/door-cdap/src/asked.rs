@@ -1,4 +1,4 @@
-//! What is asked: names in the path, parameters, and who asks.
+//! Requests: names in the path, parameters, and the sender.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +130,7 @@ impl CdapRequest {
     }
 }
 
-/// An application by its names; one whose names could not be told apart is not there.
+/// An application by its names; one whose names are ambiguous does not exist.
 pub(super) fn project(namespace: &str, application: &str, version: &str) -> Result<ProjectName, Fault> {
     let project = ProjectName {
         namespace: namespace.to_owned(),

@@ -18,7 +18,7 @@ const LARGEST: usize = 1000;
 /// A field of an answer.
 pub(super) type Answer = (&'static str, Value);
 
-/// Answers about each program of a body. What all answers need is read once.
+/// Answers about each program of a body. The rows that all answers need are read once.
 pub(super) async fn answer<Each>(
     asked: &CdapRequest,
     app: &App,

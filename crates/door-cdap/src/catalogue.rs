@@ -1,4 +1,4 @@
-//! What there is: applications, programs and schedules, found by the names that this dialect has for them.
+//! Applications, programs and schedules, found by the names that this dialect has for them.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;

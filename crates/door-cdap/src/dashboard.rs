@@ -19,7 +19,7 @@ use super::asked::{self, CdapRequest};
 use super::catalogue::{Catalogue, ProgramName, events, look};
 use super::runs::{name_of, status_of};
 
-/// So many runs and times to come are told of at once: who asks for more is told so.
+/// Most runs and times to come in one answer; a request for more is refused.
 const MOST: usize = 50_000;
 /// Runs that are read at a time.
 const AT_A_TIME: usize = 1000;

@@ -1,11 +1,11 @@
-//! Faults as this dialect tells them: a status and a plain text.
+//! Faults in this dialect: a status and a plain text.
 
 use axum::http::StatusCode;
 use axum::response::Response;
 use kelos_core::Refusal;
 use kelos_front::fault::Fault;
 
-/// The response that tells a fault.
+/// The response of a fault.
 pub fn response(fault: &Fault) -> Response {
     let (status, text) = told(fault);
     fault.text(status, text)
@@ -15,7 +15,7 @@ pub fn response(fault: &Fault) -> Response {
 pub(super) fn told(fault: &Fault) -> (StatusCode, String) {
     let status = match &fault.refusal {
         Some(refusal) => status(refusal),
-        // What the store has is not told apart.
+        // Errors of the store are not distinguished.
         None if fault.code == "store-unreadable" => StatusCode::SERVICE_UNAVAILABLE,
         None => fault.status,
     };

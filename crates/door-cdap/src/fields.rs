@@ -1,4 +1,4 @@
-//! Reading of bodies. What is wrong is named by where it stands, with what was expected there.
+//! Reading of bodies. A mistake is named by its path, with what was expected there.
 
 use kelos_front::fault::{Fault, plain};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// How much of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
 
-/// A value of a body, and where it stands there.
+/// A value of a body, and its path.
 #[derive(Debug, Clone)]
 pub(super) struct Field<'a> {
     pub(super) value: &'a Value,

@@ -157,7 +157,7 @@ pub(super) fn write(trigger: &Trigger, catalogue: &Catalogue<'_>) -> Result<Valu
         Trigger::And { triggers } => json!({ "type": "AND", "triggers": all(triggers)? }),
         Trigger::Or { triggers } => json!({ "type": "OR", "triggers": all(triggers)? }),
         Trigger::Signal { name } => json!({ "type": "SIGNAL", "signal": name }),
-        // What only scripts can say is shown as it is there.
+        // Triggers that only scripts can express are shown as scripts have them.
         other => json!({ "type": "SCRIPT", "trigger": serde_json::to_value(other).unwrap_or_default() }),
     })
 }

@@ -1,4 +1,4 @@
-//! What all routes work on.
+//! The application that all routes work on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl App {
         App { hosts, ..self }
     }
 
-    /// The same, taking deployments or not: whoever may deploy has commands run.
+    /// The same, taking deployments or not: who may deploy can run any command.
     #[must_use]
     pub fn with_deployments(self, taken: bool) -> App {
         App { takes_deployments: taken, ..self }
@@ -126,7 +126,7 @@ impl App {
         self.node.handle()
     }
 
-    /// The version of the program, as clients are told it.
+    /// The version of the program, as clients see it.
     pub fn version(&self) -> &str {
         &self.version
     }

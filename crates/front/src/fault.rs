@@ -103,7 +103,7 @@ impl IntoResponse for Fault {
     }
 }
 
-/// Whether a path belongs to the native API, which tells faults as problem details.
+/// Whether a path belongs to the native API, which renders faults as problem details.
 pub fn is_native(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
 }

@@ -1,6 +1,6 @@
 //! The groups of workflows on the board: those set by the API, or else those of a file, or else one for each project.
 //!
-//! What is set lies in a register, so the log tells who set it. The form is the one that Celos's interface reads.
+//! Groups that are set lie in a register, so the log says who set them. The form is the one that Celos's interface reads.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ impl Groups {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// What is wrong with it, and what was expected.
+    /// The mistake in it, and what was expected.
     pub fn parse(text: &str) -> Result<Groups, String> {
         let listed: GroupsState = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
         checked(listed.groups).map(|groups| Groups(Some(groups)))
@@ -72,7 +72,7 @@ impl Groups {
     /// Reads the text of a file that a server is started with, which may have [links](crate::Links) as well or instead.
     ///
     /// # Errors
-    /// What is wrong with it, and what was expected.
+    /// The mistake in it, and what was expected.
     pub fn of_file(text: &str) -> Result<Groups, String> {
         let file: File = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
         file.groups.map(checked).transpose().map(Groups)

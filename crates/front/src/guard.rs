@@ -1,4 +1,4 @@
-//! What keeps web pages of others from talking to this server through somebody's browser.
+//! The guard that keeps foreign web pages from talking to this server through somebody's browser.
 //!
 //! Two ways in: a foreign page sends a request here (its browser then says where from), or a foreign name
 //! is made to point at this machine (the request then carries that name). Programs such as curl do
@@ -81,7 +81,7 @@ pub async fn check(State(hosts): State<Hosts>, request: Request, next: Next) -> 
         None => next.run(request).await,
         Some((status, code, why)) => {
             let fault = Fault::new(status, code, why);
-            // Whoever is turned away gets no page, wherever it wanted to go.
+            // A refused request gets no page, whatever it asked for.
             if is_native(request.uri().path()) { fault.into_response() } else { fault.text(status, fault.what.clone()) }
         }
     }

@@ -19,7 +19,7 @@ pub async fn slot(app: &App, workflow: &WorkflowId, text: &str) -> Result<SlotRe
     let key = match keys {
         Some(keys @ Keys::Jobs(_)) => job(app, keys, text).await?,
         Some(keys) => read(Some(keys), text)?,
-        // What is no time may be a job of an app with a typo in its name.
+        // A text that is no time may be a job of an app with a typo in its name.
         None => read(None, text).map_err(|_| Fault::from(Refusal::NoWorkflow(workflow.clone())))?,
     };
     Ok(SlotRef::new(workflow.clone(), key))

@@ -10,7 +10,7 @@ use kelos_store::StoreError;
 
 use crate::app::App;
 
-/// Facts of one moment. A trigger asks all its leaves, so asking one that knows nothing tells everything that must be found
+/// Facts of one moment. A trigger asks all its leaves, so evaluating one without facts shows everything that must be found
 /// out.
 pub struct KnownFacts {
     now: Timestamp,

@@ -1,6 +1,6 @@
 //! Links from runs to pages of other systems, such as Hue for jobs of Oozie: addresses with places to be filled in.
 //!
-//! What is filled in is encoded, and may not stand in the name of a server, so that no script and no executor decides
+//! Values are encoded, and may not be part of the name of a server, so that no script and no executor decides
 //! where a link leads.
 
 use kelos_model::id::is_invisible;
@@ -48,7 +48,7 @@ impl Links {
     /// Reads the text of the file that also groups workflows.
     ///
     /// # Errors
-    /// What is wrong with it, and what was expected.
+    /// The mistake in it, and what was expected.
     pub fn parse(text: &str) -> Result<Links, String> {
         let file: File = serde_json::from_str(text).map_err(|error| {
             format!("{error}; expected {{\"links\": [{{\"name\": \"…\", \"url\": \"https://…/${{externalId}}\"}}]}}")
@@ -69,7 +69,7 @@ impl Links {
         Ok(self)
     }
 
-    /// The names and addresses for a run. What names a job is left out while the run has none.
+    /// The names and addresses for a run. Links that name a job are left out while the run has none.
     pub fn of(&self, run: &Run) -> Vec<(&str, String)> {
         let fits = |link: &&Link| {
             link.executor.as_ref().is_none_or(|executor| *executor == run.executor)

@@ -1,4 +1,4 @@
-//! What happened, newest first: the log in words. What is said of many one after the other is one line.
+//! The log in words, newest first. Many alike events in a row are one line.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};

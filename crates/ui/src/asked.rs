@@ -1,4 +1,4 @@
-//! What pages are asked for: names in paths, queries and forms, with troubles in words.
+//! Requests of pages: names in paths, queries and forms, with mistakes in words.
 
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::{FormRejection, QueryRejection};

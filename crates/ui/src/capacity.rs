@@ -1,4 +1,4 @@
-//! What runs need that there is not enough of: all runs, pools, and workflows at their own limit.
+//! Capacity: places for all runs, pools, and workflows at their own limit.
 
 use axum::extract::State;
 use axum::response::Response;

@@ -7,7 +7,7 @@ use maud::html;
 
 use super::page::Page;
 
-/// The page that tells a fault.
+/// The page of a fault.
 pub(super) fn page(fault: &Fault) -> Response {
     let title = fault.title();
     let body = html! {

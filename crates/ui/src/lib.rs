@@ -76,7 +76,7 @@ pub fn is_page(path: &str) -> bool {
     path == "/ui" || path.starts_with("/ui/")
 }
 
-/// The page that tells a fault.
+/// The page of a fault.
 pub fn fault(fault: &Fault) -> Response {
     guard(fault::page(fault))
 }

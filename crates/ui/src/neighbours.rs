@@ -1,4 +1,4 @@
-//! What waits for what: the slots and workflows on both sides of one.
+//! The neighbours of a slot or workflow: upstream and downstream.
 
 use std::sync::Arc;
 

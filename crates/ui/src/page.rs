@@ -54,7 +54,7 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];
 
-/// How the server is, as far as a header tells.
+/// The state of the server, for the header.
 struct Health {
     class: &'static str,
     word: &'static str,

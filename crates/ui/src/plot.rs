@@ -1,6 +1,6 @@
 //! Two plots of a workflow: how long its runs took, and how many of its slots succeeded on each day.
 //!
-//! Drawings stretch to the width of the page, so what is to be read stands beside them as text.
+//! Drawings stretch to the width of the page, so their figures are written beside them as text.
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::format_full;

@@ -1,4 +1,4 @@
-//! What is wrong: files of definitions, endpoints that do not answer, runs that can't be started.
+//! Problems: files of definitions, endpoints that do not answer, runs that can't be started.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A slot: where it stands and why, its life, its runs and what it depends on.
+//! A slot: its state and why, its life, its runs and its dependencies.
 
 mod act;
 mod given;

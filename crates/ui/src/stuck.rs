@@ -1,4 +1,4 @@
-//! What does not get on, worst first, with why and what can be done.
+//! Slots that make no progress, worst first, with the reason and the actions.
 
 use axum::extract::State;
 use axum::response::Response;

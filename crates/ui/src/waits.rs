@@ -1,4 +1,4 @@
-//! What the live slots of a workflow wait for, all together.
+//! The conditions that the live slots of a workflow wait for, all together.
 
 use std::collections::BTreeMap;
 

@@ -96,7 +96,7 @@ fn read(
     let over = [RunState::Succeeded, RunState::Failed, RunState::Killed, RunState::Unknown].to_vec();
     let all = reader.workflows(None)?;
     let (upstream, downstream) = neighbours::of_workflow(&row, &all);
-    // What names another workflow of the file is that one's business.
+    // Problems that name another workflow of the file belong to that one.
     let own = |problem: &Problem| {
         problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
     };
@@ -113,7 +113,7 @@ fn read(
             .rows,
         tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
         days,
-        // What an event schedule has pending says it.
+        // The pending slot of an event schedule says it.
         waits: if row.definition.keys.events().is_none() { waits::read(reader, &row, now)? } else { Waits::default() },
         past: reader.definitions(id, None)?,
         upstream,
@@ -133,7 +133,7 @@ impl WorkflowPage {
     fn page(&self, now: Timestamp, matrix: Option<&jobs::MatrixPage>) -> Markup {
         let id = &self.row.id;
         let keys = self.row.definition.keys.jobs();
-        // What schedules run is a program's business, too.
+        // The schedules that run a program are shown on its page, too.
         let of = if self.row.definition.keys.are_moments() {
             String::new()
         } else {

@@ -1,4 +1,4 @@
-//! Faults as this dialect tells them: a status and a plain text.
+//! Faults in this dialect: a status and a plain text.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -7,11 +7,11 @@ use kelos_front::fault::Fault;
 
 use super::status_of;
 
-/// The response that tells a fault.
+/// The response of a fault.
 pub fn response(fault: &Fault) -> Response {
     let (status, text) = match &fault.refusal {
         Some(refusal) => refused(refusal),
-        // What the store has is not told apart.
+        // Errors of the store are not distinguished.
         None if fault.code == "store-unreadable" => (StatusCode::SERVICE_UNAVAILABLE, fault.what.clone()),
         None => (fault.status, fault.what.clone()),
     };

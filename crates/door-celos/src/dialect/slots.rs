@@ -67,7 +67,7 @@ struct ShownSlot {
 }
 
 impl ShownSlot {
-    /// A slot, or the waiting one that stands for a time without a record.
+    /// A slot, or the waiting one that represents a time without a record.
     fn new(time: Timestamp, slot: Option<&Slot>) -> ShownSlot {
         let status = slot.map_or("WAITING", |slot| status_of(slot.state));
         // While a retry waits, the run before it is nobody's business any more.

@@ -233,7 +233,7 @@ pub(super) async fn rerun(
     asked(&app, &by, path.id, |backfill| RerunBackfill { backfill, reason: because.reason }).await
 }
 
-/// Kills what a backfill has waiting. What runs goes on; cancelling twice is fine.
+/// Kills the waiting slots of a backfill. Runs continue; cancelling twice is fine.
 #[utoipa::path(post, path = "/backfills/{id}/cancel", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "It is cancelled", body = ProgressDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

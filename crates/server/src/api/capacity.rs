@@ -1,4 +1,4 @@
-//! What runs need that there is not enough of: who holds it, who waits.
+//! Capacity: the holders of places and permits, and the slots that wait for them.
 
 use axum::Json;
 use axum::extract::State;

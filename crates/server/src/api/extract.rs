@@ -1,4 +1,4 @@
-//! What comes in: queries, paths, bodies and headers, with problems that say what was expected.
+//! Parts of requests: queries, paths, bodies and headers, with faults that say what was expected.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -57,7 +57,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The body of a request, JSON whatever its type is called; an empty one stands for all defaults.
+/// The body of a request, JSON whatever its type is called; an empty one means all defaults.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -135,7 +135,7 @@ fn unread_at(error: &serde_path_to_error::Error<serde_json::Error>) -> Fault {
     let said = error.inner().to_string();
     let field = match path.as_str() {
         "." => "",
-        // An unknown field is named by what is said of it, in the object that it stands in.
+        // The message of an unknown field names it; the path is that of its object.
         path if said.starts_with("unknown field") => path.rsplit_once('.').map_or("", |(object, _)| object),
         path => path,
     };

@@ -1,4 +1,4 @@
-//! Facts: what happened outside, told once and counted once.
+//! Facts: events outside Kelos, published once and counted once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use utoipa::{IntoParams, ToSchema};
 use super::dto::{FromLibrary, list as list_of};
 use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
 
-/// Facts that one request tells at the most.
+/// Most facts in one request.
 const MOST_TOLD: usize = 10_000;
 /// Longest name of a source, of a fact, of a dataset, a signal or a partition, in bytes.
 const LONGEST_NAME: usize = 500;
 /// Longest payload, arguments or outputs, in bytes of JSON.
 const LONGEST_PAYLOAD: usize = 65_536;
 
-/// Facts to be told: one, or several in their order.
+/// Facts to publish: one, or several in their order.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "describes a body that is read in another way, for the sake of its errors")]
@@ -101,7 +101,7 @@ fn short<T: Serialize>(what: &str, value: &T) -> Result<(), Fault> {
     }
 }
 
-/// Reads a fact that somebody tells.
+/// Reads a fact from a request.
 fn read(mut request: FactRequest, by: &str) -> Result<Fact, Fault> {
     let source = name("source", request.source.take().unwrap_or_else(|| by.to_owned()))?;
     let key = request.key.take().map(|key| name("key", key)).transpose()?;
@@ -240,7 +240,7 @@ impl FromLibrary<SourceStatus> for FactSourceDto {
     }
 }
 
-/// Lists where facts come from that the leader itself asks for, and how each of them stands.
+/// Lists the sources of facts that the leader itself polls, with the state of each.
 #[utoipa::path(get, path = "/facts/sources", tag = "facts", responses(
     (status = 200, description = "The sources", body = ListDto<FactSourceDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -273,7 +273,7 @@ impl FactListQuery {
     }
 }
 
-/// Lists facts that were told, newest first.
+/// Lists published facts, newest first.
 #[utoipa::path(get, path = "/facts", tag = "facts", params(FactListQuery), responses(
     (status = 200, description = "A page of facts; it may hold few although the list goes on", body = PageDto<FactDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

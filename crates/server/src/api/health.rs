@@ -46,7 +46,7 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
         (Status::Damaged { reason }, _) => ("damaged", Some(format!("failed to {reason}"))),
         (Status::Stopped, _) => ("stopped", None),
     };
-    // The engine may be idle: only reading tells whether the store can be read.
+    // The engine may be idle: only a read shows whether the store can be read.
     let last_seq = app.read(|reader| reader.last_seq()).await;
     if let Err(error) = last_seq.as_ref()
         && status != "damaged"

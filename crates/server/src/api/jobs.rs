@@ -248,7 +248,7 @@ fn group(group: &RelativeGroup, offset: usize, limit: usize) -> GroupDto {
     }
 }
 
-/// Lists what a job waits for, with where it stands.
+/// Lists the parents of a job with their states.
 #[utoipa::path(get, path = "/jobs/{workflow}/{job}/parents", tag = "jobs", params(JobPath, Part), responses(
     (status = 200, description = "Its parents, by group", body = ParentsDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -270,7 +270,7 @@ pub(super) async fn parents(
     Ok(Json(ParentsDto { slot: (&job).into(), any_of, no_group }))
 }
 
-/// Lists what waits for a job, with where it stands.
+/// Lists the children of a job with their states.
 #[utoipa::path(get, path = "/jobs/{workflow}/{job}/children", tag = "jobs", params(JobPath, Part), responses(
     (status = 200, description = "Its children", body = ChildrenDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

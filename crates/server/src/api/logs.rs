@@ -23,7 +23,7 @@ const USUAL_PIECE: usize = 64 << 10;
 /// Bytes of the longest piece.
 const LONGEST_PIECE: usize = 1 << 20;
 
-/// How often the output of a run that goes on is looked at: nothing tells when a file has grown.
+/// How often the output of a live run is read: nothing signals that a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The piece of an output to read.

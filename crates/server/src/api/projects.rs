@@ -74,7 +74,7 @@ fn file((path, text): (String, String)) -> Result<(String, BundleFile), Fault> {
 }
 
 /// The ids of workflows by what is deployed and taken away as one: the script that defines them, whatever it calls its
-/// application. What people added to an application goes with that.
+/// application. Schedules that people added to an application are deleted with it.
 fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<String, Vec<String>> {
     let script = |row: &WorkflowRow| {
         let name = row.definition.source.file.strip_suffix(".js")?;

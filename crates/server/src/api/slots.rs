@@ -134,7 +134,7 @@ pub(super) struct Moment {
     at: Option<At>,
 }
 
-/// Explains why a slot stands where it stands, or why it does not exist.
+/// Explains why a slot is in its state, or why it does not exist.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/why", tag = "slots", params(SlotPath, Moment), responses(
     (status = 200, description = "The account", body = WhyDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

@@ -1,4 +1,4 @@
-//! What does not get on.
+//! Slots that make no progress.
 
 use axum::Json;
 use axum::extract::State;

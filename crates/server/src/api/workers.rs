@@ -45,7 +45,7 @@ pub(super) async fn list(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Json<ListDto<WorkerDto>>, Fault> {
-    // Anybody may look; but whoever shows a token wants to know whether this is the server that it is for.
+    // Anybody may look; but a client that shows a token wants to know whether this is the right server.
     if headers.contains_key(header::AUTHORIZATION) {
         known(&app, &headers)?;
     }
@@ -93,7 +93,7 @@ fn refused(why: HubError) -> Fault {
     }
 }
 
-/// Refuses whoever does not show the token that this server wrote down for its own user.
+/// Refuses requests without the token that this server wrote down for its own user.
 fn known(app: &App, headers: &HeaderMap) -> Result<(), Fault> {
     let Some(token) = app.worker_token() else { return Err(refused(HubError::ByItself)) };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());

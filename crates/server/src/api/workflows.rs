@@ -109,7 +109,7 @@ pub(super) async fn one(
         };
         let filter = SlotFilter { workflow: Some(path.id), ..SlotFilter::default() };
         let (id, file) = (row.id.clone(), row.definition.source.file.clone());
-        // What names another workflow of the file is that one's business.
+        // Problems that name another workflow of the file belong to that one.
         let own = |problem: &ScriptProblem| problem.workflow.as_ref().is_none_or(|of| *of == id);
         let problems = problems.into_iter().filter(|problem| problem.file == file && own(problem));
         Ok(Ok(WorkflowDetailDto {

@@ -159,7 +159,7 @@ mod tests {
         drop(request);
         let next = connections.admit();
         assert!(next.is_some() && has_ended(&mut only));
-        // What an ended connection still does changes nothing of the new one.
+        // An ended connection changes nothing of the new one.
         drop(only.handle.begin());
         drop(only);
         assert_eq!(open_and_idle(&connections), (1, 1));

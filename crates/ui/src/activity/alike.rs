@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::page::workflow_href;
 use crate::{events, words};
 
-/// From so many on they are one line; fewer are told in full.
+/// From this many on they are one line; fewer are listed.
 const FOLDED: usize = 3;
 
 /// Cuts the log where something else is said.

@@ -99,7 +99,7 @@ fn read_slots(reader: &dyn Queries, filter: &SlotFilter, from: Option<String>) -
     Ok(page)
 }
 
-/// Its latest slots that failed or expired. What ended badly of a workflow is found directly, whatever its backfill.
+/// Its latest slots that failed or expired. Failures of a workflow are found directly, whatever its backfill.
 fn failures(reader: &dyn Queries, row: &Backfill) -> Result<Vec<Failure>, StoreError> {
     let states = vec![SlotState::Failed, SlotState::Expired];
     let filter = SlotFilter { states, range: Some(row.range), backfill: None, ..slots_of(row) };

@@ -1,4 +1,4 @@
-//! What is behind a cell: the slot, or a list where several share it.
+//! The page behind a cell: the slot, or a list where several share it.
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};

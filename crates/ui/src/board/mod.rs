@@ -50,7 +50,7 @@ struct BoardData {
 }
 
 fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardData, StoreError> {
-    // First, so that what is written meanwhile is told once more rather than not at all.
+    // First, so that a change made meanwhile is sent twice rather than never.
     let seq = reader.last_seq()?;
     let workflows = reader.workflows(None)?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::row::Rows;
 use super::view::{BoardView, parameters};
 
-/// How long changes are gathered before they are told together.
+/// How long changes are gathered before they are sent together.
 const GATHER: Duration = Duration::from_millis(200);
 /// How long it is waited for word of a commit: a standby hears of none.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

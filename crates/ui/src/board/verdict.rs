@@ -40,7 +40,7 @@ pub(super) fn verdict(view: &BoardView, shown: &BoardData) -> Markup {
     }
 }
 
-/// How many workflows have slots that are late or run for long, which no letter tells: `{"late": 2}`. The script asks for it
+/// How many workflows have slots that are late or run for long, which no letter shows: `{"late": 2}`. The script asks for it
 /// once the board is painted.
 pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();

@@ -1,4 +1,4 @@
-//! What of time the board shows, as the address bar says it: `time` and `zoom` as in Celos, `zone` and `order` besides.
+//! The stretch of time that the board shows, from the address bar: `time` and `zoom` as in Celos, `zone` and `order` besides.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What stands beside the picture, in words: the path to what is in a slot's way, a focus, or where to look first.
+//! The column beside the picture, in words: the path to a slot's obstacles, a focus, or the nodes to look at first.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::words;
 
 /// Workflows in trouble that are listed.
 const TROUBLED: usize = 15;
-/// Causes that are told in words.
+/// Causes that are listed in words.
 const CAUSES: usize = 20;
 
 pub(super) fn beside(found: &GraphPage) -> Markup {
@@ -38,7 +38,7 @@ fn slot_link(slot: &SlotRef, state: Option<SlotState>) -> Markup {
 /// The way from a slot to everything that is in its way.
 fn path(found: &GraphPage, slot: &SlotRef, upstream: &Upstream) -> Markup {
     let mut roots: Vec<&Step> = upstream.roots().collect();
-    // What nobody but a person can mend comes first.
+    // Causes that only a person can mend come first.
     roots.sort_by_key(|root| root.obstacles.iter().map(|obstacle| obstacle.kind).min());
     let state = upstream.steps.first().and_then(|step| step.state);
     html! {
@@ -87,7 +87,7 @@ fn kind(kind: ObstacleKind) -> &'static str {
     }
 }
 
-/// The path as a tree. A slot that several wait for is told once; the tree is flat, with levels, for a chain may be long.
+/// The path as a tree. A slot that several wait for is listed once; the tree is flat, with levels, for a chain may be long.
 fn tree(upstream: &Upstream) -> Markup {
     let mut lines: Vec<(usize, SlotRef, bool)> = Vec::new();
     let mut told = BTreeSet::new();

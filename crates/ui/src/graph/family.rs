@@ -15,7 +15,7 @@ const HIGH: f64 = 40.0;
 const MARGIN: f64 = 40.0;
 const LEAST_WIDE: f64 = 130.0;
 const MOST_WIDE: f64 = 370.0;
-/// Room for a character in bold, most of which are digits here, and for what stands beside names.
+/// Room for a character in bold, most of which are digits here, and for the marks beside names.
 const CHARACTER: f64 = 8.7;
 const BESIDE: f64 = 48.0;
 /// Jobs of a picture.

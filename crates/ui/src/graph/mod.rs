@@ -40,7 +40,7 @@ pub(super) use view::{graph_href, obstacles_href};
 const MOST_DRAWN: usize = 1_500;
 /// Slots of a focus that are listed.
 const SLOTS_LISTED: usize = 12;
-/// Nodes whose looks are told in one answer; more than these, and a page asks for all of itself.
+/// Nodes whose looks are sent in one answer; where more have changed, the page reloads itself.
 const MOST_TOLD: usize = 300;
 
 pub(super) fn router() -> Router<App> {

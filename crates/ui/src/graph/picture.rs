@@ -16,7 +16,7 @@ use crate::words;
 const HIGH: f64 = 40.0;
 const LEAST_WIDE: f64 = 130.0;
 const MOST_WIDE: f64 = 310.0;
-/// Room for a character of a name, on the average, and for what stands beside names.
+/// Room for a character of a name, on the average, and for the marks beside names.
 const CHARACTER: f64 = 7.9;
 const BESIDE: f64 = 48.0;
 /// Characters of a name that are shown.

@@ -83,7 +83,7 @@ impl MatrixView {
         format!("{}?{}", workflow_href(id), pairs.join("&"))
     }
 
-    /// The jobs of one cell, by what else tells them apart.
+    /// The jobs of one cell, by their other identifiers.
     fn within(&self, keys: &JobKeys, row: &Arc<str>, column: &Arc<str>) -> MatrixView {
         let mut only = self.wanted.only.clone();
         only.insert(self.wanted.rows.clone(), row.clone());

@@ -1,4 +1,4 @@
-//! All event schedules, by project: how each stands, and what can be done with it.
+//! All event schedules, by project: the state of each, and its actions.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl ScheduleQuery {
     }
 }
 
-/// A schedule, and how it stands.
+/// A schedule and its state.
 pub(super) type Line = (WorkflowRow, Overview);
 
 /// The content of the page.

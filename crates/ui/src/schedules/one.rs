@@ -1,4 +1,4 @@
-//! What the page of a workflow tells where it is an event schedule, or a program that event schedules run.
+//! The sections of an event schedule, or of a program that event schedules run, on the page of a workflow.
 
 use jiff::Timestamp;
 use kelos_explain::schedules::decisions::{self, Decision, Kind};
@@ -19,7 +19,7 @@ use crate::{runs, settings, tree, words};
 
 /// Decisions that are shown.
 const DECISIONS: usize = 25;
-/// Runs of a program that are shown, whoever asked for them.
+/// Runs of a program that are shown, by whichever schedule they were started.
 const RUNS: usize = 20;
 /// Schedules of a program that are shown.
 const SCHEDULES: usize = 100;
@@ -100,7 +100,7 @@ impl Own {
         }
     }
 
-    /// When it goes next by the clock; none where it never goes by that.
+    /// When it fires next by time; none where it never does.
     pub(crate) fn next(&self) -> Option<Markup> {
         let Own::Schedule(schedule) = self else { return None };
         schedule.has_times.then(|| html! {

@@ -21,7 +21,7 @@ use crate::{asked, words};
 
 /// Facts of a page.
 const SHOWN: usize = 100;
-/// Lines of the log after a fact that are looked at for what it led to: whoever collects it does so right after it.
+/// Lines of the log after a fact that are searched for its consequences: schedules collect a fact right after it.
 const LOOKED_AT: u64 = 50;
 /// Slots that are named beside a fact.
 const NAMED: usize = 5;
@@ -180,7 +180,7 @@ fn line(record: &EventRecord, led: Option<&Led>, known: &told::WorkflowPages) ->
     }
 }
 
-/// The names of partitions, where they were told.
+/// The names of partitions, where a fact has them.
 fn keys(fact: &Fact) -> Markup {
     let Occurrence::Partitions { keys, .. } = &fact.what else { return html! {} };
     html! {

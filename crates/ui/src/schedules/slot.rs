@@ -1,4 +1,4 @@
-//! What a slot collected, what its runs are given of that, and what its ends led to.
+//! The facts that a slot collected, the arguments of its runs, and the slots that these opened.
 
 use kelos_model::arguments::arguments;
 use kelos_model::workflow::WorkflowRow;

@@ -1,4 +1,4 @@
-//! What a person does with a slot, and what a rerun of all that depends on it would touch.
+//! Actions on a slot, and the preview of a rerun with everything downstream.
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;

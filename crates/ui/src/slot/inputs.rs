@@ -1,4 +1,4 @@
-//! What a slot reads and what its job is given.
+//! The paths that a slot reads, and the settings of its job.
 
 use kelos_engine::job::JobInput;
 use kelos_model::reason::Evidence;

@@ -45,7 +45,7 @@ impl Stretch {
     }
 }
 
-/// The stretches that a slot was live, up to a moment. What lies between an end and a reopening is left out.
+/// The stretches that a slot was live, up to a moment. Stretches between an end and a reopening are left out.
 fn stretches(life: &[&EventRecord], until: Timestamp) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut folded: Option<Slot> = None;

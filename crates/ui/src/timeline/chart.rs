@@ -243,7 +243,7 @@ fn bar(view: &TimelineView, mark: &Mark<'_>, run: &Run, on_path: bool) -> Markup
     let began = run.started_at.map_or(mark.from, |at| at.as_millisecond()).clamp(mark.from, mark.until);
     let whole = place(view, mark.from, mark.until);
     let ran = place(view, began, mark.until);
-    // What can't be seen apart is drawn as one.
+    // Bars that can't be seen apart are drawn as one.
     let waited = place(view, mark.from, began);
     let (ran, waited) = if waited.pixels < 2 { (whole, None) } else { (ran, Some(waited)) };
     let y = mark.lane * LANE + 2;

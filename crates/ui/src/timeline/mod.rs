@@ -1,6 +1,6 @@
 //! The timeline: runs as bars over wall-clock time, and the critical path of a slot among them.
 //!
-//! What of time is shown is in `view.rs`, what lies where in `lanes.rs`. What is *absent*: rules about slots; what
+//! The window is in `view.rs`, the places of bars in `lanes.rs`. What is *absent*: rules about slots; what
 //! determined an end is read by the library.
 
 mod chart;

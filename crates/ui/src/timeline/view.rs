@@ -1,4 +1,4 @@
-//! What the timeline shows, as the address bar says it.
+//! The part of the timeline that is shown, from the address bar.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};

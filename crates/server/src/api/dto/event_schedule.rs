@@ -22,7 +22,7 @@ pub(crate) fn catch_up_name(catch_up: CatchUp) -> &'static str {
     }
 }
 
-/// An event schedule as it stands; none of another workflow.
+/// An event schedule in its present state; none where a workflow is none.
 pub(crate) fn schedule(row: &WorkflowRow, overview: Overview) -> Option<EventScheduleDto> {
     let definition = &row.definition;
     let Keys::Events(events) = &definition.keys else { return None };

@@ -1,4 +1,4 @@
-//! What a deployment changes.
+//! The changes of a deployment.
 
 use std::collections::BTreeSet;
 
