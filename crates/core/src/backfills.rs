@@ -4,9 +4,9 @@
 mod rows;
 mod scope;
 
+use kelos_model::backfill::{Backfill, Pause};
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::{Backfill, Pause};
 use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch};
 
 pub(crate) use rows::Backfills;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kelos_model::backfill::Backfill;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
-use kelos_model::workflow::{Backfill, Provenance, WorkflowRow};
+use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
     Actor, Breach, Collection, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow,
     WorkflowId,

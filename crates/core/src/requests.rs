@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::BackfillMode;
 use kelos_model::{BackfillId, Fact, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Constraints in this dialect.
 
 use kelos_front::fault::Fault;
-use kelos_model::constraint::Window;
+use kelos_model::time::Window;
 use kelos_model::time::Zone;
 use kelos_model::{Constraint, Gate, Otherwise};
 use serde_json::{Value, json};

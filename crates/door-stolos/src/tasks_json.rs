@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
-use kelos_model::jobs::{Fault, JobGraph, JobKeys, JobTemplate, Validity, keyed};
+use kelos_model::jobs::{Fault, JobGraph, JobKeys, JobTemplate, Validity};
+use kelos_model::workflow::keyed;
 use kelos_model::workflow::{Keys, Source};
 use kelos_model::{Job, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, Apps, GroupPositions, Mistake, Position, Settings};

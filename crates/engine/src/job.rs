@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation, shown};
+use kelos_model::probe::Verdict;
 use kelos_model::shell::{Trust, trust_of};
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
 use kelos_model::{Collection, RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::backfill::Backfill;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Run, RunState, SlotState};
 use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, StoreError};
 

@@ -1,9 +1,9 @@
 //! New backfills, as the API and the pages make them.
 
 use kelos_core::{BackfillOutcome, SlotList};
+use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
 use kelos_model::time::{format_full, format_short};
-use kelos_model::workflow::Backfill;
 use kelos_model::{Actor, BackfillId};
 use kelos_store::BackfillFilter;
 use kelos_wire::BackfillRequest;

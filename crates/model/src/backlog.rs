@@ -10,7 +10,8 @@ use crate::actor::Actor;
 use crate::event::{Origin, SlotEvent};
 use crate::id::BackfillId;
 use crate::ranges::Range;
-use crate::slot::{Slot, SlotState};
+use crate::slot::Slot;
+use crate::state::SlotState;
 use crate::time::CronSchedule;
 
 /// The shortest step between times.

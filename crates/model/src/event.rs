@@ -14,7 +14,7 @@ use crate::key::SlotRef;
 use crate::ranges::Range;
 use crate::reason::Reason;
 use crate::run::Outcome;
-use crate::slot::SlotState;
+use crate::state::SlotState;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -489,7 +489,7 @@ pub enum BackfillEvent {
         /// Which of them.
         range: Range,
         /// Which states it reopens.
-        mode: crate::workflow::BackfillMode,
+        mode: crate::backfill::BackfillMode,
         /// Larger goes first.
         priority: i32,
         /// Who asked.

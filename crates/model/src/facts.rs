@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::actor::Actor;
 use crate::id::WorkflowId;
-use crate::slot::SlotState;
+use crate::state::SlotState;
 
 /// What a fact is about. Triggers name subjects, and facts are counted by them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

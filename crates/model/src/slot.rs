@@ -1,4 +1,4 @@
-//! The state of a slot and the one function that changes it.
+//! A slot, the fold of its events, and the one function that changes it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,94 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Origin, SlotEvent};
 use crate::facts::{Collection, ManualStart};
 use crate::id::BackfillId;
-
-/// Where a slot stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SlotState {
-    /// Its trigger is not met.
-    Waiting,
-    /// Its trigger is met, its constraints are not.
-    Held,
-    /// It may run and waits for a permit.
-    Queued,
-    /// The intent to run it is stored; nobody has confirmed the start.
-    Dispatched,
-    /// Its run goes on.
-    Running,
-    /// Its run failed and the retry is not yet due.
-    Backoff,
-    /// Its run succeeded, or a person said so.
-    Succeeded,
-    /// Its last run failed and no retry is left.
-    Failed,
-    /// It waited longer than its workflow allows.
-    Expired,
-    /// It will never go: a trigger, a constraint or a person said so.
-    Skipped,
-    /// A person ended it.
-    Killed,
-}
+use crate::state::SlotState;
 
 impl SlotState {
-    /// Every state, in the order of a slot's life.
-    pub const ALL: [SlotState; 11] = [
-        SlotState::Waiting,
-        SlotState::Held,
-        SlotState::Queued,
-        SlotState::Dispatched,
-        SlotState::Running,
-        SlotState::Backoff,
-        SlotState::Succeeded,
-        SlotState::Failed,
-        SlotState::Expired,
-        SlotState::Skipped,
-        SlotState::Killed,
-    ];
-
-    /// Whether nothing more happens to it by itself.
-    #[must_use]
-    pub fn is_final(self) -> bool {
-        self >= SlotState::Succeeded
-    }
-
-    /// Whether it is live and has no run: what a pause of its backfill leaves alone, and a cancellation ends.
-    #[must_use]
-    pub fn is_idle(self) -> bool {
-        matches!(self, SlotState::Waiting | SlotState::Held | SlotState::Queued | SlotState::Backoff)
-    }
-
-    /// Whether a slot can be taken over from elsewhere in this state: the others hold promises that only the
-    /// scheduler that made them can keep.
-    #[must_use]
-    pub fn is_importable(self) -> bool {
-        self.is_final() || matches!(self, SlotState::Waiting | SlotState::Running)
-    }
-
-    /// The name in columns and in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SlotState::Waiting => "waiting",
-            SlotState::Held => "held",
-            SlotState::Queued => "queued",
-            SlotState::Dispatched => "dispatched",
-            SlotState::Running => "running",
-            SlotState::Backoff => "backoff",
-            SlotState::Succeeded => "succeeded",
-            SlotState::Failed => "failed",
-            SlotState::Expired => "expired",
-            SlotState::Skipped => "skipped",
-            SlotState::Killed => "killed",
-        }
-    }
-
-    /// Reads [`SlotState::as_str`] back.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<SlotState> {
-        SlotState::ALL.into_iter().find(|state| state.as_str() == name)
-    }
-
     /// The state after an event, or none where the event can't happen in this state.
     #[must_use]
     pub fn after(self, event: &SlotEvent) -> Option<SlotState> {
@@ -131,12 +46,6 @@ impl SlotState {
             _ => return None,
         };
         Some(next)
-    }
-}
-
-impl std::fmt::Display for SlotState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -233,68 +142,26 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     };
     let state = slot.state.after(event).filter(|_| fits_run(&slot, event))?;
     match event {
-        SlotEvent::Dispatched { run, .. } => {
-            slot.last_run = *run;
-            slot.last_run_seq = seq;
-            slot.run_alive = true;
-            slot.external_id = None;
-        }
-        SlotEvent::Started { external_id, .. } => slot.external_id = Some(external_id.clone()),
-        SlotEvent::Withdrawn { .. }
+        SlotEvent::Dispatched { .. }
+        | SlotEvent::Withdrawn { .. }
+        | SlotEvent::Started { .. }
         | SlotEvent::Succeeded { .. }
+        | SlotEvent::BackedOff { .. }
+        | SlotEvent::BackoffEnded
         | SlotEvent::Failed { .. }
-        | SlotEvent::RunEnded { .. } => slot.run_alive = false,
-        SlotEvent::BackedOff { due, .. } => {
-            slot.run_alive = false;
-            slot.retries += 1;
-            slot.due = Some(*due);
-        }
-        SlotEvent::BackoffEnded => {
-            slot.due = None;
-            slot.external_id = None;
+        | SlotEvent::RunEnded { .. } => run(&mut slot, event, seq),
+        SlotEvent::Collected { .. }
+        | SlotEvent::FiredBy { .. }
+        | SlotEvent::Held { .. }
+        | SlotEvent::TriggerMet { .. } => collect(&mut slot, event, at),
+        SlotEvent::Reopened { .. } | SlotEvent::Prioritised { .. } | SlotEvent::Requested { .. } => {
+            request(&mut slot, event, at);
         }
         SlotEvent::Killed { .. } => {
             slot.retries = 0;
             slot.due = None;
         }
         SlotEvent::SkippedBy { .. } | SlotEvent::MarkedSucceeded { .. } | SlotEvent::Aborted { .. } => slot.due = None,
-        SlotEvent::Collected { what, .. } => collected(&mut slot, at).add(what),
-        SlotEvent::FiredBy { by, arguments, unconstrained, .. } => {
-            let (by, arguments) = (Some(by.clone()), arguments.clone());
-            let asked = ManualStart { arguments, unconstrained: *unconstrained, by };
-            collected(&mut slot, at).asked = Some(asked);
-        }
-        SlotEvent::Held { .. } => collected(&mut slot, at).met = true,
-        SlotEvent::TriggerMet { .. } => {
-            if let Some(collected) = &mut slot.collected {
-                collected.met = true;
-            }
-        }
-        SlotEvent::Reopened { priority, backfill, .. } => {
-            slot.retries = 0;
-            slot.external_id = None;
-            slot.priority = *priority;
-            slot.backfill.clone_from(backfill);
-            slot.requested = true;
-            slot.asked_at = Some(at);
-            if let Some(collected) = &mut slot.collected {
-                collected.since = at;
-                collected.met = true;
-                collected.again = true;
-            }
-        }
-        SlotEvent::Prioritised { priority, backfill, by, .. } => {
-            slot.priority = *priority;
-            slot.backfill = Some(backfill.clone());
-            slot.requested = true;
-            if by.is_none() {
-                slot.asked_at = Some(at);
-            }
-        }
-        SlotEvent::Requested { .. } => {
-            slot.requested = true;
-            slot.asked_at = Some(at);
-        }
         SlotEvent::Imported { .. } => {
             import(&mut slot, event, seq);
             slot.asked_at = Some(at);
@@ -315,8 +182,78 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     Some(slot)
 }
 
-/// What a slot collects, from now on where it has not begun.
-fn collected(slot: &mut Slot, at: Timestamp) -> &mut Collection {
+/// Applies an event of a run, or of the time until the next one.
+fn run(slot: &mut Slot, event: &SlotEvent, seq: u64) {
+    match event {
+        SlotEvent::Dispatched { run, .. } => {
+            slot.last_run = *run;
+            slot.last_run_seq = seq;
+            slot.run_alive = true;
+            slot.external_id = None;
+        }
+        SlotEvent::Started { external_id, .. } => slot.external_id = Some(external_id.clone()),
+        SlotEvent::BackedOff { due, .. } => {
+            slot.run_alive = false;
+            slot.retries += 1;
+            slot.due = Some(*due);
+        }
+        SlotEvent::BackoffEnded => {
+            slot.due = None;
+            slot.external_id = None;
+        }
+        // It ended, or never began.
+        _ => slot.run_alive = false,
+    }
+}
+
+/// Applies an event of a slot that collects facts, or of its trigger.
+fn collect(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
+    match event {
+        SlotEvent::Collected { what, .. } => collection(slot, at).add(what),
+        SlotEvent::FiredBy { by, arguments, unconstrained, .. } => {
+            let (by, arguments) = (Some(by.clone()), arguments.clone());
+            let asked = ManualStart { arguments, unconstrained: *unconstrained, by };
+            collection(slot, at).asked = Some(asked);
+        }
+        SlotEvent::Held { .. } => collection(slot, at).met = true,
+        SlotEvent::TriggerMet { .. } => {
+            if let Some(collected) = &mut slot.collected {
+                collected.met = true;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Applies a request for the slot, its own or a backfill's.
+fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
+    slot.requested = true;
+    match event {
+        SlotEvent::Reopened { priority, backfill, .. } => {
+            slot.retries = 0;
+            slot.external_id = None;
+            slot.priority = *priority;
+            slot.backfill.clone_from(backfill);
+            slot.asked_at = Some(at);
+            if let Some(collected) = &mut slot.collected {
+                collected.since = at;
+                collected.met = true;
+                collected.again = true;
+            }
+        }
+        SlotEvent::Prioritised { priority, backfill, by, .. } => {
+            slot.priority = *priority;
+            slot.backfill = Some(backfill.clone());
+            if by.is_none() {
+                slot.asked_at = Some(at);
+            }
+        }
+        _ => slot.asked_at = Some(at),
+    }
+}
+
+/// The collection of a slot, a new one where it has none.
+fn collection(slot: &mut Slot, at: Timestamp) -> &mut Collection {
     slot.collected.get_or_insert_with(|| Box::new(Collection::new(at)))
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::key::SlotKey;
-use crate::workflow::Keys;
 
 /// A key, and the named values that it yields: the parts of its time, and the identifiers of a job id; and those that a run is
 /// given beside.
@@ -21,15 +20,10 @@ pub struct KeyValues {
 }
 
 impl KeyValues {
-    /// The values of a workflow's key. A job id that is none of the workflow's yields nothing.
-    #[must_use]
-    pub fn of(keys: &Keys, key: &SlotKey) -> KeyValues {
-        let read = match (keys, key) {
-            (Keys::Jobs(jobs), SlotKey::Job(id)) => jobs.read(id).ok(),
-            _ => None,
-        };
-        let (identifiers, day) = read.unwrap_or_default();
-        KeyValues { key: key.clone(), time: key.time().or(day), identifiers, arguments: Vec::new() }
+    /// The values of a key whose identifiers are known, and whose time is that of a day that one of them names where the key has
+    /// none itself.
+    pub(crate) fn new(key: SlotKey, identifiers: Vec<(Arc<str>, Arc<str>)>, day: Option<Timestamp>) -> KeyValues {
+        KeyValues { time: key.time().or(day), key, identifiers, arguments: Vec::new() }
     }
 
     /// The values of a moment.

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use kelos_model::constraint::Window;
 use kelos_model::jobs::Flaw;
+use kelos_model::probe::Verdict;
 use kelos_model::reason::{Evidence, words};
+use kelos_model::time::Window;
 use kelos_model::time::Zone;
-use kelos_model::trigger::Verdict;
 use kelos_model::{
     Answer, Collection, Finding, Occurrence, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState,
     WorkflowId,

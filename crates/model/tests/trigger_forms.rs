@@ -2,10 +2,11 @@
 
 use kelos_model::facts::ENDS;
 use kelos_model::function::FunctionRef;
+use kelos_model::probe::Conditions;
 use kelos_model::project::dataset_named;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::trigger::form::{DEEPEST, Nests, Position, SIGNATURES, Signature};
-use kelos_model::trigger::{Conditions, FileSystem, PathCheck};
+use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Trigger, WorkflowId};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -10,9 +10,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use kelos_model::facts::Tally;
 use kelos_model::function::FunctionRef;
+use kelos_model::probe::Verdict;
 use kelos_model::reason::words;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Verdict, Waker, evaluate};
+use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Waker, evaluate};
 use kelos_model::{Answer, Probe, ProbeAnswer, Reason, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 
 use support::expect;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input, StepError, Surroundings, drive, live_through};
+use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
-use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Provenance;
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState,

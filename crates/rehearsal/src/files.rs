@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_engine::prober::judge;
-use kelos_model::trigger::Verdict;
+use kelos_model::probe::Verdict;
 use kelos_model::{Probe, ProbeAnswer};
 use kelos_storage::{Entry, Kind};
 use percent_encoding::percent_decode_str;

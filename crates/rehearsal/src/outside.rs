@@ -14,10 +14,10 @@ use kelos_core::{
 use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::job::{self, Functions, JobInput};
 use kelos_engine::turn::Turns;
+use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, Workflow};
 use kelos_sandbox::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_model::facts::Subject;
 use kelos_model::time::{Schedule, resolve};
-use kelos_model::trigger::SLOWED;
+use kelos_model::workflow::SLOWED;
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
 use crate::apps::{AppFormat, AppsSource};

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::jobs::{Fault, JobGraph, keyed};
+use kelos_model::jobs::{Fault, JobGraph};
 use kelos_model::workflow::Source;
+use kelos_model::workflow::keyed;
 use kelos_model::{Workflow, WorkflowId};
 
 /// What was found the last time that they changed.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::jobs::{Direction, Job, JobGraph, JobKeys, Kind, Relation, keyed};
+use kelos_model::jobs::{Direction, Job, JobGraph, JobKeys, Kind, Relation};
+use kelos_model::workflow::keyed;
 use kelos_model::{Workflow, WorkflowId};
 
 use crate::code::ProblemCode;

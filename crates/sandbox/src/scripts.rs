@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{Direction, NamedJobs, Relation};
+use kelos_model::probe::Verdict;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::workflow::BackfillMode;
+use kelos_model::backfill::BackfillMode;
 use kelos_model::{RunState, SlotRef, SlotState, WorkflowId};
 use serde::Deserialize;
 use serde_json::{Map, Value};

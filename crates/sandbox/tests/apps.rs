@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kelos_model::Workflow;
 use kelos_model::jobs::{JobGraph, Relation, ValueFilter};
-use kelos_model::trigger::Verdict;
+use kelos_model::probe::Verdict;
 use kelos_model::workflow::Properties;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Host, Limits, LoadResult, Scripts, check};

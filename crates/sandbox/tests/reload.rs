@@ -5,7 +5,8 @@ mod support;
 use std::fs;
 use std::sync::Arc;
 
-use kelos_model::trigger::{Trigger, Verdict};
+use kelos_model::probe::Verdict;
+use kelos_model::trigger::Trigger;
 use kelos_model::workflow::Properties;
 use kelos_sandbox::{CallError, Folders, Limits, Severity, check};
 use serde_json::json;

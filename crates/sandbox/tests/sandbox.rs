@@ -5,7 +5,8 @@ mod support;
 use std::time::Instant;
 
 use kelos_model::function::FunctionRef;
-use kelos_model::trigger::{Trigger, Verdict};
+use kelos_model::probe::Verdict;
+use kelos_model::trigger::Trigger;
 use kelos_sandbox::{CallError, Limits};
 
 use support::{Folder, id, ids, key, with, words, workflow};

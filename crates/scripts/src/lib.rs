@@ -13,7 +13,7 @@ use kelos_engine::job::Functions;
 use kelos_engine::{Definitions, Handle, Project, Status};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation};
-use kelos_model::trigger::Verdict;
+use kelos_model::probe::Verdict;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, AppsSource};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::jobs::{Direction, Job, JobGraph, JobKeys, NamedJobs, Parents, Relation};
+use kelos_model::probe::Verdict;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::Verdict;
 use kelos_model::{Probe, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::workload::GroupMeanings;

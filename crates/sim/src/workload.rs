@@ -12,11 +12,12 @@ use kelos_core::{
     Ask, BackfillRequest, CancelBackfill, Config, Deployment, DownstreamRequest, Kill, MarkSuccess, Pause,
     PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip,
 };
+use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone, resolve};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::workflow::{About, BackfillMode, Job, Keys, Source};
+use kelos_model::workflow::{About, Job, Keys, Source};
 use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collection, Tally};
+use kelos_model::probe::Verdict;
 use kelos_model::time::parse_instant;
-use kelos_model::trigger::{Facts, Verdict};
+use kelos_model::trigger::Facts;
 use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject};
 use serde_json::{Map, Value};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::backfill::Backfill;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
 use kelos_store::{

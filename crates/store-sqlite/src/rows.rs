@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause, PlanState, Workflow, WorkflowRow};
+use kelos_model::workflow::{PlanState, Workflow, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };

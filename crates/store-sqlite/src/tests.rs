@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use kelos_model::backfill::{Backfill, Pause};
 use kelos_model::event::Origin;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{Backfill, Job, Moments, Pause, WorkflowRow};
+use kelos_model::workflow::{Job, Moments, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, Event, EventRecord, Fact, FactKey, Occurrence, Run, RunId, RunState, SlotEvent, SlotRef,
     Workflow, WorkflowEvent, WorkflowId,

@@ -6,7 +6,8 @@ use std::str::from_utf8;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::backfill::Backfill;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
 use kelos_store::adapter::cursor::{beyond_time, kind, order_time, time};
 use kelos_store::adapter::{DefinedAt, DigestBuilder, named_before, stored};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::backfill::Backfill;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, FactKey, Run, Slot, SlotRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

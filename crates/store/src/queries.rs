@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
+use kelos_model::workflow::{Workflow, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

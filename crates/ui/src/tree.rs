@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use kelos_model::probe::Verdict;
 use kelos_model::reason::{self, Evidence};
 use kelos_model::time::format_full;
-use kelos_model::trigger::Verdict;
 use kelos_model::{Answer, Reason, ReasonKind, Trigger};
 use maud::{Markup, html};
 

@@ -89,22 +89,22 @@ pub enum BackfillMode {
     All,
 }
 
-impl From<kelos_model::workflow::BackfillMode> for BackfillMode {
-    fn from(mode: kelos_model::workflow::BackfillMode) -> BackfillMode {
+impl From<kelos_model::backfill::BackfillMode> for BackfillMode {
+    fn from(mode: kelos_model::backfill::BackfillMode) -> BackfillMode {
         match mode {
-            kelos_model::workflow::BackfillMode::Missing => BackfillMode::Missing,
-            kelos_model::workflow::BackfillMode::Unsuccessful => BackfillMode::Unsuccessful,
-            kelos_model::workflow::BackfillMode::All => BackfillMode::All,
+            kelos_model::backfill::BackfillMode::Missing => BackfillMode::Missing,
+            kelos_model::backfill::BackfillMode::Unsuccessful => BackfillMode::Unsuccessful,
+            kelos_model::backfill::BackfillMode::All => BackfillMode::All,
         }
     }
 }
 
-impl From<BackfillMode> for kelos_model::workflow::BackfillMode {
-    fn from(mode: BackfillMode) -> kelos_model::workflow::BackfillMode {
+impl From<BackfillMode> for kelos_model::backfill::BackfillMode {
+    fn from(mode: BackfillMode) -> kelos_model::backfill::BackfillMode {
         match mode {
-            BackfillMode::Missing => kelos_model::workflow::BackfillMode::Missing,
-            BackfillMode::Unsuccessful => kelos_model::workflow::BackfillMode::Unsuccessful,
-            BackfillMode::All => kelos_model::workflow::BackfillMode::All,
+            BackfillMode::Missing => kelos_model::backfill::BackfillMode::Missing,
+            BackfillMode::Unsuccessful => kelos_model::backfill::BackfillMode::Unsuccessful,
+            BackfillMode::All => kelos_model::backfill::BackfillMode::All,
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A client that meets a tag which it does not know reads the event as another one, with all that was said of it.
 
+use kelos_model::backfill::BackfillMode;
 use kelos_model::event::Abort;
-use kelos_model::workflow::BackfillMode;
 use kelos_model::{Actor, Occurrence};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

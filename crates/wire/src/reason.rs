@@ -1,7 +1,7 @@
 //! Reasons: what triggers and constraints found.
 
+use kelos_model::probe::Verdict;
 use kelos_model::reason::{Evidence, words};
-use kelos_model::trigger::Verdict;
 use kelos_model::{Answer, Reason};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::BackfillId;
-use kelos_model::workflow::Backfill;
+use kelos_model::backfill::Backfill;
 
 use crate::Refusal;
 use crate::slots::SlotTable;
@@ -68,8 +68,8 @@ impl Backfills {
 mod tests {
     use jiff::Timestamp;
     use kelos_model::Actor;
+    use kelos_model::backfill::BackfillMode;
     use kelos_model::ranges::Range;
-    use kelos_model::workflow::BackfillMode;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! The slots that a backfill finds in its range, and its choice for each: a function of the slots as they stand.
 
 use jiff::Timestamp;
+use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::BackfillMode;
 use kelos_model::{SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
 use crate::planner::free_of_slots;

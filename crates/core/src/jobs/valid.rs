@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kelos_model::jobs;
-use kelos_model::trigger::Verdict;
+use kelos_model::probe::Verdict;
 use kelos_model::{Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotRef};
 
 /// Whether a job is worth running.

@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::arguments::kept_arguments;
+use kelos_model::backfill::Backfill;
 use kelos_model::facts::Collection;
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::{Backfill, LastRun, PlanState};
+use kelos_model::workflow::{LastRun, PlanState};
 use kelos_model::{
     Backlog, Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Stretch, Workflow,
     WorkflowId, slot,

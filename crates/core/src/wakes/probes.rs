@@ -241,7 +241,7 @@ impl Probes {
 
 #[cfg(test)]
 mod tests {
-    use kelos_model::trigger::Verdict;
+    use kelos_model::probe::Verdict;
 
     use super::*;
 

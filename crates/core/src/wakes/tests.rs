@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Config;
-use kelos_model::trigger::Verdict;
+use kelos_model::probe::Verdict;
 
 fn wakes() -> Wakes {
     Wakes::new(Waits::of(&Config::default()))

@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::backfill::Backfill;
 use kelos_model::dormant::NoTimes;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::{Backfill, LastRun, Moments, PlanState, Provenance, WorkflowRow};
+use kelos_model::workflow::{LastRun, Moments, PlanState, Provenance, WorkflowRow};
 use kelos_model::{Breach, Freeze, Gate, Invariant, RunId, SlotRef, Workflow, WorkflowId};
 
 pub(crate) use cron_times::{CronTimes, Misfires};

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::backfill::Backfill;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
-use kelos_model::workflow::{Backfill, EventKeys, LastRun, PlanState, WorkflowRow};
+use kelos_model::workflow::{EventKeys, LastRun, PlanState, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::Refusal;

@@ -1,6 +1,7 @@
 //! Event schedules, programs and facts as scenarios write them.
 
-use kelos_model::constraint::{Constraint, Gate, Otherwise, Window};
+use kelos_model::constraint::{Constraint, Gate, Otherwise};
+use kelos_model::time::Window;
 use kelos_model::time::Zone;
 use kelos_model::trigger::form::TriggerError;
 use kelos_model::workflow::CatchUp;

@@ -41,13 +41,14 @@ use kelos_core::{
     PlantedBreach, PlantedIn, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, SubmitRequest,
     Tell, WorkflowFilter,
 };
+use kelos_model::backfill::BackfillMode;
 use kelos_model::jobs::{Direction, Feed, JobKeys};
+use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
 use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instant};
-use kelos_model::trigger::Verdict;
-use kelos_model::workflow::{BackfillMode, EventKeys, Job, Keys, Program};
+use kelos_model::workflow::{EventKeys, Job, Keys, Program};
 use kelos_model::{
     BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };

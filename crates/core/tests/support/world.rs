@@ -9,11 +9,12 @@ use kelos_core::{
     Ask, Checkpoint, Command, Config, Core, Deployment, Input, Past, Step, StepError, Surroundings, TakenName,
     WorkflowFilter, live_through,
 };
+use kelos_model::backfill::Backfill;
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
-use kelos_model::workflow::{Backfill, Provenance, WorkflowRow};
+use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, Breach, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot,
 };

@@ -8,10 +8,11 @@ use kelos_explain::schedule;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::known::KnownFacts;
+use kelos_model::probe::{Conditions, Verdict, plain};
 use kelos_model::reason::words;
 use kelos_model::template::KeyValues;
 use kelos_model::time::format_full;
-use kelos_model::trigger::{Conditions, Verdict, Waker, evaluate, plain};
+use kelos_model::trigger::{Waker, evaluate};
 use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use globset::Glob;
 use jiff::Timestamp;
-use kelos_model::trigger::{Conditions, Verdict};
+use kelos_model::probe::{Conditions, Verdict};
 use kelos_storage::{Entry, Kind};
 
 /// A verdict and what it rests on, in words.

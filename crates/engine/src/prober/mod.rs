@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_core::Input;
-use kelos_model::trigger::{Conditions, Verdict};
+use kelos_model::probe::{Conditions, Verdict};
 use kelos_model::{Probe, ProbeAnswer};
 use kelos_storage::{Entry, FileSystem, Kind, Place, Storage, StorageError};
 use tokio::runtime::Handle;

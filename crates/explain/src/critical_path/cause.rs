@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use kelos_model::event::Event;
+use kelos_model::probe::Verdict;
 use kelos_model::reason::{Evidence, words};
-use kelos_model::trigger::Verdict;
 use kelos_model::{Answer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use kelos_model::event::{Event, Origin};
-use kelos_model::trigger::Verdict;
+use kelos_model::probe::Verdict;
 use kelos_model::{
     Actor, Answer, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, Slot, SlotEvent, WorkflowId, slot,
 };

@@ -2,7 +2,7 @@
 
 use kelos_model::Workflow;
 use kelos_model::arguments::{MAPPING, check_mapping};
-use kelos_model::trigger::SLOWED;
+use kelos_model::workflow::SLOWED;
 
 /// Triggers that one may have inside each other at the most, counted over the whole tree.
 pub const MOST_TRIGGERS: usize = 1000;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use jiff::ToSpan;
 use kelos_model::event::Origin;
+use kelos_model::probe::Verdict;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, PlanState, Properties, Source, WorkflowRow};
 use kelos_model::{
     Actor, Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run,

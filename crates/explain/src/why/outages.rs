@@ -1,9 +1,9 @@
 //! Since when a question could not be answered: read from the log, so it holds over restarts and for any past moment.
 
 use jiff::Timestamp;
+use kelos_model::probe::Verdict;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::time::text;
-use kelos_model::trigger::Verdict;
 use kelos_model::{EventRecord, Probe, Reason};
 
 use super::explanation;

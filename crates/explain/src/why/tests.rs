@@ -6,8 +6,8 @@ use kelos_core::{
     ChangeSchedule, Command, Config, DeleteSchedules, Disable, Enable, FireRequest, Input, Inspect, Request, Tell,
 };
 use kelos_engine::turn::Turns;
-use kelos_model::constraint::Window;
 use kelos_model::run::Report;
+use kelos_model::time::Window;
 use kelos_model::time::{Firing, Schedule, Zone};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program, Provenance};
 use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};

@@ -12,8 +12,9 @@ use kelos_engine::clock::{Clock, whole_millis};
 use kelos_engine::executor::Executors;
 use kelos_executors::CommandExecutor;
 use kelos_executors::local::{Launcher, Limits, own_shim};
+use kelos_model::probe::Verdict;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{FileSystem, PathCheck, Verdict};
+use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Actor, Probe, ProbeAnswer, SlotState, Trigger, Workflow};
 
 use crate::support::{

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Constraint, Gate, Otherwise, Window};
 use crate::id::WorkflowId;
+use crate::reason::Answer;
 use crate::reason::{Finding, Reason, ReasonKind};
-use crate::trigger::Answer;
 
 /// What constraints look at.
 #[derive(Debug, Clone)]

@@ -1,12 +1,12 @@
 //! Gates after the trigger: each lets a slot go, has it wait, or ends it.
 
 mod judge;
-mod window;
 
 use serde::{Deserialize, Serialize};
 
 pub use judge::{Circumstances, Judgement, LastStart, judge};
-pub use window::{Window, WindowError};
+
+use crate::time::Window;
 
 /// A gate after the trigger, and what happens to a slot that it doesn't let through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::relation::{Domain, Edge, From, FunctionGroup, GroupLink, JobGraph, Literal, Node, Ways};
 use super::{Group, JobKeys, Kind, Member, ValueFilter};
-use crate::WorkflowId;
-use crate::id::is_invisible;
+use crate::id::{WorkflowId, is_invisible};
 
 /// Of which kind a fault of a graph is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

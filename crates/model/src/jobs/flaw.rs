@@ -1,12 +1,11 @@
-//! Why no job id can be written of some values. Stored logs have the codes and the names of fields, so they stay as they are; the words
-//! are made where those of reasons are.
+//! Why no job id can be written of some values. Stored logs have the codes and the names of fields, so they stay as they are.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reason::{UnknownFinding, words};
+use crate::unknown::UnknownCode;
 
 /// Why no job id can be written of some values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,7 +46,7 @@ pub enum Flaw {
     Text(Arc<str>),
     /// One of a newer version.
     #[serde(untagged)]
-    Unknown(UnknownFinding),
+    Unknown(UnknownCode),
 }
 
 impl Flaw {
@@ -70,6 +69,19 @@ impl Flaw {
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&words::flaw(self))
+        match self {
+            Flaw::OddLetter { identifier, value } => {
+                write!(f, "{identifier} \"{value}\" has a slash or a control character")
+            }
+            Flaw::EmptyId { identifier, template } => {
+                write!(f, "{identifier} is empty, and with it the whole of {template}")
+            }
+            Flaw::Ambiguous { identifier, value, template } => {
+                write!(f, "{identifier} \"{value}\" can't be told from what follows it in {template}")
+            }
+            Flaw::TooLong { template, most } => write!(f, "its id by {template} would be longer than {most} bytes"),
+            Flaw::Text(text) => f.write_str(text),
+            Flaw::Unknown(unknown) => unknown.fmt(f),
+        }
     }
 }

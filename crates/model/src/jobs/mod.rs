@@ -10,6 +10,7 @@ mod flaw;
 mod identifier;
 mod outside;
 mod relation;
+mod relatives;
 mod template;
 mod unwritable;
 
@@ -20,24 +21,19 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::function::FunctionRef;
+use crate::id::WorkflowId;
 use crate::key::SlotRef;
 use crate::time::Zone;
 use crate::time::schedule::Schedule;
-use crate::{Workflow, WorkflowId};
 
 pub use compile::{Fault, FaultKind};
 pub use flaw::Flaw;
 pub use identifier::{DateForm, Kind, Pattern};
-pub use relation::{Job, JobError, JobGraph};
+pub use relation::{JobError, JobGraph};
+pub use relatives::{Children, Job, Parents};
 pub use template::{JobIdError, JobTemplate, TemplateError, shown};
-pub use unwritable::{Children, Parents, Unwritable, told};
-
-/// Those of workflows that have job ids, as a [`JobGraph`] is put together of them.
-pub fn keyed<'w>(
-    workflows: impl IntoIterator<Item = &'w Workflow, IntoIter: Clone>,
-) -> impl Iterator<Item = (&'w WorkflowId, &'w JobKeys)> + Clone {
-    workflows.into_iter().filter_map(|one| Some((&one.id, one.keys.jobs()?)))
-}
+pub(crate) use unwritable::nameless;
+pub use unwritable::{Unwritable, told};
 
 /// What makes the slots of a workflow that is keyed by job ids, and what they wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::relation::{GroupLink, JobGraph, Node};
 use super::shown;
-use crate::WorkflowId;
+use super::unwritable::told;
+use crate::id::WorkflowId;
 
 /// Values that are named in full; of more the first half, and a number.
 const NAMED: usize = 6;
@@ -14,6 +15,18 @@ const NAMED: usize = 6;
 const GROUPS: usize = 3;
 
 impl JobGraph {
+    /// Why a job can't ever run, in words: each group that is about it wants a parent whose id can't be written. None where a
+    /// group can be met, where none is about it, where functions have a say, and where the text is no job id.
+    #[must_use]
+    pub fn no_way(&self, workflow: &WorkflowId, id: &str) -> Option<String> {
+        if self.node(workflow).is_none_or(|node| !node.asked.is_empty()) {
+            return None;
+        }
+        let groups = self.parents(workflow, id).ok()?;
+        let is_hopeless = !groups.is_empty() && groups.iter().all(|group| !group.unwritable.is_empty());
+        is_hopeless.then(|| format!("it waits for {}", told(groups.iter().flat_map(|group| &group.unwritable))))
+    }
+
     /// Why a job waits for nothing though its workflow depends on others: `no group of model is about it: client 9 is none
     /// of 1, 2, 3`. None where a group is about it, where there are none, and where functions have a say.
     #[must_use]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::cross::cross;
 use super::flaw::Flaw;
+use super::relatives::{Children, Job, Parents};
 use super::template::LONGEST_JOB_ID;
-use super::unwritable::{Children, Parents, note};
+use super::unwritable::note;
 use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWay, shown};
-use crate::WorkflowId;
+use crate::id::WorkflowId;
 use crate::key::SlotRef;
 
 /// Which jobs wait for which: workflows put together and checked, by [`JobGraph::new`].
@@ -105,15 +106,6 @@ impl Domain {
     pub(super) fn has(&self, value: &str) -> bool {
         self.sorted.binary_search_by(|one| (**one).cmp(value)).is_ok()
     }
-}
-
-/// A job: a workflow and one of its job ids.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Job {
-    /// Whose.
-    pub workflow: WorkflowId,
-    /// Which.
-    pub id: Arc<str>,
 }
 
 /// Why a question about a job has no answer.

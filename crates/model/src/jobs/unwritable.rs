@@ -6,40 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::flaw::Flaw;
-use super::relation::{Job, JobGraph};
-use crate::WorkflowId;
-use crate::reason::words;
+use crate::id::WorkflowId;
 
 /// Reasons that are told; of the others there is a number.
 const TOLD: usize = 3;
-
-/// What a job waits for, by one of the ways that are open to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Parents {
-    /// The group that says so.
-    pub group: Arc<str>,
-    /// All of these must succeed; each once.
-    pub jobs: Vec<Job>,
-    /// Parents without a job id. Where there are any the group is never met.
-    pub unwritable: Vec<Unwritable>,
-}
-
-impl Parents {
-    /// How many parents there are, with those that have no job id.
-    #[must_use]
-    pub fn total(&self) -> usize {
-        self.jobs.len() + self.unwritable.iter().map(|one| one.count).sum::<usize>()
-    }
-}
-
-/// What waits for a job.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Children {
-    /// Each job with the group by which it waits.
-    pub jobs: Vec<(Job, Arc<str>)>,
-    /// Children without a job id: they can't be opened.
-    pub unwritable: Vec<Unwritable>,
-}
 
 /// Jobs of a workflow whose ids can't be written, for one reason.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +26,15 @@ pub struct Unwritable {
 
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&words::unwritable(&self.workflow, self.count as u64, &self.why))
+        f.write_str(&nameless(&self.workflow, self.count as u64, &self.why))
+    }
+}
+
+/// Jobs that no job id can be written of, all for one reason.
+pub(crate) fn nameless(workflow: &WorkflowId, count: u64, why: &Flaw) -> String {
+    match count {
+        1 => format!("a job of {workflow} that can't be named: {why}"),
+        count => format!("{count} jobs of {workflow} that can't be named: {why}"),
     }
 }
 
@@ -78,18 +56,4 @@ pub fn told<'a>(all: impl IntoIterator<Item = &'a Unwritable>) -> String {
         told.push(format!("and {more} more reasons"));
     }
     told.join("; ")
-}
-
-impl JobGraph {
-    /// Why a job can't ever run, in words: each group that is about it wants a parent whose id can't be written. None where a
-    /// group can be met, where none is about it, where functions have a say, and where the text is no job id.
-    #[must_use]
-    pub fn no_way(&self, workflow: &WorkflowId, id: &str) -> Option<String> {
-        if self.node(workflow).is_none_or(|node| !node.asked.is_empty()) {
-            return None;
-        }
-        let groups = self.parents(workflow, id).ok()?;
-        let is_hopeless = !groups.is_empty() && groups.iter().all(|group| !group.unwritable.is_empty());
-        is_hopeless.then(|| format!("it waits for {}", told(groups.iter().flat_map(|group| &group.unwritable))))
-    }
 }

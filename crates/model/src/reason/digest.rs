@@ -3,12 +3,13 @@
 
 use jiff::Timestamp;
 
+use super::finding::Topic;
 use super::fnv::hashed;
-use super::{Finding, Reason, old};
+use super::{Answer, Finding, Reason, old};
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
-use crate::slot::SlotState;
-use crate::trigger::{Answer, Conditions, Probe, Verdict};
+use crate::probe::{Conditions, Probe, Verdict};
+use crate::state::SlotState;
 
 impl Reason {
     /// A digest of what it says, whenever it was asked: another digest is worth a new line in the log. Never 0.
@@ -88,16 +89,28 @@ impl Digest {
     /// The code, and what names the question: what the definition says of it counts, what was seen doesn't.
     fn finding(&mut self, finding: &Finding) {
         self.text(finding.code());
+        match finding.topic() {
+            Topic::Trigger => self.trigger(finding),
+            Topic::Facts => self.facts(finding),
+            Topic::Jobs => self.jobs(finding),
+            Topic::Constraints => self.constraints(finding),
+            Topic::Log => {
+                if let Finding::Text { text, about } = finding {
+                    self.text(text);
+                    about.iter().for_each(|about| self.finding(about));
+                }
+            }
+        }
+    }
+
+    fn trigger(&mut self, finding: &Finding) {
         match finding {
             Finding::Offset { seconds }
             | Finding::OffsetBeyondTime { seconds }
             | Finding::DelayBeyondTime { seconds } => self.number(*seconds),
-            Finding::DelayUntil { until, .. } | Finding::NotBefore { until, .. } => self.moment(*until),
-            Finding::UpstreamAsked { slot }
-            | Finding::UpstreamMissing { slot }
-            | Finding::ParentAsked { slot }
-            | Finding::ParentMissing { slot } => self.slot(slot),
-            Finding::UpstreamIs { slot, state } | Finding::ParentIs { slot, state, .. } => {
+            Finding::DelayUntil { until, .. } => self.moment(*until),
+            Finding::UpstreamAsked { slot } | Finding::UpstreamMissing { slot } => self.slot(slot),
+            Finding::UpstreamIs { slot, state } => {
                 self.slot(slot);
                 self.state(*state);
             }
@@ -112,6 +125,13 @@ impl Digest {
                     Verdict::Failed => "failed",
                 });
             }
+            // The code says it all.
+            _ => {}
+        }
+    }
+
+    fn facts(&mut self, finding: &Finding) {
+        match finding {
             Finding::PartitionsCounted { dataset, want, .. } => {
                 self.text(dataset);
                 self.number(i64::from(*want));
@@ -128,6 +148,17 @@ impl Digest {
             | Finding::TimeFired { cron: name, .. }
             | Finding::SignalAwaited { name }
             | Finding::SignalGiven { name } => self.text(name),
+            _ => {}
+        }
+    }
+
+    fn jobs(&mut self, finding: &Finding) {
+        match finding {
+            Finding::ParentAsked { slot } | Finding::ParentMissing { slot } => self.slot(slot),
+            Finding::ParentIs { slot, state, .. } => {
+                self.slot(slot);
+                self.state(*state);
+            }
             Finding::ParentsAwaited { group } | Finding::GroupProgress { group, .. } => self.group(group.as_deref()),
             Finding::ParentsBlocked { by } => self.text(by.as_str()),
             Finding::ParentGroup { group, blocked, .. } => {
@@ -144,10 +175,18 @@ impl Digest {
                     listed.iter().for_each(|value| self.text(value));
                 }
             }
+            // The code says it all, or what a script said in its own words.
+            _ => {}
+        }
+    }
+
+    fn constraints(&mut self, finding: &Finding) {
+        match finding {
             Finding::RunsCounted { program, limit, .. } => {
                 self.workflow(program);
                 self.number(i64::from(*limit));
             }
+            Finding::NotBefore { until, .. } => self.moment(*until),
             Finding::WindowOpen { window } | Finding::WindowClosed { window, .. } => {
                 self.text(window.start());
                 self.text(window.end());
@@ -161,28 +200,7 @@ impl Digest {
                 self.flag(*over);
                 self.moment(*until);
             }
-            Finding::Text { text, about } => {
-                self.text(text);
-                about.iter().for_each(|about| self.finding(about));
-            }
-            Finding::Always
-            | Finding::AllOf
-            | Finding::AnyOf
-            | Finding::NoneOf
-            | Finding::NoDay
-            | Finding::FiredByHand
-            | Finding::MetBefore
-            | Finding::ParentsAndTrigger
-            | Finding::NoParents
-            | Finding::ParentsSucceeded
-            | Finding::ParentsAsked
-            | Finding::ParentsUnknown { .. }
-            | Finding::DefinitionsAwaited
-            | Finding::ChildrenAsked
-            | Finding::ChildrenUnknown { .. }
-            | Finding::Constraints
-            | Finding::Asked
-            | Finding::Unknown(_) => {}
+            _ => {}
         }
     }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::Evidence;
-use crate::constraint::Window;
 use crate::id::WorkflowId;
 use crate::jobs::{Flaw, Unwritable};
 use crate::key::SlotRef;
-use crate::slot::SlotState;
-use crate::trigger::{Probe, Verdict};
+use crate::probe::{Probe, Verdict};
+use crate::state::SlotState;
+use crate::time::Window;
+use crate::unknown::UnknownCode;
 
 /// A finding. Stored events have the codes, so they and the names of fields stay as they are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -296,7 +296,7 @@ pub enum Finding {
     Asked,
     /// A finding of a newer version.
     #[serde(untagged)]
-    Unknown(UnknownFinding),
+    Unknown(UnknownCode),
 }
 
 /// Why none of a job's groups of parents can be met.
@@ -321,16 +321,6 @@ impl Blockage {
             Blockage::Ended => "ended",
         }
     }
-}
-
-/// A finding whose code is not known here, as it was written: it is kept as it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UnknownFinding {
-    /// Its code.
-    pub code: String,
-    /// Its data.
-    #[serde(flatten)]
-    pub data: Map<String, Value>,
 }
 
 /// The code of each finding, once for [`Finding::code`] and for the list of all.
@@ -416,7 +406,77 @@ impl From<&Unwritable> for Finding {
     }
 }
 
+/// The question that a finding is about. Digests and words are made by topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Topic {
+    /// Whether a trigger is met that looks at the clock, at other slots or at the outside world.
+    Trigger,
+    /// Whether facts have come.
+    Facts,
+    /// What a job waits for, what waits for it, and whether it is worth running.
+    Jobs,
+    /// Whether constraints are met.
+    Constraints,
+    /// What a log of another version says.
+    Log,
+}
+
 impl Finding {
+    /// Its topic.
+    pub(super) fn topic(&self) -> Topic {
+        match self {
+            Finding::Always
+            | Finding::AllOf
+            | Finding::AnyOf
+            | Finding::NoneOf
+            | Finding::Offset { .. }
+            | Finding::OffsetBeyondTime { .. }
+            | Finding::DelayUntil { .. }
+            | Finding::DelayBeyondTime { .. }
+            | Finding::NoDay
+            | Finding::UpstreamAsked { .. }
+            | Finding::UpstreamMissing { .. }
+            | Finding::UpstreamIs { .. }
+            | Finding::EmptyJobId { .. }
+            | Finding::ProbeAsked { .. }
+            | Finding::ProbeAnswered { .. }
+            | Finding::FiredByHand
+            | Finding::MetBefore => Topic::Trigger,
+            Finding::PartitionsCounted { .. }
+            | Finding::RunAwaited { .. }
+            | Finding::RunEnded { .. }
+            | Finding::TimeAwaited { .. }
+            | Finding::TimeFired { .. }
+            | Finding::SignalAwaited { .. }
+            | Finding::SignalGiven { .. } => Topic::Facts,
+            Finding::ParentsAndTrigger
+            | Finding::NoParents
+            | Finding::ParentsSucceeded
+            | Finding::ParentsAwaited { .. }
+            | Finding::ParentsBlocked { .. }
+            | Finding::ParentsAsked
+            | Finding::ParentsUnknown { .. }
+            | Finding::ParentGroup { .. }
+            | Finding::GroupProgress { .. }
+            | Finding::ParentAsked { .. }
+            | Finding::ParentMissing { .. }
+            | Finding::ParentIs { .. }
+            | Finding::ParentsUnnamed { .. }
+            | Finding::DefinitionsAwaited
+            | Finding::ChildrenAsked
+            | Finding::ChildrenUnknown { .. }
+            | Finding::NotListed { .. } => Topic::Jobs,
+            Finding::Constraints
+            | Finding::RunsCounted { .. }
+            | Finding::NotBefore { .. }
+            | Finding::WindowOpen { .. }
+            | Finding::WindowClosed { .. }
+            | Finding::NoLastRun { .. }
+            | Finding::LastRun { .. } => Topic::Constraints,
+            Finding::Text { .. } | Finding::Asked | Finding::Unknown(_) => Topic::Log,
+        }
+    }
+
     /// The evidence that it rests on.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence<'_>> {

@@ -11,11 +11,23 @@ pub mod words;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use finding::{Blockage, Finding, UnknownFinding};
+pub use finding::{Blockage, Finding};
 
 use crate::key::SlotRef;
-use crate::slot::SlotState;
-use crate::trigger::{Answer, Probe, Verdict};
+use crate::probe::{Probe, Verdict};
+use crate::state::SlotState;
+
+/// The three answers of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It may go.
+    Met,
+    /// It may not go yet.
+    NotYet,
+    /// It will never go.
+    Never,
+}
 
 /// The kind of a node of a reason: of trigger, of constraint, or of what a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::fnv::hashed;
-use super::{Evidence, Finding, Reason, ReasonKind};
+use super::{Answer, Evidence, Finding, Reason, ReasonKind};
 use crate::key::SlotRef;
-use crate::slot::SlotState;
-use crate::trigger::{Answer, Probe, Verdict};
+use crate::probe::{Probe, Verdict};
+use crate::state::SlotState;
 
 /// A reason of any version.
 #[derive(Deserialize)]

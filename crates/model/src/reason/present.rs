@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{Finding, Reason};
 use crate::facts::{Collection, Subject};
-use crate::trigger::{Probe, ProbeAnswer};
+use crate::probe::{Probe, ProbeAnswer};
 
 impl Reason {
     /// The same with what the outside world said last, where that is the same answer based on something else. No answer changes.

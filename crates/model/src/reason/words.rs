@@ -5,17 +5,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::{Blockage, Finding, Reason, ReasonKind, UnknownFinding};
+use super::finding::Topic;
+use super::{Answer, Blockage, Finding, Reason, ReasonKind};
 use crate::id::WorkflowId;
-use crate::jobs::Flaw;
+use crate::jobs::nameless;
+use crate::probe::{Probe, Verdict, plain};
 use crate::time::text::{format_full, format_short};
-use crate::trigger::{Answer, Probe, Verdict, plain};
 
 /// The sentence of a reason itself, without those that are nested.
 #[must_use]
 pub fn text(reason: &Reason) -> String {
+    match reason.finding.topic() {
+        Topic::Trigger => of_trigger(reason),
+        Topic::Facts => of_facts(&reason.finding),
+        Topic::Jobs => of_job(reason),
+        Topic::Constraints => of_constraint(reason),
+        Topic::Log => of_log(&reason.finding),
+    }
+}
+
+fn of_trigger(reason: &Reason) -> String {
     let is_met = reason.answer == Answer::Met;
     match &reason.finding {
         Finding::Always => "Always ready".to_owned(),
@@ -38,6 +47,14 @@ pub fn text(reason: &Reason) -> String {
         Finding::EmptyJobId { workflow } => format!("No job of {workflow} has an empty id"),
         Finding::ProbeAsked { probe } => asked(&reason.kind, probe),
         Finding::ProbeAnswered { probe, verdict, detail, .. } => answered(&reason.kind, probe, *verdict, detail),
+        Finding::FiredByHand => "Fired by hand".to_owned(),
+        Finding::MetBefore => "Its trigger was met before".to_owned(),
+        other => of_log(other),
+    }
+}
+
+fn of_facts(finding: &Finding) -> String {
+    match finding {
         Finding::PartitionsCounted { dataset, have, want } => format!("{have} of {want} partitions of {dataset}"),
         Finding::RunAwaited { program, states } => {
             let states: Vec<_> = states.iter().map(|state| state.as_str()).collect();
@@ -49,8 +66,13 @@ pub fn text(reason: &Reason) -> String {
         Finding::TimeFired { cron, time } => format!("{cron} fired for {}", format_short(*time)),
         Finding::SignalAwaited { name } => format!("signal {name} has not come yet"),
         Finding::SignalGiven { name } => format!("signal {name}"),
-        Finding::FiredByHand => "Fired by hand".to_owned(),
-        Finding::MetBefore => "Its trigger was met before".to_owned(),
+        other => of_log(other),
+    }
+}
+
+fn of_job(reason: &Reason) -> String {
+    let is_met = reason.answer == Answer::Met;
+    match &reason.finding {
         Finding::ParentsAndTrigger => "Its parents and its trigger".to_owned(),
         Finding::NoParents => "it has no parents".to_owned(),
         Finding::ParentsSucceeded => "its parents have succeeded".to_owned(),
@@ -73,7 +95,7 @@ pub fn text(reason: &Reason) -> String {
             format!("{} has not succeeded yet", slot.short())
         }
         Finding::ParentsUnnamed { workflow, count, why, .. } => {
-            format!("it waits for {}", unwritable(workflow, *count, why))
+            format!("it waits for {}", nameless(workflow, *count, why))
         }
         Finding::DefinitionsAwaited => {
             "its run succeeded; what waits for it is known once the definitions have been read".to_owned()
@@ -83,6 +105,12 @@ pub fn text(reason: &Reason) -> String {
             format!("its run succeeded; what waits for it can't be asked: {message}")
         }
         Finding::NotListed { values } => format!("the job is not valid: {}", listed(values)),
+        other => of_log(other),
+    }
+}
+
+fn of_constraint(reason: &Reason) -> String {
+    match &reason.finding {
         Finding::Constraints => constraints(reason.answer).to_owned(),
         Finding::RunsCounted { program, active, limit } => runs(program, *active, *limit),
         Finding::NotBefore { until, .. } => format!("It must wait until {}", format_short(*until)),
@@ -97,9 +125,17 @@ pub fn text(reason: &Reason) -> String {
             let run = last_run(program, *over);
             format!("{run} was started at {started}, the next may start at {next}")
         }
+        other => of_log(other),
+    }
+}
+
+/// The sentence that a log holds, or one made of the code.
+fn of_log(finding: &Finding) -> String {
+    match finding {
         Finding::Text { text, .. } => text.clone(),
         Finding::Asked => "It is being asked".to_owned(),
-        Finding::Unknown(unknown) => generic(unknown),
+        Finding::Unknown(unknown) => unknown.to_string(),
+        other => other.code().replace('-', " "),
     }
 }
 
@@ -120,31 +156,6 @@ pub fn blockers(reason: &Reason) -> Vec<String> {
 #[must_use]
 pub fn unwanted(reason: &Reason) -> String {
     format!("{} (must not be so)", text(reason))
-}
-
-/// Jobs that no job id can be written of, all for one reason.
-#[must_use]
-pub fn unwritable(workflow: &WorkflowId, count: u64, why: &Flaw) -> String {
-    let why = flaw(why);
-    match count {
-        1 => format!("a job of {workflow} that can't be named: {why}"),
-        count => format!("{count} jobs of {workflow} that can't be named: {why}"),
-    }
-}
-
-/// Why no job id can be written of some values.
-#[must_use]
-pub fn flaw(flaw: &Flaw) -> String {
-    match flaw {
-        Flaw::OddLetter { identifier, value } => format!("{identifier} \"{value}\" has a slash or a control character"),
-        Flaw::EmptyId { identifier, template } => format!("{identifier} is empty, and with it the whole of {template}"),
-        Flaw::Ambiguous { identifier, value, template } => {
-            format!("{identifier} \"{value}\" can't be told from what follows it in {template}")
-        }
-        Flaw::TooLong { template, most } => format!("its id by {template} would be longer than {most} bytes"),
-        Flaw::Text(text) => text.to_string(),
-        Flaw::Unknown(unknown) => generic(unknown),
-    }
 }
 
 fn negation(reason: &Reason) -> &'static str {
@@ -240,15 +251,4 @@ fn runs(program: &WorkflowId, active: u32, limit: u32) -> String {
 
 fn last_run(program: &WorkflowId, over: bool) -> String {
     if over { format!("The last successful run of {program}") } else { format!("The live run of {program}") }
-}
-
-/// The words for a finding of a newer version: `tide too low: metres 3`.
-fn generic(unknown: &UnknownFinding) -> String {
-    let code = unknown.code.replace('-', " ");
-    let fields = unknown.data.iter().map(|(name, value)| match value {
-        Value::String(text) => format!("{name} {text}"),
-        other => format!("{name} {other}"),
-    });
-    let fields: Vec<String> = fields.collect();
-    if fields.is_empty() { code } else { format!("{code}: {}", fields.join(", ")) }
 }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::reader::{self, DEEPEST, Reader, Symbol};
-use super::words::{Word, is_name};
+use super::lists;
+use super::reader::{DEEPEST, Reader, Symbol};
+use super::word::{Word, is_name};
 use super::{Mention, ShellText, Trust};
 
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ksh", "mksh", "zsh", "ash", "rbash", "busybox"];
@@ -347,7 +348,7 @@ impl Reader {
             return self.is_in_doubt();
         }
         let ShellText { mentions, demands, flows, .. } =
-            reader::read(text.chars().map(Symbol::Char).collect(), self.depth + 1);
+            lists::read(text.chars().map(Symbol::Char).collect(), self.depth + 1);
         self.texts += 1;
         let own = format!("@{}", self.texts);
         let renamed = |name: String| if name == "@" && !arguments.is_empty() { own.clone() } else { name };

@@ -2,7 +2,7 @@
 
 use super::Trust;
 use super::reader::{Reader, Symbol};
-use super::words::{Position, Word};
+use super::word::{Position, Word};
 
 const COMPARES_NUMBERS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 const COMPARES: [&str; 9] = ["=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"];

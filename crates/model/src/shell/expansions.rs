@@ -1,7 +1,7 @@
 //! What begins with a dollar sign, and arithmetic.
 
 use super::reader::{End, Reader, Symbol};
-use super::words::{Word, begins_name, continues_name};
+use super::word::{Word, begins_name, continues_name};
 use super::{Manner, Trust};
 
 const ARITHMETIC: &str = "in arithmetic";

@@ -7,8 +7,10 @@
 mod commands;
 mod conditions;
 mod expansions;
+mod lists;
 mod placeholder;
 mod reader;
+mod word;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,13 +118,13 @@ impl ShellText {
                 }
             }
         }
-        ShellText { names, ..reader::read(symbols, 0) }
+        ShellText { names, ..lists::read(symbols, 0) }
     }
 
     /// Reads a text without placeholders.
     #[must_use]
     pub fn of_variables(text: &str) -> ShellText {
-        reader::read(text.chars().map(reader::Symbol::Char).collect(), 0)
+        lists::read(text.chars().map(reader::Symbol::Char).collect(), 0)
     }
 
     /// How the value of a piece can be given.

@@ -9,13 +9,17 @@ mod legacy;
 mod resolve;
 pub mod schedule;
 pub mod text;
+mod times;
 mod transitions;
+mod window;
 pub mod zone;
 
 pub use cron::{Cron, CronError, CronField};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};
-pub use schedule::{CronSchedule, Fold, Gap, Schedule, Times};
+pub use schedule::{CronSchedule, Fold, Gap, Schedule};
 pub use text::{TimeTextError, format_full, format_short, parse_instant};
+pub use times::Times;
+pub use window::{Window, WindowError};
 pub use zone::{Zone, ZoneError};

@@ -2,7 +2,7 @@
 
 use super::Trigger;
 use crate::facts::ENDS;
-use crate::slot::SlotState;
+use crate::state::SlotState;
 
 impl Trigger {
     /// How many triggers it is made of, itself among them.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Answer, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, Verdict};
+use super::{FileSystem, PathCheck, Trigger};
 use crate::facts::{Occurrence, Subject, Tally};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
-use crate::reason::{Finding, Reason, ReasonKind};
-use crate::slot::SlotState;
+use crate::probe::{Probe, ProbeAnswer, Verdict};
+use crate::reason::{Answer, Finding, Reason, ReasonKind};
+use crate::state::SlotState;
 use crate::template::KeyValues;
 use crate::time::Firing;
 

@@ -13,34 +13,19 @@ mod words;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use certain::SLOWED;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use node::{FactLeaf, Leaf, Node};
-pub use path::{Conditions, FileSystem, PathCheck, plain};
+pub use path::{FileSystem, PathCheck};
 pub use prerequisites::Prerequisites;
 pub use words::node_words;
 
 use crate::facts::{Collection, Subject};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
-use crate::key::SlotKey;
-use crate::slot::SlotState;
+use crate::state::SlotState;
 use crate::time::{Firing, Zone};
-
-/// The three answers of a trigger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// It may go.
-    Met,
-    /// It may not go yet.
-    NotYet,
-    /// It will never go.
-    Never,
-}
 
 /// A tree over leaves that look at the clock, at other slots, or at the outside world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -242,72 +227,4 @@ impl Trigger {
             }
         });
     }
-}
-
-/// A question to the outside world. Slots that ask the same question share one answer.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(tag = "probe", rename_all = "kebab-case")]
-pub enum Probe {
-    /// Is something there, and is it as it should be?
-    Path {
-        /// The whole URI.
-        uri: String,
-        /// What must hold of it.
-        #[serde(default, skip_serializing_if = "Conditions::is_empty")]
-        conditions: Conditions,
-    },
-    /// What does a script's function say?
-    Function {
-        /// The function.
-        function: FunctionRef,
-        /// Whose slot it is asked about.
-        workflow: WorkflowId,
-        /// Which one.
-        key: SlotKey,
-    },
-}
-
-impl Probe {
-    /// Asks only that something is there.
-    #[must_use]
-    pub fn path(uri: impl Into<String>) -> Self {
-        Probe::Path { uri: uri.into(), conditions: Conditions::default() }
-    }
-}
-
-impl std::fmt::Display for Probe {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Probe::Path { uri, conditions } if conditions.is_empty() => f.write_str(uri),
-            Probe::Path { uri, conditions } => write!(f, "{uri} ({conditions})"),
-            Probe::Function { function, workflow, key } => {
-                write!(f, "function {} of {} for {workflow}@{key}", function.index, function.file)
-            }
-        }
-    }
-}
-
-/// What the outside world said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Yes.
-    Yes,
-    /// Not now.
-    No,
-    /// No, and that won't change.
-    Never,
-    /// It could not be asked, or did not answer.
-    Failed,
-}
-
-/// An answer of the outside world, and what it was based on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbeAnswer {
-    /// The answer.
-    pub verdict: Verdict,
-    /// What was seen, or why it failed, in words; may be empty.
-    pub detail: String,
-    /// When it was looked at.
-    pub at: Timestamp,
 }

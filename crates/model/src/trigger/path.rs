@@ -1,10 +1,8 @@
 //! Questions about paths.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
+use crate::probe::Conditions;
 use crate::template::KeyValues;
 
 /// A question about a path.
@@ -32,60 +30,6 @@ pub enum FileSystem {
     Local,
     /// Whichever its URI names.
     Any,
-}
-
-/// What must hold of what is at a path, beside that it is there. Empty conditions always hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Conditions {
-    /// The path is a folder, and the question is about those of its files whose names match this: `part-*`. A template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub glob: Option<String>,
-    /// So many files at least must be there: of those that match, or in the folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_count: Option<u32>,
-    /// So many bytes at least must be in it: in the file, or in the files of the folder together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_bytes: Option<u64>,
-    /// For so many seconds at least nothing must have been written to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_age_seconds: Option<u32>,
-}
-
-impl Conditions {
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether they are about the files in a folder, and not about the path alone.
-    #[must_use]
-    pub fn is_about_files_within(&self) -> bool {
-        self.glob.is_some() || self.min_count.is_some()
-    }
-
-    /// With its templates filled for a slot.
-    fn filled(&self, values: &KeyValues) -> Self {
-        let glob = self.glob.as_ref().map(|glob| values.fill(glob).into_owned());
-        Self { glob, ..self.clone() }
-    }
-}
-
-impl fmt::Display for Conditions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = match (self.min_count, &self.glob) {
-            (None, None) => None,
-            (count, None) => Some(format!("{} files", count.unwrap_or(1))),
-            (count, Some(glob)) => Some(format!("{} of {glob}", count.unwrap_or(1))),
-        };
-        let bytes = self.min_bytes.map(|bytes| format!("{bytes} bytes"));
-        let amount: Vec<String> = files.into_iter().chain(bytes).collect();
-        let amount = (!amount.is_empty()).then(|| format!("at least {}", amount.join(" and ")));
-        let age = self.min_age_seconds.map(|seconds| format!("unchanged for {seconds} s"));
-        let all: Vec<String> = amount.into_iter().chain(age).collect();
-        f.write_str(&all.join(", "))
-    }
 }
 
 impl PathCheck {
@@ -123,7 +67,8 @@ impl PathCheck {
     /// What must hold for a slot.
     #[must_use]
     pub fn conditions(&self, values: &KeyValues) -> Conditions {
-        self.conditions.filled(values)
+        let glob = self.conditions.glob.as_ref().map(|glob| values.fill(glob).into_owned());
+        Conditions { glob, ..self.conditions.clone() }
     }
 }
 
@@ -173,16 +118,10 @@ fn normal(path: &str) -> String {
     format!("{}{}", if is_absolute { "/" } else { "" }, parts.join("/"))
 }
 
-/// The path of a URI of this machine's files, as people write it.
-#[must_use]
-pub fn plain(uri: &str) -> Cow<'_, str> {
-    let path = uri.strip_prefix("file://").or_else(|| uri.strip_prefix("file:"));
-    path.map_or(Cow::Borrowed(uri), |path| path.replace("%25", "%").into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::plain;
 
     fn uri(path: &str, base: &str) -> String {
         PathCheck::new(FileSystem::Hdfs, path, base).uri(&KeyValues::at("2015-09-03T04:00Z".parse().unwrap()))

@@ -47,7 +47,7 @@ fn alone(mut triggers: Vec<Trigger>) -> Result<Trigger, Vec<Trigger>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slot::SlotState;
+    use crate::state::SlotState;
 
     fn id(name: &str) -> WorkflowId {
         WorkflowId::new(name).expect("an id")

@@ -2,7 +2,7 @@
 
 use super::{PathCheck, Trigger};
 use crate::id::WorkflowId;
-use crate::slot::SlotState;
+use crate::state::SlotState;
 use crate::time::text::span;
 
 /// A node of a trigger in words, without what is nested in it; the workflow that it names, if any, comes after them.

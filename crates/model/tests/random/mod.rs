@@ -7,11 +7,12 @@ use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
 use kelos_model::facts::ManualStart;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
+use kelos_model::probe::{Conditions, Verdict};
 use kelos_model::ranges::{Range, RangeSet};
-use kelos_model::reason::UnknownFinding;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{CronSchedule, Firing, Fold, Gap, Schedule, Zone};
-use kelos_model::trigger::{Conditions, FileSystem, PathCheck, Verdict};
+use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::unknown::UnknownCode;
 use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, PlanState, Program, Properties, Provenance, Source,
 };
@@ -116,7 +117,7 @@ pub(crate) fn finding() -> BoxedStrategy<Finding> {
             detail,
             looked_at
         }),
-        ("new-[a-z]{1,8}", data).prop_map(|(code, data)| Finding::Unknown(UnknownFinding { code, data })),
+        ("new-[a-z]{1,8}", data).prop_map(|(code, data)| Finding::Unknown(UnknownCode { code, data })),
     ]
     .boxed()
 }
@@ -405,7 +406,7 @@ fn constraint() -> BoxedStrategy<Constraint> {
         any::<u32>().prop_map(Gate::Concurrency),
         any::<u64>().prop_map(Gate::Delay),
         any::<u64>().prop_map(Gate::SinceLastRun),
-        Just(Gate::Window(kelos_model::constraint::Window::new("22:00", "6:30", Zone::parse("PST").unwrap()).unwrap())),
+        Just(Gate::Window(kelos_model::time::Window::new("22:00", "6:30", Zone::parse("PST").unwrap()).unwrap())),
     ];
     (gate, prop::sample::select(vec![Otherwise::Wait, Otherwise::Abort]))
         .prop_map(|(gate, otherwise)| Constraint { gate, otherwise })

@@ -10,7 +10,7 @@ use kelos_explain::backfill::{Estimate, Progress, progress};
 use kelos_front::App;
 use kelos_front::backfill::{NewBackfill, make};
 use kelos_front::fault::Fault;
-use kelos_model::workflow::Backfill;
+use kelos_model::backfill::Backfill;
 use kelos_model::{Actor, BackfillId, WorkflowId};
 use kelos_store::BackfillFilter;
 use kelos_wire::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use kelos_core::{CreateSchedules, Request, Tell};
 use kelos_engine::Pace;
-use kelos_model::constraint::Window;
+use kelos_model::time::Window;
 use kelos_model::time::Zone;
 use kelos_model::workflow::{EventKeys, Job, Keys};
 use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, SlotState, Trigger, Workflow, WorkflowId};

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_core::BackfillRequest;
-use kelos_model::workflow::BackfillMode;
+use kelos_model::backfill::BackfillMode;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 
 use super::{Spec, SpecSlot};

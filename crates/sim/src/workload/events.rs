@@ -10,9 +10,10 @@ use kelos_core::{
     Ask, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, Enable, EnableByTime, FireRequest,
     Kill, MarkSuccess, Pause, Rerun, Resume, Skip, Tell,
 };
-use kelos_model::constraint::{Constraint, Gate, Otherwise, Window};
+use kelos_model::constraint::{Constraint, Gate, Otherwise};
 use kelos_model::facts::ENDS;
 use kelos_model::ranges::Range;
+use kelos_model::time::Window;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{CatchUp, EventKeys, Job, Keys, Program};

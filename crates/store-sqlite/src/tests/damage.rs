@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
-use kelos_model::workflow::{BackfillMode, Source, WorkflowRow};
+use kelos_model::workflow::{Source, WorkflowRow};
 use kelos_model::{Actor, Outcome, SlotState};
 use kelos_store::Queries;
 

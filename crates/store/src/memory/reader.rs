@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::backfill::Backfill;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 
 use super::MemoryDisk;

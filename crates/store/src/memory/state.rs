@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 

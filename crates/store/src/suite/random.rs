@@ -3,8 +3,9 @@
 use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, SlotFilter};
 use jiff::SignedDuration;
 use kelos_model::Recall;
+use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
 use serde_json::json;
 

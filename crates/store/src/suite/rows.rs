@@ -6,9 +6,9 @@ use crate::{
     Snapshot, StoreError,
 };
 use kelos_model::Recall;
+use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{
     Actor, ActorKind, BackfillId, Event, Finding, FlowKey, Outcome, RunState, SlotEvent, SlotKey, SlotRef, SlotState,
     WorkflowEvent,

@@ -8,7 +8,7 @@ use kelos_explain::backfill::{Progress, progress};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
-use kelos_model::workflow::Backfill;
+use kelos_model::backfill::Backfill;
 use kelos_store::{BackfillFilter, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;

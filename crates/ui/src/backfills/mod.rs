@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use jiff::Timestamp;
 use kelos_explain::backfill::{Estimate, Progress};
 use kelos_front::App;
-use kelos_model::workflow::{Backfill, BackfillMode};
+use kelos_model::backfill::{Backfill, BackfillMode};
 use kelos_model::{BackfillId, SlotState};
 use maud::{Markup, html};
 

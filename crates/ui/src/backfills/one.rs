@@ -10,7 +10,7 @@ use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfil
 use kelos_explain::backfill::{Estimate, Progress, progress, slots_of};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
-use kelos_model::workflow::Backfill;
+use kelos_model::backfill::Backfill;
 use kelos_model::{BackfillId, Outcome, SlotRef, SlotState};
 use kelos_store::{Page as Rows, PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};

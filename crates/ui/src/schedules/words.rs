@@ -99,7 +99,7 @@ pub(crate) fn gates(seen: &Reason) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use kelos_model::constraint::Window;
+    use kelos_model::time::Window;
     use kelos_model::time::Zone;
 
     use super::*;

@@ -1,8 +1,8 @@
 //! The paths that a slot reads, and the settings of its job.
 
 use kelos_engine::job::JobInput;
+use kelos_model::probe::Verdict;
 use kelos_model::reason::Evidence;
-use kelos_model::trigger::Verdict;
 use kelos_model::{Probe, Reason};
 use kelos_wire::secrets;
 use maud::{Markup, html};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::error::{Place, TriggerError};
 use crate::facts::ENDS;
 use crate::id::WorkflowId;
-use crate::slot::SlotState;
+use crate::state::SlotState;
 use crate::time::{Firing, Zone, parse_duration};
 use crate::trigger::Trigger;
 

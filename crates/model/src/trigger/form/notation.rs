@@ -2,7 +2,7 @@
 
 use super::call::Signature;
 use super::signatures::{self, LOCAL};
-use crate::slot::SlotState;
+use crate::state::SlotState;
 use crate::time::Zone;
 use crate::trigger::{FileSystem, PathCheck, Trigger};
 

@@ -5,10 +5,11 @@ use super::call::{Call, Nests, Parameter, ParameterType, Position, Signature};
 use super::error::TriggerError;
 use crate::facts::ENDS;
 use crate::function::FunctionRef;
+use crate::probe::Conditions;
 use crate::project::dataset_named;
 use crate::similar::closest;
-use crate::slot::SlotState;
-use crate::trigger::{Conditions, FileSystem, PathCheck, Trigger};
+use crate::state::SlotState;
+use crate::trigger::{FileSystem, PathCheck, Trigger};
 
 /// The signature of a name in text.
 ///

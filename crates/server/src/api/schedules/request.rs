@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kelos_explain::schedules::check::check;
 use kelos_front::fault::Fault;
-use kelos_model::constraint::Window;
 use kelos_model::project::ProjectName;
+use kelos_model::time::Window;
 use kelos_model::time::Zone;
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kelos_model::backfill::BackfillMode;
 use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::BackfillMode;
 use kelos_model::{
     Actor, BackfillId, Breach, Event, Fact, Invariant, Occurrence, Outcome, Reason, SlotEvent, SlotRef, SlotState,
     WorkflowEvent, WorkflowId,

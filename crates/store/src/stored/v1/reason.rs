@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::constraint::Window;
 use kelos_model::jobs::Flaw;
-use kelos_model::reason::{Blockage, UnknownFinding};
-use kelos_model::trigger::{Conditions, Verdict};
+use kelos_model::probe::{Conditions, Verdict};
+use kelos_model::reason::Blockage;
+use kelos_model::time::Window;
+use kelos_model::unknown::UnknownCode;
 use kelos_model::{Answer, Finding, FunctionRef, Probe, Reason, ReasonKind, SlotKey, SlotRef, SlotState, WorkflowId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -359,7 +360,7 @@ enum StoredFinding {
     },
     Asked,
     #[serde(untagged)]
-    Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownFinding),
+    Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownCode),
 }
 
 /// The reason why no job id can be written: a sentence in older logs.
@@ -386,11 +387,11 @@ enum StoredFlaw {
     #[serde(untagged)]
     Text(Arc<str>),
     #[serde(untagged)]
-    Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownFinding),
+    Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownCode),
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "UnknownFinding")]
+#[serde(remote = "UnknownCode")]
 struct StoredUnknownFinding {
     code: String,
     #[serde(flatten)]
@@ -412,6 +413,6 @@ forms! {
     StoredVerdict of Verdict,
     StoredFinding of Finding,
     StoredFlaw of Flaw,
-    StoredUnknownFinding of UnknownFinding,
+    StoredUnknownFinding of UnknownCode,
     StoredBlockage of Blockage,
 }

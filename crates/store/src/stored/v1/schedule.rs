@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kelos_model::WorkflowId;
-use kelos_model::constraint::Window;
+use kelos_model::time::Window;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 use kelos_model::time::{Cron, CronSchedule, Firing, Zone};
 use serde::de::Error as _;

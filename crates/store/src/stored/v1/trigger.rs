@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use kelos_model::probe::Conditions;
 use kelos_model::time::Firing;
-use kelos_model::trigger::{Conditions, FileSystem, PathCheck};
+use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{FunctionRef, SlotState, Trigger, WorkflowId};
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::constraint::Window;
 use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::time::Window;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source};
 use kelos_model::{

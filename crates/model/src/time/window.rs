@@ -8,7 +8,7 @@ use jiff::civil::Time;
 use jiff::{SignedDuration, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::time::Zone;
+use super::zone::Zone;
 
 /// An opening comes within so many days: clocks may leave it out on one, and at the date line a day is left out.
 const DAYS_TO_LOOK: usize = 4;

@@ -1,0 +1,193 @@
+//! What makes the slots of a workflow: a schedule, job ids, facts or requests.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::WorkflowId;
+use crate::jobs::JobKeys;
+use crate::key::SlotKey;
+use crate::template::KeyValues;
+use crate::time::schedule::Schedule;
+
+/// What makes a workflow's slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Keys {
+    /// A slot at each time of a schedule.
+    Schedule(Schedule),
+    /// A slot for each job id that somebody submits, or that its parents and children ask for.
+    Jobs(Box<JobKeys>),
+    /// A slot that collects facts until the trigger is met, and then another: an event schedule.
+    Events(Box<EventKeys>),
+    /// A slot for each request: a program that people start, and event schedules run.
+    Requests(Box<Program>),
+}
+
+/// What an event schedule is, beside its trigger and its constraints. Its slots are named by the moment at which they came
+/// to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventKeys {
+    /// Its name, unique in its project.
+    pub name: String,
+    /// The workflow whose job it runs.
+    pub program: WorkflowId,
+    /// A slot that has not been queued this many milliseconds after it came to be expires.
+    #[serde(default = "one_day")]
+    pub timeout_millis: u64,
+    /// Arguments of its runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, String>,
+    /// Nothing fires at or after this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Timestamp>,
+    /// A cron time counts up to so many milliseconds late, by a draw that its name and the time seed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_millis: u64,
+    /// What happens to cron times that passed while nobody scheduled.
+    #[serde(default)]
+    pub catch_up: CatchUp,
+    /// Whether it is enabled when it comes to be. By default somebody has to enable it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enabled: bool,
+}
+
+/// How long a slot of an event schedule may wait where nothing is said: a day.
+pub const EVENT_TIMEOUT_MILLIS: u64 = 86_400_000;
+
+fn one_day() -> u64 {
+    EVENT_TIMEOUT_MILLIS
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl EventKeys {
+    /// A schedule of a name for a program; all else is left unsaid.
+    #[must_use]
+    pub fn new(name: &str, program: WorkflowId) -> EventKeys {
+        EventKeys {
+            name: name.to_owned(),
+            program,
+            timeout_millis: EVENT_TIMEOUT_MILLIS,
+            properties: BTreeMap::new(),
+            end_time: None,
+            jitter_millis: 0,
+            catch_up: CatchUp::default(),
+            enabled: false,
+        }
+    }
+}
+
+/// What happens to cron times that passed while nobody scheduled. Those that pass while a schedule is disabled never count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatchUp {
+    /// They are passed over, but for what is less than a minute late.
+    Skip,
+    /// The latest of them counts.
+    #[default]
+    Latest,
+    /// All of them count, one after the other, up to a thousand in a turn.
+    All,
+}
+
+/// What is known of a program beside its job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Program {
+    /// Its name, unique in its project.
+    pub name: String,
+    /// What kind of program it is, where that is not a workflow: `spark`, `mapreduce`. Only workflows are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+impl Keys {
+    /// The schedule, where there is one.
+    #[must_use]
+    pub fn schedule(&self) -> Option<&Schedule> {
+        match self {
+            Keys::Schedule(schedule) => Some(schedule),
+            _ => None,
+        }
+    }
+
+    /// What an event schedule is, where it is one.
+    #[must_use]
+    pub fn events(&self) -> Option<&EventKeys> {
+        match self {
+            Keys::Events(events) => Some(events),
+            _ => None,
+        }
+    }
+
+    /// Whether its slots are named by the moment at which they came to be.
+    #[must_use]
+    pub fn are_moments(&self) -> bool {
+        matches!(self, Keys::Events(_) | Keys::Requests(_))
+    }
+
+    /// What yields times: the schedule, or that which opens jobs.
+    #[must_use]
+    pub fn ticks(&self) -> Option<&Schedule> {
+        match self {
+            Keys::Schedule(schedule) => Some(schedule),
+            Keys::Jobs(jobs) => jobs.feed.as_ref().map(|feed| &feed.schedule),
+            Keys::Events(_) | Keys::Requests(_) => None,
+        }
+    }
+
+    /// How its job ids are made, where it has any.
+    #[must_use]
+    pub fn jobs(&self) -> Option<&JobKeys> {
+        match self {
+            Keys::Jobs(jobs) => Some(jobs),
+            _ => None,
+        }
+    }
+
+    /// The key that is meant by one that was read without knowing whose it is: a time stands for a moment where slots are named by
+    /// these.
+    #[must_use]
+    pub fn resolve(&self, key: SlotKey) -> SlotKey {
+        match key {
+            SlotKey::Time(at) if self.are_moments() => SlotKey::Moment(at),
+            key => key,
+        }
+    }
+
+    /// Reads a key as people write it: a time, which stands for a moment where slots are named by these, or a job id with or without
+    /// the ~ that marks it. A job id comes back in its normal form.
+    ///
+    /// # Errors
+    /// In words, when the text is no key of such a workflow.
+    pub fn read(&self, text: &str) -> Result<SlotKey, String> {
+        match self {
+            Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_) => {
+                SlotKey::parse(text).map(|key| self.resolve(key)).map_err(|error| error.to_string())
+            }
+            Keys::Jobs(jobs) => {
+                let id = text.strip_prefix('~').unwrap_or(text);
+                jobs.normal(id).map(SlotKey::Job).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+impl KeyValues {
+    /// The values of a workflow's key. A job id that is none of the workflow's yields nothing.
+    #[must_use]
+    pub fn of(keys: &Keys, key: &SlotKey) -> KeyValues {
+        let read = match (keys, key) {
+            (Keys::Jobs(jobs), SlotKey::Job(id)) => jobs.read(id).ok(),
+            _ => None,
+        };
+        let (identifiers, day) = read.unwrap_or_default();
+        KeyValues::new(key.clone(), identifiers, day)
+    }
+}

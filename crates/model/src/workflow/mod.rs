@@ -1,0 +1,274 @@
+//! Definitions: what a workflow is.
+
+mod endless;
+mod keys;
+mod row;
+mod source;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use endless::SLOWED;
+pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
+pub use row::{LastRun, Moments, PlanState, WorkflowRow};
+pub use source::{Provenance, Source};
+
+use crate::constraint::Constraint;
+use crate::function::FunctionRef;
+use crate::id::{PoolId, WorkflowId};
+use crate::jobs::JobKeys;
+use crate::key::SlotKey;
+use crate::project::{ProjectName, former_member};
+use crate::retry::RetryPolicy;
+use crate::slot::Slot;
+use crate::time::schedule::Schedule;
+use crate::trigger::Trigger;
+
+/// A named definition: keys, trigger, retry and job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workflow {
+    /// Its name, unique on a server.
+    pub id: WorkflowId,
+    /// The unit of deployment that owns it; for scripts, the name of the file without `.js`.
+    pub project: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// What its slots are.
+    pub keys: Keys,
+    /// When a slot may go.
+    pub trigger: Trigger,
+    /// What must hold besides, once the trigger is met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Constraint>,
+    /// How many of its slots may run at a time, oldest first; 0 lets none run, none sets no limit.
+    #[serde(deserialize_with = "limit")]
+    pub concurrency: Option<u32>,
+    /// The pools whose permits each of its runs holds, ascending by pool, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolUse>,
+    /// What happens after a failure.
+    pub retry: RetryPolicy,
+    /// No slot before this moment is planned by the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Timestamp>,
+    /// A slot that still waits this long after its scheduled time expires. None waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_timeout_seconds: Option<u64>,
+    /// What is executed.
+    pub job: Job,
+    /// What people know about it.
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    pub about: About,
+}
+
+impl Workflow {
+    /// A workflow of a project of the same name, always ready, with one run at a time; all else is left unsaid.
+    #[must_use]
+    pub fn new(id: WorkflowId, schedule: Schedule, job: Job) -> Workflow {
+        Workflow::keyed(id, Keys::Schedule(schedule), job)
+    }
+
+    /// The same with keys of any kind.
+    #[must_use]
+    pub fn keyed(id: WorkflowId, keys: Keys, job: Job) -> Workflow {
+        Workflow {
+            project: id.to_string(),
+            id,
+            source: Source::default(),
+            keys,
+            trigger: Trigger::Always,
+            constraints: Vec::new(),
+            concurrency: Some(1),
+            pools: Vec::new(),
+            retry: RetryPolicy::default(),
+            start_time: None,
+            wait_timeout_seconds: None,
+            job,
+            about: About::default(),
+        }
+    }
+}
+
+/// Reads a limit. Definitions of before there could be none had the largest number there.
+fn limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let limit = Option::<u32>::deserialize(deserializer)?;
+    Ok(limit.filter(|limit| *limit < u32::MAX))
+}
+
+impl Workflow {
+    /// Whose runs its own count among: a schedule runs another workflow's job.
+    #[must_use]
+    pub fn program(&self) -> &WorkflowId {
+        self.keys.events().map_or(&self.id, |events| &events.program)
+    }
+
+    /// Who gives it. Requests give event schedules only: another definition that is stored as one of theirs is a program's, from
+    /// before provenance was stored.
+    #[must_use]
+    pub fn provenance(&self) -> Provenance {
+        match self.source.provenance {
+            Provenance::Api if self.keys.events().is_none() => Provenance::Code,
+            provenance => provenance,
+        }
+    }
+
+    /// The same, given by another.
+    #[must_use]
+    pub fn given_by(mut self: Arc<Workflow>, provenance: Provenance) -> Arc<Workflow> {
+        if self.source.provenance != provenance {
+            Arc::make_mut(&mut self).source.provenance = provenance;
+        }
+        self
+    }
+
+    /// The id that a schedule or a program had before separators inside of its name were escaped. None where it is the same.
+    #[must_use]
+    pub fn former_id(&self) -> Option<WorkflowId> {
+        let (kind, name) = match &self.keys {
+            Keys::Events(events) => (None, &events.name),
+            Keys::Requests(program) => (program.kind.as_deref(), &program.name),
+            Keys::Schedule(_) | Keys::Jobs(_) => return None,
+        };
+        let is_member = ProjectName::read(&self.project).member(kind, name).is_ok_and(|id| id == self.id);
+        let former = WorkflowId::new(&former_member(&self.project, kind, name)).ok()?;
+        (is_member && former != self.id).then_some(former)
+    }
+
+    /// The moment at which it starts, for one of its slots by time that lies before that and that nobody asked for: such a
+    /// slot is left alone.
+    #[must_use]
+    pub fn starts_after(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
+        let SlotKey::Time(at) = key else { return None };
+        let requested = slot.is_some_and(|slot| slot.requested);
+        self.start_time.filter(|start| at < start && !requested)
+    }
+}
+
+/// What a run takes of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolUse {
+    /// The pool.
+    pub pool: PoolId,
+    /// How many permits it has, as this definition has it; where definitions disagree, the smallest size holds.
+    pub size: u32,
+    /// How many of them each run takes.
+    pub permits: u32,
+}
+
+/// What gets executed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// Name of the executor: `command`, `oozie`.
+    pub executor: String,
+    /// What the executor needs besides the properties; strings inside are templates.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub settings: Map<String, Value>,
+    /// What the job is given.
+    #[serde(default)]
+    pub properties: Properties,
+}
+
+impl Job {
+    /// A job for an executor, given nothing but its settings.
+    #[must_use]
+    pub fn new(executor: &str, settings: Map<String, Value>) -> Job {
+        Job { executor: executor.to_owned(), settings, properties: Properties::default() }
+    }
+}
+
+/// The properties of a job: data, or a script's function of the slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Properties {
+    /// The same for each slot, but for the templates inside.
+    Fixed(Map<String, Value>),
+    /// Asked of the script when a run is started.
+    Function(FunctionRef),
+}
+
+impl Default for Properties {
+    fn default() -> Self {
+        Properties::Fixed(Map::new())
+    }
+}
+
+/// What people know about a workflow; the scheduler reads none of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct About {
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A page about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Who knows more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contacts: Vec<Contact>,
+    /// Words to find it by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+impl About {
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == About::default()
+    }
+}
+
+/// A person or a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// Name, where given.
+    pub name: Option<String>,
+    /// Address, where given.
+    pub email: Option<String>,
+}
+
+/// Those of workflows that have job ids, as a [`JobGraph`] is put together of them.
+pub fn keyed<'w>(
+    workflows: impl IntoIterator<Item = &'w Workflow, IntoIter: Clone>,
+) -> impl Iterator<Item = (&'w WorkflowId, &'w JobKeys)> + Clone {
+    workflows.into_iter().filter_map(|one| Some((&one.id, one.keys.jobs()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(json: &str) -> Source {
+        serde_json::from_str(json).expect("a source")
+    }
+
+    #[test]
+    fn a_source_of_before_says_its_provenance_by_its_file() {
+        let of_file = source(r#"{"file":"a.js","line":3}"#);
+        assert_eq!(of_file, Source::file("a.js", 3));
+        assert_eq!(serde_json::to_string(&of_file).expect("json"), r#"{"file":"a.js","line":3}"#);
+        assert_eq!(source(r#"{"file":"","line":0}"#).provenance, Provenance::Api);
+        for (provenance, file) in [(Provenance::Api, "a.js"), (Provenance::Code, ""), (Provenance::File, "")] {
+            let source = Source { provenance, file: file.to_owned(), line: 0 };
+            let json = serde_json::to_string(&source).expect("json");
+            assert!(json.contains(provenance.as_str()), "{json}");
+            assert_eq!(serde_json::from_str::<Source>(&json).expect("a source"), source);
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_schedule_was_never_made_by_a_request() {
+        let id = WorkflowId::new("a").expect("an id");
+        let mut one = Workflow::new(id, Schedule::Cron(crate::time::CronSchedule::hourly()), Job::new("x", Map::new()));
+        one.source = source(r#"{"file":"","line":0}"#);
+        assert_eq!(one.provenance(), Provenance::Code);
+        one.keys = Keys::Events(Box::new(EventKeys::new("s", one.id.clone())));
+        assert_eq!(one.provenance(), Provenance::Api);
+    }
+}

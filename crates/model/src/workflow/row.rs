@@ -1,0 +1,112 @@
+//! What the scheduler stores of a workflow beside its definition and its slots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Workflow;
+use crate::backlog::Backlog;
+use crate::breach::Freeze;
+use crate::id::WorkflowId;
+use crate::ranges::RangeSet;
+use crate::time::CronSchedule;
+
+/// What the scheduler remembers of a workflow beside its slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkflowRow {
+    /// Its name.
+    pub id: WorkflowId,
+    /// Its latest definition.
+    pub definition: Arc<Workflow>,
+    /// Which definition that is, counted from 1.
+    pub version: u32,
+    /// Whether it is defined now; false once its definition went away.
+    pub present: bool,
+    /// Whether it is in force at all: an event schedule is disabled until somebody enables it, all else is always enabled.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
+    /// Whether a person paused it. An event schedule never is: it is disabled.
+    pub paused: bool,
+    /// What has been planned of it.
+    pub planned: PlanState,
+    /// Moments of its past that matter to what comes.
+    #[serde(default)]
+    pub moments: Moments,
+}
+
+fn enabled() -> bool {
+    true
+}
+
+impl WorkflowRow {
+    /// Since when and why it is left alone, where an invariant of it broke.
+    #[must_use]
+    pub fn frozen(&self) -> Option<&Freeze> {
+        self.moments.frozen.as_ref()
+    }
+}
+
+/// Moments of a workflow's past that matter to what comes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Moments {
+    /// When an event schedule was last created, changed, enabled or disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated: Option<Timestamp>,
+    /// The cron times of its trigger up to here, inclusive, are done with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired_until: Option<Timestamp>,
+    /// The last time of each cron expression of an event schedule that counted, by [`crate::time::Firing::name`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fired: BTreeMap<Arc<str>, Timestamp>,
+    /// Its successful run that was dispatched last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    /// Since when and why it is frozen: an invariant of it broke, and nobody has resumed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Freeze>,
+}
+
+/// A successful run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LastRun {
+    /// Log position of its dispatch.
+    pub seq: u64,
+    /// When it was started.
+    pub started: Timestamp,
+}
+
+/// What has been planned of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanState {
+    /// The parts of its schedule whose slots all exist, or are its backlog.
+    pub ranges: RangeSet,
+    /// The resolved schedule that `ranges` holds for, in words; another one asks for planning anew.
+    pub schedule: String,
+    /// No slot at or after this moment has ever been planned; none when no slot has.
+    pub until: Option<Timestamp>,
+    /// The times within `ranges` that have no slots yet.
+    #[serde(default, skip_serializing_if = "Backlog::is_empty")]
+    pub backlog: Backlog,
+    /// The schedule that says which times lie in the backlog, in words, where it is an earlier one than `schedule`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_schedule: Option<String>,
+}
+
+impl PlanState {
+    /// The schedule that says which times lie in the backlog; none where there is no backlog.
+    #[must_use]
+    pub fn schedule_of_backlog(&self) -> Option<CronSchedule> {
+        let words = self.backlog_schedule.as_ref().unwrap_or(&self.schedule);
+        // The scheduler wrote it there, from a schedule.
+        serde_json::from_str(words).ok().filter(|_| !self.backlog.is_empty())
+    }
+
+    /// How many times have no slots yet.
+    #[must_use]
+    pub fn in_backlog(&self) -> u64 {
+        self.schedule_of_backlog().map_or(0, |schedule| self.backlog.count(&schedule))
+    }
+}
