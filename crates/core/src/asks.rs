@@ -7,28 +7,16 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, RunId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::capacity::Survey;
+use crate::mandate::Mandate;
+use crate::moments::TICK;
 use crate::past::PastOf;
-use crate::permits::{Position, Queue, WorkersOf};
-use crate::plan::TICK;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
     PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SubmitRequest, Tell,
 };
-use crate::{Ask, Command, Core, Inspection, Refusal, Request};
-
-/// The actor of an ask, and the reason given for it.
-#[derive(Debug, Clone)]
-pub(crate) struct Mandate {
-    pub(crate) by: Actor,
-    pub(crate) reason: Option<String>,
-}
-
-/// The two halves of a mandate, for an event that may come without one.
-pub(crate) fn split(mandate: Option<&Mandate>) -> (Option<Actor>, Option<String>) {
-    mandate.cloned().map_or((None, None), |Mandate { by, reason }| (Some(by), reason))
-}
+use crate::survey::Survey;
+use crate::{Ask, Command, Core, Refusal, Request};
 
 impl Core {
     pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
@@ -89,11 +77,8 @@ impl Core {
                 self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
                 SetRegister::reply(Ok(()))
             }
-            Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.inspect(&slot))),
-            Ask::InspectCapacity(InspectCapacity) => {
-                let survey = Survey { workflows: &self.workflows, slots: &self.slots, permits: &self.permits };
-                InspectCapacity::reply(Ok(survey.capacity()))
-            }
+            Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.survey().inspection(&slot))),
+            Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
         };
         self.turn.command(Command::Reply { token, reply });
         Ok(())
@@ -211,29 +196,16 @@ impl Core {
         Ok(())
     }
 
-    fn inspect(&self, slot: &SlotRef) -> Inspection {
-        // Somebody may ask about what never was.
-        let Some(workflow) = self.workflows.get(&slot.workflow) else { return Inspection::default() };
-        let survey = Survey { workflows: &self.workflows, slots: &self.slots, permits: &self.permits };
-        let live = self.slots.get(slot);
-        let queue = self.permits.queue(&slot.workflow);
-        let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
-        let position = queued.map(|live| Position::of(&live.slot, &slot.key));
-        let backlog = self.planner.backlog(&slot.workflow, &self.workflows, &self.slots, &self.permits);
-        let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
-        let ahead = self.programs.ahead(slot).or_else(|| backlog?.ahead_of(slot)).unwrap_or(ahead);
-        Inspection {
-            next_look: self.wakes.next_look(slot),
-            ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
-            active: queue.map_or(0, Queue::active),
-            at_global_limit: self.permits.running() >= self.permits.limit(),
-            pools: survey.places_in_pools(slot),
-            dormant: workflow.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
-            finishing: self.jobs.why_finishing(slot, self.workflows.are_given()),
-            program_runs: self.programs.runs(&slot.workflow),
-            no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
-            workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
-            answers: self.wakes.answers(slot),
+    /// The view of all organs that inspections are answered from.
+    fn survey(&self) -> Survey<'_> {
+        Survey {
+            workflows: &self.workflows,
+            slots: &self.slots,
+            permits: &self.permits,
+            planner: &self.planner,
+            programs: &self.programs,
+            jobs: &self.jobs,
+            wakes: &self.wakes,
         }
     }
 }

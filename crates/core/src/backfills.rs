@@ -12,7 +12,7 @@ use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotSt
 pub(crate) use rows::Backfills;
 use scope::{Scope, ScopePlan};
 
-use crate::asks::Mandate;
+use crate::mandate::Mandate;
 use crate::past::PastOf;
 use crate::permits::Position;
 use crate::{BackfillOutcome, BackfillRequest, Core, Refusal};

@@ -6,9 +6,9 @@ use kelos_model::constraint::Judgement;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
+use crate::budget::Budget;
 use crate::programs::{About, HeldPosition, Transfer};
 use crate::slots::SlotTable;
-use crate::tick::Looks;
 use crate::{Core, WorkflowFilter};
 
 impl Core {
@@ -41,7 +41,7 @@ impl Core {
     /// Looks at those that are held and that something woke, and at those for whom there are few enough runs now: of each
     /// program its share, in one line, the largest priority first, then who is held longest. Of some workflows only, or only
     /// those that were held before a moment.
-    pub(crate) fn judge_held(&mut self, only: &WorkflowFilter, before: Option<Timestamp>, looks: &mut Looks) {
+    pub(crate) fn judge_held(&mut self, only: &WorkflowFilter, before: Option<Timestamp>, looks: &mut Budget) {
         let about = About { only, before };
         for program in self.programs.to_judge() {
             let done = self.judge_line(&program, &about, looks.of(&program));

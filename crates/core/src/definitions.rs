@@ -12,9 +12,9 @@ use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow, WorkflowId};
 
 use crate::Core;
-use crate::asks::{Mandate, split};
-use crate::port::deployments_of;
-use crate::workflows::{DefinitionSet, Deployments, Redefined, Rescheduled, WorkflowState, no_times};
+use crate::deployment::{Deployments, deployments_of};
+use crate::mandate::{Mandate, split};
+use crate::workflows::{DefinitionSet, Redefined, Rescheduled, WorkflowState, no_times};
 
 impl Core {
     /// Takes the whole set of definitions of one provenance; what was of it and is not in it has been removed.

@@ -12,7 +12,7 @@ use kelos_model::{
 };
 
 use crate::jobs::Validity;
-use crate::plan::TICK;
+use crate::moments::TICK;
 use crate::programs::{Programs, Runs};
 use crate::slots::SlotTable;
 use crate::wakes::Wakes;

@@ -1,101 +1,15 @@
 //! Facts: whoever waits for one collects it. A fact is stored with what it leads to, so that it counts once and is never lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::arguments::kept_arguments;
-use kelos_model::event::Origin;
-use kelos_model::facts::ENDS;
-use kelos_model::{
-    Actor, Breach, Event, Fact, FactKey, Invariant, Occurrence, Run, Slot, SlotEvent, SlotRef, SlotState, Subject,
-    Workflow, WorkflowId,
-};
+use kelos_model::event::{Origin, WorkflowEvent};
+use kelos_model::{Actor, Event, Fact, FactKey, Occurrence, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::breaches::Breaches;
+use crate::budget::share;
 use crate::past::PastOf;
-use crate::workflows::WorkflowState;
+use crate::workflows::{CronTimes, MOST_MISSED, Misfires, WorkflowState};
 use crate::{Core, FactTally};
-
-/// The workflows that wait for facts, by what these are about.
-#[derive(Default)]
-pub(crate) struct Listeners {
-    by_subject: BTreeMap<Subject, BTreeSet<WorkflowId>>,
-    subjects: BTreeMap<WorkflowId, BTreeSet<Subject>>,
-    /// The ends of runs of which they are yet to hear.
-    ended: Vec<Occurrence>,
-    breaches: Breaches,
-}
-
-impl Listeners {
-    /// Has a workflow hear of these subjects and of no others.
-    fn listen(&mut self, id: &WorkflowId, subjects: BTreeSet<Subject>) {
-        for subject in self.subjects.remove(id).unwrap_or_default().difference(&subjects) {
-            let waiting = self.by_subject.get_mut(subject);
-            if !waiting.is_some_and(|waiting| waiting.remove(id)) {
-                self.breaches.report(Invariant::ListenersAreListed, id);
-            }
-            if self.by_subject.get(subject).is_some_and(BTreeSet::is_empty) {
-                self.by_subject.remove(subject);
-            }
-        }
-        for subject in &subjects {
-            self.by_subject.entry(subject.clone()).or_default().insert(id.clone());
-        }
-        if !subjects.is_empty() {
-            self.subjects.insert(id.clone(), subjects);
-        }
-    }
-
-    /// Whether a workflow waits for any facts.
-    pub(crate) fn has(&self, id: &WorkflowId) -> bool {
-        self.subjects.contains_key(id)
-    }
-
-    /// The workflows that wait for facts about a subject; none where nobody does.
-    fn of(&self, subject: &Subject) -> Option<&BTreeSet<WorkflowId>> {
-        self.by_subject.get(subject)
-    }
-
-    /// Notes that a run has ended, where somebody waits for that; `run` is the run, as it ended.
-    pub(crate) fn note_end<'a>(
-        &mut self,
-        id: &SlotRef,
-        definition: &Workflow,
-        before: Option<&Slot>,
-        after: &Slot,
-        run: impl FnOnce() -> Option<&'a Run>,
-    ) {
-        // What was killed before has ended for them, though its run may still be dying.
-        let going = |slot: &Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
-        if !before.is_some_and(going) || !ENDS.contains(&after.state) {
-            return;
-        }
-        let subject = Subject::Ended(definition.program().clone(), after.state);
-        if self.of(&subject).is_none() {
-            return;
-        }
-        // What was killed gives nothing, whatever it had said by then.
-        let run = run().filter(|_| after.state != SlotState::Killed);
-        let outputs = run.and_then(|run| run.outputs.as_deref()).cloned();
-        self.ended.push(Occurrence::Ended {
-            program: definition.program().clone(),
-            state: after.state,
-            run: Some(format!("{}#{}", id.short(), after.last_run)),
-            arguments: kept_arguments(definition, after.collected.as_deref(), &id.key).unwrap_or_default(),
-            outputs: outputs.unwrap_or_default(),
-        });
-    }
-
-    /// Takes the ends of runs of which those who wait for them are yet to hear.
-    fn take_ended(&mut self) -> Vec<Occurrence> {
-        std::mem::take(&mut self.ended)
-    }
-
-    /// Takes out what broke.
-    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
-        self.breaches.take()
-    }
-}
 
 impl Core {
     /// Stores the facts that are new, and has those collect them who wait for them.
@@ -215,38 +129,42 @@ impl Core {
         let subjects = if is_present { workflow.definition().trigger.subjects() } else { BTreeSet::new() };
         self.listeners.listen(id, subjects);
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fired(workflow: &WorkflowId) -> Subject {
-        Subject::Ended(workflow.clone(), SlotState::Succeeded)
+    /// Sets the timer for the next cron time of a workflow's trigger, be it one that has passed.
+    pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
+        let waits = self.listeners.has(id);
+        let next = if waits { self.workflows.next_firing(id, self.now) } else { None };
+        self.firings.set(id, next);
     }
 
-    #[test]
-    fn those_listen_who_said_so_last() {
-        let ids: [WorkflowId; 3] = ["a", "b", "up"].map(|name| name.parse().expect("an id"));
-        let [a, b, up] = &ids;
-        let mut listeners = Listeners::default();
-        listeners.listen(a, BTreeSet::from([fired(up), fired(b)]));
-        listeners.listen(b, BTreeSet::from([fired(up)]));
-        assert_eq!(listeners.of(&fired(up)), Some(&BTreeSet::from([a.clone(), b.clone()])));
-        listeners.listen(a, BTreeSet::from([fired(b)]));
-        assert_eq!(listeners.of(&fired(up)), Some(&BTreeSet::from([b.clone()])));
-        listeners.listen(b, BTreeSet::new());
-        assert_eq!((listeners.of(&fired(up)), listeners.has(b), listeners.has(a)), (None, false, true));
-        assert_eq!(listeners.take_breach(), None);
+    /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
+    /// Where times were missed it leaves those out, and the next one has its turn later.
+    fn fire_next(&mut self, id: &WorkflowId) {
+        match self.workflows.take_passed(id, self.now) {
+            Some(CronTimes::Missed(Misfires { range, times })) => {
+                self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
+            }
+            Some(CronTimes::Next(due, times)) => {
+                for (time, cron) in times {
+                    self.collect(id, &Occurrence::Fired { cron, time }, None, due);
+                }
+            }
+            None => {}
+        }
+        self.arm_firing(id);
     }
 
-    #[test]
-    fn who_listens_and_is_not_listed_is_a_breach() {
-        let id: WorkflowId = "a".parse().expect("an id");
-        let mut listeners = Listeners::default();
-        listeners.listen(&id, BTreeSet::from([fired(&id)]));
-        listeners.by_subject.clear();
-        listeners.listen(&id, BTreeSet::new());
-        assert_eq!(listeners.take_breach(), Some(Breach::of(Invariant::ListenersAreListed, &id)));
+    /// Counts the cron times that have passed, in their order, and of each program no more than its share. What is left is due
+    /// with the next turn.
+    pub(crate) fn fire_due(&mut self) {
+        let mut passed = self.firings.passed(self.now);
+        let programs: BTreeSet<_> = passed.iter().map(|(_, id)| self.programs.of(id)).collect();
+        let most = share(MOST_MISSED, programs.len());
+        while let Some((_, id)) = passed.pop_first() {
+            if self.firings.use_up(self.programs.of(&id), most) {
+                self.fire_next(&id);
+                passed.extend(self.firings.passed_of(&id, self.now).map(|next| (next, id)));
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use kelos_model::{Breach, WorkflowEvent, WorkflowId};
 
-use crate::asks::Mandate;
+use crate::mandate::Mandate;
 use crate::{Command, Core, Input, Refusal};
 
 impl Core {

@@ -2,20 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 use crate::dense::DenseMap;
-
-/// A moment in whole milliseconds; none where it is not whole, which no key is that people or schedules name.
-pub(crate) fn millis(at: Timestamp) -> Option<i64> {
-    (at.subsec_nanosecond() % 1_000_000 == 0).then(|| at.as_millisecond())
-}
-
-/// The moment of so many milliseconds.
-pub(crate) fn moment(millis: i64) -> Timestamp {
-    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
-}
+use crate::moments::{millis, moment};
 
 /// A map over the keys of a workflow, in their order.
 #[derive(Debug, Clone)]

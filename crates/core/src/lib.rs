@@ -15,23 +15,29 @@
 mod asks;
 mod backfills;
 mod breaches;
+mod budget;
 mod capacity;
 mod config;
 mod constraints;
 mod definitions;
 mod dense;
+mod deployment;
 mod dispatch;
 mod downstream;
 mod driver;
 mod evaluator;
 mod facts;
 mod few;
-mod firing;
+mod filter;
+mod firings;
 mod freezing;
 mod gate;
 mod inspection;
 mod jobs;
 mod keyed;
+mod listeners;
+mod mandate;
+mod moments;
 mod opening;
 mod past;
 mod permits;
@@ -47,9 +53,11 @@ mod runs;
 mod schedules;
 mod slots;
 mod submit;
+mod survey;
 mod tick;
 mod turn;
 mod wakes;
+mod workers;
 mod workflows;
 
 use std::collections::BTreeSet;
@@ -58,15 +66,16 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Breach, Probe, WorkflowId};
 
-pub use port::{
-    Checkpoint, Command, DEPLOYMENTS, Deployment, Input, Offer, Rows, Step, WORKER, WorkflowFilter, deployments_of,
-};
+pub use deployment::{DEPLOYMENTS, Deployment, deployments_of};
+pub use filter::WorkflowFilter;
+pub use port::{Checkpoint, Command, Input, Rows, Step};
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,
     InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun, RerunBackfill,
     Resume, ResumeBackfill, SetRegister, Skip, SlotList, SubmitOutcome, SubmitRequest, Tell,
 };
+pub use workers::{Offer, WORKER};
 
 pub use backfills::LARGEST_BACKFILL;
 pub use breaches::StepError;
@@ -82,9 +91,9 @@ pub use workflows::TakenName;
 
 use backfills::Backfills;
 use breaches::Breaches;
-use facts::Listeners;
-use firing::Firings;
+use firings::Firings;
 use jobs::Jobs;
+use listeners::Listeners;
 use past::PastOf;
 use permits::Permits;
 use planner::Planner;

@@ -1,17 +1,14 @@
 //! Planning is carried out: what the [`Planner`](crate::planner::Planner) says is made slots and backlogs, and recorded.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::{Invariant, SlotEvent, SlotRef, Stretch, WorkflowId};
 
+use crate::budget::Budget;
 use crate::past::PastOf;
 use crate::planner::{Draw, Next, Plan, PlanPart, UpstreamPage, free_of_slots, next_planning};
-use crate::tick::Looks;
 use crate::{Core, WorkflowFilter};
-
-/// The shortest step of time keys.
-pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 
 impl Core {
     /// Plans what the window holds and is not planned yet: no more than so many slots, or a backlog. Has slots made of the backlog,
@@ -101,7 +98,7 @@ impl Core {
     pub(crate) fn draw_backlogs<E>(
         &mut self,
         only: &WorkflowFilter,
-        drawn: &mut Looks,
+        drawn: &mut Budget,
         past: PastOf<'_, E>,
     ) -> Result<bool, E> {
         let mut any = false;

@@ -1,6 +1,6 @@
 //! What goes into the scheduler and what comes out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::Backfill;
@@ -9,30 +9,13 @@ use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
     Actor, Breach, Collection, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow,
-    WorkflowId,
 };
 use serde_json::Value;
 
+use crate::deployment::Deployment;
+use crate::filter::WorkflowFilter;
 use crate::requests::{Ask, Reply};
-
-/// Under this name runs are recorded that workers do: the executor that they were handed to.
-pub const WORKER: &str = "worker";
-
-/// Which workflows a tick is about; none means all.
-pub type WorkflowFilter = Option<Arc<BTreeSet<WorkflowId>>>;
-
-/// Whether a tick is about a workflow.
-pub(crate) fn allows(only: &WorkflowFilter, id: &WorkflowId) -> bool {
-    only.as_ref().is_none_or(|only| only.contains(id))
-}
-
-/// Takes out of a set the workflows that a tick is about.
-pub(crate) fn take_allowed(set: &mut BTreeSet<WorkflowId>, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
-    let Some(only) = only else { return std::mem::take(set) };
-    let taken = set.intersection(only).cloned().collect();
-    set.retain(|id| !only.contains(id));
-    taken
-}
+use crate::workers::Offer;
 
 /// What happened.
 #[derive(Debug, Clone)]
@@ -131,42 +114,6 @@ impl Input {
             Input::Freeze(_) | Input::SetAside { .. } => "the handling of a broken invariant".to_owned(),
         }
     }
-}
-
-/// How a project is deployed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deployment {
-    /// Tells what is deployed from what was deployed before; kept as a register. None where it is deployed no more.
-    pub digest: Option<String>,
-    /// Whether its event schedules are made what its files say. Otherwise they stay, but for those whose program is gone.
-    pub update_schedules: bool,
-    /// Who deployed it, where that is known: whoever may write its files need not say.
-    pub by: Option<Actor>,
-}
-
-/// The bucket of registers that holds, by project, what was deployed last of files.
-pub const DEPLOYMENTS: &str = "kelos.deployments";
-
-/// The bucket that holds, by project, what was deployed last of one provenance.
-#[must_use]
-pub fn deployments_of(provenance: Provenance) -> &'static str {
-    match provenance {
-        Provenance::File | Provenance::Api => DEPLOYMENTS,
-        Provenance::Code => "kelos.deployments.code",
-    }
-}
-
-/// What a worker would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
-    /// Jobs of these workflows.
-    pub workflows: BTreeSet<WorkflowId>,
-    /// Only this one; none means any.
-    pub job: Option<SlotRef>,
-    /// So many more.
-    pub free: u32,
-    /// How often a job that it does is attempted in all, where that differs from what its workflow says.
-    pub attempts: Option<u32>,
 }
 
 /// What is to be done, after the commit.

@@ -10,7 +10,7 @@ use kelos_model::run::beyond_largest;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
-use crate::asks::{Mandate, split};
+use crate::mandate::{Mandate, split};
 use crate::{Core, FireRequest, Refusal};
 
 impl Core {

@@ -1,41 +1,12 @@
 //! A tick: fire timers, plan, look, dispatch, until nothing more can happen at this moment.
 
-use std::collections::BTreeMap;
-
 use kelos_model::WorkflowId;
 
+use crate::budget::{Budget, share};
 use crate::past::PastOf;
 use crate::programs::About;
 use crate::wakes::Due;
 use crate::{Core, WorkflowFilter};
-
-/// How many slots a tick may still look at.
-pub(crate) struct Looks {
-    /// Of each workflow, or program.
-    share: usize,
-    /// Of those of which some were.
-    left: BTreeMap<WorkflowId, usize>,
-}
-
-impl Looks {
-    pub(crate) fn new(most: usize, workflows: usize) -> Looks {
-        Looks { share: share(most, workflows), left: BTreeMap::new() }
-    }
-
-    pub(crate) fn of(&self, id: &WorkflowId) -> usize {
-        self.left.get(id).copied().unwrap_or(self.share)
-    }
-
-    pub(crate) fn use_up(&mut self, id: WorkflowId, looks: usize) {
-        let left = self.of(&id).saturating_sub(looks);
-        self.left.insert(id, left);
-    }
-}
-
-/// What each of so many workflows has of what a tick may do.
-pub(crate) fn share(most: usize, workflows: usize) -> usize {
-    (most / workflows.max(1)).max(1)
-}
 
 impl Core {
     pub(crate) fn tick<E>(&mut self, only: &WorkflowFilter, look_again: bool, past: PastOf<'_, E>) -> Result<(), E> {
@@ -55,10 +26,10 @@ impl Core {
         }
         self.wakes.probes.ask_due(self.now, most);
         // Who was held before has come further than who waits for its trigger, and goes first.
-        let mut held = Looks::new(most, self.programs.woken());
+        let mut held = Budget::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
-        let mut looks = Looks::new(most, self.wakes.dirty.workflows().count());
-        let mut drawn = Looks::new(most, self.planner.count_to_draw());
+        let mut looks = Budget::new(most, self.wakes.dirty.workflows().count());
+        let mut drawn = Budget::new(most, self.planner.count_to_draw());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
             loop {
@@ -84,7 +55,7 @@ impl Core {
             }
             if recalled {
                 // A look that only showed what had to be read does not count.
-                looks = Looks::new(most, self.wakes.dirty.workflows().count());
+                looks = Budget::new(most, self.wakes.dirty.workflows().count());
             }
         }
         self.ticked = self.now;

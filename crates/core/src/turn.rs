@@ -9,7 +9,7 @@ use kelos_model::event::{BackfillEvent, Event, WorkflowEvent};
 use kelos_model::{BackfillId, EventRecord, FactKey, WorkflowId};
 use serde_json::Value;
 
-use crate::asks::Mandate;
+use crate::mandate::Mandate;
 use crate::past::KnownFacts;
 use crate::{Command, Step};
 

@@ -26,7 +26,8 @@ use pools::Pools;
 pub(crate) use queue::{LinePosition, Position, Queue, Terms};
 
 use crate::breaches::Breaches;
-use crate::{Offer, WorkflowFilter};
+use crate::filter::WorkflowFilter;
+use crate::workers::Offer;
 
 /// Whether a queued slot may go as far as all else is concerned.
 pub(crate) type IsReady<'a> = &'a dyn Fn(&WorkflowId, &SlotKey) -> bool;

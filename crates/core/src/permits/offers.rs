@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_model::{SlotRef, WorkflowId};
 
-use crate::Offer;
+use crate::workers::Offer;
 
 /// What all workers would do now.
 #[derive(Default)]

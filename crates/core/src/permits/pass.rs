@@ -10,8 +10,7 @@ use super::pools::{Eligibility, POOL_PATIENCE, Sweep};
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::{Grant, IsReady, Permits};
-use crate::WorkflowFilter;
-use crate::port::{allows, take_allowed};
+use crate::filter::{WorkflowFilter, allows, take_allowed};
 
 pub(super) struct Pass<'a> {
     permits: &'a mut Permits,

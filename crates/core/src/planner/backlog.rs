@@ -7,8 +7,8 @@ use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::{SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
+use crate::moments::TICK;
 use crate::permits::{Permits, Position, Queue};
-use crate::plan::TICK;
 use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
 

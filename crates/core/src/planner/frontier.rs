@@ -14,11 +14,10 @@ use kelos_model::time::CronSchedule;
 use kelos_model::trigger::Prerequisites;
 use kelos_model::{Breach, Invariant, SlotRef, Stretch, WorkflowId};
 
-use crate::WorkflowFilter;
 use crate::breaches::Breaches;
+use crate::filter::{WorkflowFilter, take_allowed};
+use crate::moments::TICK;
 use crate::permits::Position;
-use crate::plan::TICK;
-use crate::port::take_allowed;
 
 /// A slot that another waits for: of which workflow, and how many seconds later.
 type Upstream = (WorkflowId, i64);

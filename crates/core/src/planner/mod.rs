@@ -18,12 +18,12 @@ use kelos_model::{Breach, SlotRef, WorkflowId};
 
 pub(crate) use backlog::{BacklogOf, Draw, Next, UpstreamPage, free_of_slots};
 
+use crate::Config;
+use crate::filter::{WorkflowFilter, take_allowed};
+use crate::moments::TICK;
 use crate::permits::{Permits, Position};
-use crate::plan::TICK;
-use crate::port::take_allowed;
 use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
-use crate::{Config, WorkflowFilter};
 use frontier::Frontier;
 
 /// The workflows that are to be planned, and the parts of backlogs that may go.

@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use kelos_model::{Invariant, Slot, SlotRef, WorkflowId};
 
 use super::{Program, Programs};
-use crate::WorkflowFilter;
-use crate::port::allows;
+use crate::filter::{WorkflowFilter, allows};
 
 /// A position in the lines of a program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

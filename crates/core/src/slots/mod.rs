@@ -27,10 +27,10 @@ use kelos_model::{
     WorkflowId, slot,
 };
 
-use crate::WORKER;
 use crate::breaches::Breaches;
 use crate::keyed::KeyMap;
 use crate::past::PastOf;
+use crate::workers::WORKER;
 use planned::PlannedTimes;
 use recalled::RecalledSlots;
 use resting::{Names, TableEntry};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use kelos_model::{BackfillId, Slot, SlotState};
 
 use super::Live;
-use crate::keyed::{millis, moment};
+use crate::moments::{millis, moment};
 
 /// A slot as the table stores it.
 pub(super) enum TableEntry {

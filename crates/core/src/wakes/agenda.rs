@@ -8,7 +8,8 @@ use kelos_model::{Breach, Invariant, SlotKey, SlotRef, WorkflowId};
 
 use crate::breaches::Breaches;
 use crate::dense::DenseMap;
-use crate::keyed::{SlotMap, millis, moment, time_of};
+use crate::keyed::{SlotMap, time_of};
+use crate::moments::{millis, moment};
 
 /// One moment for each slot.
 #[derive(Default)]

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 use crate::few::Few;
-use crate::keyed::{SlotMap, millis, moment};
+use crate::keyed::SlotMap;
+use crate::moments::{millis, moment};
 
 /// A workflow, and how far from a slot's time its own slot lies, in milliseconds.
 type Distance = (WorkflowId, i64);

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
-use crate::WorkflowFilter;
-use crate::port::allows;
-use crate::tick::Looks;
+use crate::budget::Budget;
+use crate::filter::{WorkflowFilter, allows};
 
 /// Slots that something woke and that are not held: [`crate::programs`] keeps those that constraints hold back.
 #[derive(Default)]
@@ -42,7 +41,7 @@ impl Dirty {
     }
 
     /// Takes slots of those workflows that a tick is about, of each its share.
-    pub(crate) fn take_share(&mut self, only: &WorkflowFilter, looks: &mut Looks) -> Vec<SlotRef> {
+    pub(crate) fn take_share(&mut self, only: &WorkflowFilter, looks: &mut Budget) -> Vec<SlotRef> {
         let woken: Vec<WorkflowId> = self.workflows().filter(|id| allows(only, id)).cloned().collect();
         let mut taken = Vec::new();
         for id in woken {
@@ -54,7 +53,7 @@ impl Dirty {
     }
 
     /// Whether any slot may be taken of those workflows that a tick is about.
-    pub(crate) fn has_share(&self, only: &WorkflowFilter, looks: &Looks) -> bool {
+    pub(crate) fn has_share(&self, only: &WorkflowFilter, looks: &Budget) -> bool {
         self.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
     }
 
@@ -88,10 +87,10 @@ mod tests {
     fn each_workflow_has_its_share_of_a_tick_the_oldest_slots_first() {
         let mut dirty = Dirty::default();
         [slot("a", 3), slot("a", 1), slot("a", 2), slot("b", 9)].into_iter().for_each(|one| dirty.insert(one));
-        let mut looks = Looks::new(4, 2);
+        let mut looks = Budget::new(4, 2);
         assert_eq!(dirty.take_share(&None, &mut looks), [slot("a", 1), slot("a", 2), slot("b", 9)]);
         assert!(!dirty.has_share(&None, &looks), "its share is used up");
-        assert!(dirty.has_share(&None, &Looks::new(4, 2)), "and in the next tick it has another");
+        assert!(dirty.has_share(&None, &Budget::new(4, 2)), "and in the next tick it has another");
         assert_eq!(dirty.count(&slot("a", 3).workflow), 1);
     }
 }

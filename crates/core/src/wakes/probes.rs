@@ -8,10 +8,11 @@ use kelos_model::trigger::Waker;
 use kelos_model::{Breach, Invariant, Probe, ProbeAnswer, SlotRef, WorkflowId};
 
 use super::timers::Timers;
+use crate::Config;
 use crate::breaches::Breaches;
+use crate::budget::share;
 use crate::few::Few;
-use crate::tick::share;
-use crate::{Config, WorkflowFilter};
+use crate::filter::WorkflowFilter;
 
 /// How long to wait before a question is asked again.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,8 @@ use kelos_model::{Breach, Invariant, SlotRef, SlotState};
 
 use super::bonds::{Bonds, Distances};
 use crate::breaches::Breaches;
-use crate::keyed::{SlotMap, moment};
+use crate::keyed::SlotMap;
+use crate::moments::moment;
 
 /// The state of a slot that others wait for, as far as it is known.
 struct UpstreamState {

@@ -9,8 +9,10 @@ use kelos_model::workflow::CatchUp;
 use kelos_model::{Invariant, WorkflowId};
 
 use super::{WorkflowState, Workflows};
-use crate::firing::MOST_MISSED;
-use crate::plan::TICK;
+use crate::moments::TICK;
+
+/// So many missed times are made up at most, and counted at most in a turn: programs share them.
+pub(crate) const MOST_MISSED: usize = 1000;
 
 /// A time that is late by less counts whatever the policy: a leader was changed, or the machine was busy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);

@@ -1,8 +1,8 @@
 //! The definitions in force once a provenance has given its own. Event schedules come, change and go by deployment of the project
 //! that has them; what a person said of one holds until then.
 
+use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::workflow::{Provenance, WorkflowRow};
@@ -10,10 +10,7 @@ use kelos_model::{Workflow, WorkflowId};
 
 use super::Workflows;
 use super::definitions::DefinitionSet;
-use crate::port::Deployment;
-
-/// The projects that are deployed, and how.
-pub(crate) type Deployments = BTreeMap<String, Deployment>;
+use crate::deployment::Deployments;
 
 impl Workflows {
     /// Puts together what is in force after projects of one provenance were deployed, and notes which names are others'.

@@ -11,7 +11,7 @@ use kelos_model::{Slot, SlotRef, Workflow, WorkflowId};
 use super::deployment::bound;
 use super::{WorkflowState, Workflows};
 use crate::Refusal;
-use crate::plan::TICK;
+use crate::moments::TICK;
 
 impl WorkflowState {
     /// Has an event schedule count from now on: what happened before is not for it. Says whether it is one.

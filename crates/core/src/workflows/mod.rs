@@ -23,10 +23,9 @@ use kelos_model::time::CronSchedule;
 use kelos_model::workflow::{LastRun, Moments, PlanState, Provenance, WorkflowRow};
 use kelos_model::{Breach, Freeze, Gate, Invariant, RunId, SlotRef, Workflow, WorkflowId};
 
-pub(crate) use cron_times::{CronTimes, Misfires};
+pub(crate) use cron_times::{CronTimes, MOST_MISSED, Misfires};
 pub(crate) use definitions::DefinitionSet;
 pub use definitions::TakenName;
-pub(crate) use deployment::Deployments;
 pub(crate) use state::WorkflowState;
 
 use crate::Refusal;

@@ -7,8 +7,8 @@ use kelos_model::workflow::{CatchUp, EventKeys, Keys, Program};
 use kelos_model::{Actor, Job, Trigger};
 
 use super::*;
-use crate::plan::TICK;
-use crate::port::Deployment;
+use crate::deployment::{Deployment, Deployments};
+use crate::moments::TICK;
 
 fn id(name: &str) -> WorkflowId {
     name.parse().expect("an id")

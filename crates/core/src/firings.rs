@@ -3,16 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::event::WorkflowEvent;
-use kelos_model::{Breach, Invariant, Occurrence, WorkflowId};
+use kelos_model::{Breach, Invariant, WorkflowId};
 
-use crate::Core;
 use crate::breaches::Breaches;
-use crate::tick::share;
-use crate::workflows::{CronTimes, Misfires};
-
-/// So many missed times are made up at most, and counted at most in a turn: programs share them.
-pub(crate) const MOST_MISSED: usize = 1000;
 
 /// When the next cron time of each workflow's trigger counts, and what of that the turn has counted: those of all workflows count
 /// in one order.
@@ -29,7 +22,7 @@ pub(crate) struct Firings {
 
 impl Firings {
     /// Sets the moment of a workflow; none where nothing is to count.
-    fn set(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
+    pub(crate) fn set(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
         let before = match at {
             Some(at) => self.by_workflow.insert(id.clone(), at),
             None => self.by_workflow.remove(id),
@@ -43,17 +36,17 @@ impl Firings {
     }
 
     /// The workflows whose moments have come, and when.
-    fn passed(&self, now: Timestamp) -> BTreeSet<(Timestamp, WorkflowId)> {
+    pub(crate) fn passed(&self, now: Timestamp) -> BTreeSet<(Timestamp, WorkflowId)> {
         self.in_order.iter().take_while(|(at, _)| *at <= now).cloned().collect()
     }
 
     /// The moment of a workflow, where that has come.
-    fn passed_of(&self, id: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn passed_of(&self, id: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
         self.by_workflow.get(id).copied().filter(|at| *at <= now)
     }
 
     /// Uses up one of so many that may count of a program in a turn. Says whether there was one.
-    fn use_up(&mut self, program: &WorkflowId, most: usize) -> bool {
+    pub(crate) fn use_up(&mut self, program: &WorkflowId, most: usize) -> bool {
         let counted = self.counted.entry(program.clone()).or_default();
         let may = *counted < most;
         *counted += usize::from(may);
@@ -79,46 +72,6 @@ impl Firings {
     /// Takes out what broke.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
-    }
-}
-
-impl Core {
-    /// Sets the timer for the next cron time of a workflow's trigger, be it one that has passed.
-    pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
-        let waits = self.listeners.has(id);
-        let next = if waits { self.workflows.next_firing(id, self.now) } else { None };
-        self.firings.set(id, next);
-    }
-
-    /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
-    /// Where times were missed it leaves those out, and the next one has its turn later.
-    fn fire_next(&mut self, id: &WorkflowId) {
-        match self.workflows.take_passed(id, self.now) {
-            Some(CronTimes::Missed(Misfires { range, times })) => {
-                self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
-            }
-            Some(CronTimes::Next(due, times)) => {
-                for (time, cron) in times {
-                    self.collect(id, &Occurrence::Fired { cron, time }, None, due);
-                }
-            }
-            None => {}
-        }
-        self.arm_firing(id);
-    }
-
-    /// Counts the cron times that have passed, in their order, and of each program no more than its share. What is left is due
-    /// with the next turn.
-    pub(crate) fn fire_due(&mut self) {
-        let mut passed = self.firings.passed(self.now);
-        let programs: BTreeSet<_> = passed.iter().map(|(_, id)| self.programs.of(id)).collect();
-        let most = share(MOST_MISSED, programs.len());
-        while let Some((_, id)) = passed.pop_first() {
-            if self.firings.use_up(self.programs.of(&id), most) {
-                self.fire_next(&id);
-                passed.extend(self.firings.passed_of(&id, self.now).map(|next| (next, id)));
-            }
-        }
     }
 }
 

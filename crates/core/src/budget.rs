@@ -1,0 +1,33 @@
+//! The budget of a tick: how many slots it may evaluate, shared by workflows or programs.
+
+use std::collections::BTreeMap;
+
+use kelos_model::WorkflowId;
+
+/// How many slots a tick may still look at.
+pub(crate) struct Budget {
+    /// Of each workflow, or program.
+    share: usize,
+    /// Of those of which some were.
+    left: BTreeMap<WorkflowId, usize>,
+}
+
+impl Budget {
+    pub(crate) fn new(most: usize, workflows: usize) -> Budget {
+        Budget { share: share(most, workflows), left: BTreeMap::new() }
+    }
+
+    pub(crate) fn of(&self, id: &WorkflowId) -> usize {
+        self.left.get(id).copied().unwrap_or(self.share)
+    }
+
+    pub(crate) fn use_up(&mut self, id: WorkflowId, slots: usize) {
+        let left = self.of(&id).saturating_sub(slots);
+        self.left.insert(id, left);
+    }
+}
+
+/// What each of so many workflows has of what a tick may do.
+pub(crate) fn share(most: usize, workflows: usize) -> usize {
+    (most / workflows.max(1)).max(1)
+}

@@ -1,0 +1,176 @@
+//! Answers to inspections: what memory knows about one slot, and who holds and awaits permits. Computed when asked for; reads
+//! organs, and changes none.
+
+use jiff::Timestamp;
+use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
+
+use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
+use crate::inspection::Inspection;
+use crate::jobs::Jobs;
+use crate::permits::{LinePosition, Permits, Pool, Position, Queue, WorkersOf};
+use crate::planner::Planner;
+use crate::programs::Programs;
+use crate::slots::SlotTable;
+use crate::wakes::Wakes;
+use crate::workflows::Workflows;
+
+/// Holders of a pool's permits that are named; of the others there is a number.
+const HOLDERS: usize = 20;
+/// Waiters that are named, from the front of a line.
+const WAITERS: usize = 10;
+/// Workflows that are named as holders of places, or as being at their own limit.
+const WORKFLOWS: usize = 50;
+
+/// All organs that know why a slot waits.
+pub(crate) struct Survey<'a> {
+    pub(crate) workflows: &'a Workflows,
+    pub(crate) slots: &'a SlotTable,
+    pub(crate) permits: &'a Permits,
+    pub(crate) planner: &'a Planner,
+    pub(crate) programs: &'a Programs,
+    pub(crate) jobs: &'a Jobs,
+    pub(crate) wakes: &'a Wakes,
+}
+
+impl Survey<'_> {
+    /// The facts about a slot that only memory has.
+    pub(crate) fn inspection(&self, slot: &SlotRef) -> Inspection {
+        // A request may name a workflow that never was.
+        let Some(workflow) = self.workflows.get(&slot.workflow) else { return Inspection::default() };
+        let live = self.slots.get(slot);
+        let queue = self.permits.queue(&slot.workflow);
+        let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
+        let position = queued.map(|live| Position::of(&live.slot, &slot.key));
+        let backlog = self.planner.backlog(&slot.workflow, self.workflows, self.slots, self.permits);
+        let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
+        let ahead = self.programs.ahead(slot).or_else(|| backlog?.ahead_of(slot)).unwrap_or(ahead);
+        Inspection {
+            next_look: self.wakes.next_look(slot),
+            ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
+            active: queue.map_or(0, Queue::active),
+            at_global_limit: self.permits.running() >= self.permits.limit(),
+            pools: self.places_in_pools(slot),
+            dormant: workflow.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
+            finishing: self.jobs.why_finishing(slot, self.workflows.are_given()),
+            program_runs: self.programs.runs(&slot.workflow),
+            no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
+            workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
+            answers: self.wakes.answers(slot),
+        }
+    }
+
+    /// What runs need that there is not enough of, who holds it and who waits.
+    pub(crate) fn capacity(&self) -> Capacity {
+        let queues = || self.permits.queues();
+        let mut runs: Vec<_> = queues().map(|(id, queue)| (id.clone(), queue.active())).collect();
+        runs.retain(|(_, active)| *active > 0);
+        runs.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        let mut full: Vec<_> = queues().filter_map(|(id, queue)| full_workflow(id, queue)).collect();
+        full.sort_by(|a, b| (b.queued, &a.workflow).cmp(&(a.queued, &b.workflow)));
+        let starved = || self.permits.starved().filter_map(|id| Some((id, self.permits.queue(id)?)));
+        Capacity {
+            limit: self.permits.limit(),
+            running: self.permits.running(),
+            more_runs: cut(&mut runs, WORKFLOWS),
+            runs,
+            queued: starved().map(|(_, queue)| queue.len() as u64).sum(),
+            first: starved().filter_map(|(id, queue)| first_waiter(id, queue)).take(WAITERS).collect(),
+            pools: self.permits.pools().map(|(id, pool)| self.pool_state(id, pool)).collect(),
+            more_full: cut(&mut full, WORKFLOWS),
+            full,
+        }
+    }
+
+    fn pool_state(&self, id: &PoolId, pool: &Pool) -> PoolState {
+        let holders: Vec<_> =
+            pool.holders().keys().filter_map(|workflow| Some((workflow, self.permits.queue(workflow)?))).collect();
+        let all: u64 = holders.iter().map(|(_, queue)| u64::from(queue.active())).sum();
+        let named = holders.into_iter().flat_map(|(workflow, queue)| self.holders_of(workflow, queue, id));
+        let named: Vec<_> = named.take(HOLDERS).collect();
+        let in_line = || pool.line().iter().filter_map(|position| self.in_line(position, id));
+        PoolState {
+            pool: id.clone(),
+            size: pool.size(),
+            is_disputed: pool.is_disputed(),
+            held: pool.held(),
+            more_holders: all.saturating_sub(named.len() as u64),
+            holders: named,
+            queued: in_line().map(|one| 1 + one.behind).sum(),
+            oldest_since: in_line().map(|one| one.since).min(),
+            first: in_line().take(WAITERS).collect(),
+        }
+    }
+
+    fn in_line(&self, position: &LinePosition, pool: &PoolId) -> Option<Waiter> {
+        let queue = self.permits.queue(&position.workflow)?;
+        let (first, since) = queue.waiting().find(|(one, _)| one.key == position.key)?;
+        Some(Waiter { permits: queue.permits(pool)?, ..waiter(&position.workflow, queue, first, since) })
+    }
+
+    /// The live runs of a workflow that hold permits of a pool.
+    fn holders_of(&self, id: &WorkflowId, queue: &Queue, pool: &PoolId) -> impl Iterator<Item = Holder> {
+        let permits = queue.permits(pool).unwrap_or(0);
+        queue.alive().filter_map(move |key| {
+            let slot = SlotRef::new(id.clone(), key.clone());
+            let live = self.slots.get(&slot)?;
+            let since = live.run().map_or(live.slot.since, |run| run.dispatched_at);
+            let run = RunId { slot, number: live.slot.last_run };
+            Some(Holder { run, permits, since })
+        })
+    }
+
+    /// The state of the pools of a queued slot's workflow, and its position in each.
+    fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
+        let queued = self.workflows.get(&slot.workflow).and_then(|workflow| {
+            let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
+            Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key)))
+        });
+        // Only what is queued waits at pools.
+        let Some((uses, position)) = queued else { return Vec::new() };
+        let position = position.in_line(&slot.workflow);
+        let place = |one: &PoolUse| {
+            let pool = self.permits.pool(&one.pool)?;
+            let state = self.pool_state(&one.pool, pool);
+            Some(PoolPlace { state, permits: one.permits, ahead: self.ahead_in(pool, &position) })
+        };
+        uses.iter().filter_map(place).collect()
+    }
+
+    fn ahead_in(&self, pool: &Pool, position: &LinePosition) -> u64 {
+        let before = pool.line().range(..position).map(|other| &other.workflow);
+        let queues = before.filter_map(|id| Some((id, self.permits.queue(id)?)));
+        queues.map(|(id, queue)| queue.ahead_in_line(id, position) as u64).sum()
+    }
+}
+
+fn full_workflow(id: &WorkflowId, queue: &Queue) -> Option<FullWorkflow> {
+    let (concurrency, active) = (queue.concurrency()?, queue.active());
+    if !queue.is_open() || active < concurrency {
+        return None;
+    }
+    let first = first_waiter(id, queue)?;
+    Some(FullWorkflow { workflow: id.clone(), concurrency, active, queued: queue.len() as u64, first })
+}
+
+/// Shortens a list, and says by how many.
+fn cut<T>(list: &mut Vec<T>, most: usize) -> usize {
+    let more = list.len().saturating_sub(most);
+    list.truncate(most);
+    more
+}
+
+/// The slot of a workflow that goes next, for one place among all runs.
+fn first_waiter(id: &WorkflowId, queue: &Queue) -> Option<Waiter> {
+    let (first, since) = queue.waiting().next()?;
+    Some(waiter(id, queue, first, since))
+}
+
+fn waiter(id: &WorkflowId, queue: &Queue, position: &Position, since: Timestamp) -> Waiter {
+    Waiter {
+        slot: SlotRef::new(id.clone(), position.key.clone()),
+        permits: 1,
+        priority: position.priority.0,
+        since,
+        behind: (queue.len() as u64).saturating_sub(1),
+    }
+}
