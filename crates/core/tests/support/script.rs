@@ -75,34 +75,8 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.step(Vec::new(), only, true)
         }
         "define" => define(world, &mut words)?,
-        "create" => {
-            let schedule = workflow(world, &mut words)?;
-            world.ask(CreateSchedules { new: vec![schedule], reason: None })
-        }
-        "change" => {
-            let schedule = workflow(world, &mut words)?;
-            world.ask(ChangeSchedule { changed: schedule, reason: None })
-        }
-        "delete" => world.ask(DeleteSchedules { schedules: words.rest_workflows()?, reason: None }),
-        "enable" => world.ask(Enable { schedule: words.workflow()?, reason: None }),
-        "disable" => world.ask(Disable { schedule: words.workflow()?, reason: None }),
-        "reenable" => {
-            let range = Range::new(words.time(world)?, words.time(world)?);
-            world.ask(EnableByTime { schedules: words.rest_workflows()?, range, reason: None })
-        }
-        "fire" => {
-            let workflow = words.workflow()?;
-            let unconstrained = words.words.pop_front().is_some();
-            let arguments = BTreeMap::new();
-            world.ask(FireRequest { workflow, arguments, unconstrained, reason: None })
-        }
-        "deploys" => {
-            world.deploys = match words.next("yes, no or keeping")?.as_str() {
-                "yes" => Some(true),
-                "keeping" => Some(false),
-                _ => None,
-            };
-            Vec::new()
+        "create" | "change" | "delete" | "enable" | "disable" | "reenable" | "fire" => {
+            about_schedules(world, &verb, &mut words)?
         }
         "tell" => {
             let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
@@ -134,10 +108,6 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "submit" => submit(world, &mut words)?,
         "said" => said(world, &mut words)?,
         "offer" => offer(world, &mut words)?,
-        "workers" => {
-            world.config.by_workers = words.next("on or off")? == "on";
-            world.restart()
-        }
         "capacity" => world.ask(InspectCapacity),
         "inspect" => world.ask(Inspect { slot: words.slot(world)? }),
         "backfill" => backfill(world, &mut words)?,
@@ -145,7 +115,9 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             about_backfill(world, &verb, &mut words)?
         }
         "show" => show(world, &mut words),
-        "window" | "limit" | "at-once" | "frontier" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
+        "window" | "limit" | "at-once" | "frontier" | "workers" | "executors" | "ticks" | "deploys" => {
+            configure(world, &verb, &mut words)?
+        }
         other => return Err(format!("no input is named {other:?}")),
     };
     if words.words.is_empty() { Ok(said) } else { Err(format!("not understood: {:?}", words.words)) }
@@ -275,10 +247,19 @@ fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
         "limit" => world.config.max_running = words.number()?,
         "at-once" => world.config.at_once = words.number()?,
         "frontier" => world.config.frontier = words.number()?,
+        "workers" => world.config.by_workers = words.next("on or off")? == "on",
         "ticks" => world.ticks = words.next("on or off")? == "on",
+        "deploys" => {
+            world.deploys = match words.next("yes, no or keeping")?.as_str() {
+                "yes" => Some(true),
+                "keeping" => Some(false),
+                _ => None,
+            };
+        }
         _ => world.prompt = words.next("prompt or slow")? == "prompt",
     }
-    Ok(if matches!(verb, "window" | "limit" | "at-once" | "frontier") { world.restart() } else { Vec::new() })
+    let restarts = matches!(verb, "window" | "limit" | "at-once" | "frontier" | "workers");
+    Ok(if restarts { world.restart() } else { Vec::new() })
 }
 
 fn define(world: &mut World, words: &mut Script) -> Said {
@@ -384,6 +365,33 @@ fn keys(workflow: &mut Workflow) -> Result<&mut JobKeys, String> {
         Keys::Jobs(keys) => Ok(keys),
         _ => Err("expected jobs before it".to_owned()),
     }
+}
+
+/// Requests about event schedules.
+fn about_schedules(world: &mut World, verb: &str, words: &mut Script) -> Said {
+    Ok(match verb {
+        "create" => {
+            let schedule = workflow(world, words)?;
+            world.ask(CreateSchedules { new: vec![schedule], reason: None })
+        }
+        "change" => {
+            let schedule = workflow(world, words)?;
+            world.ask(ChangeSchedule { changed: schedule, reason: None })
+        }
+        "delete" => world.ask(DeleteSchedules { schedules: words.rest_workflows()?, reason: None }),
+        "enable" => world.ask(Enable { schedule: words.workflow()?, reason: None }),
+        "disable" => world.ask(Disable { schedule: words.workflow()?, reason: None }),
+        "reenable" => {
+            let range = Range::new(words.time(world)?, words.time(world)?);
+            world.ask(EnableByTime { schedules: words.rest_workflows()?, range, reason: None })
+        }
+        _ => {
+            let workflow = words.workflow()?;
+            let unconstrained = words.words.pop_front().is_some();
+            let arguments = BTreeMap::new();
+            world.ask(FireRequest { workflow, arguments, unconstrained, reason: None })
+        }
+    })
 }
 
 fn plant(world: &mut World, words: &mut Script) -> Said {
