@@ -1,4 +1,5 @@
-//! A million slots that wait, as after a restart: how long it takes until each was looked at, and how much room they take.
+//! A benchmark: a million waiting slots, as after a restart. It measures the time until each was evaluated, and their
+//! memory.
 //!
 //! `cargo run --release -p kelos-core --example waiting_bench [SLOTS]`
 
@@ -17,7 +18,7 @@ use kelos_model::workflow::{Job, Moments, PlanState, WorkflowRow};
 use kelos_model::{BackfillId, FactKey, Slot, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Map;
 
-/// Nothing has ended.
+/// A past without slots.
 struct Empty;
 
 impl Past for Empty {
@@ -50,7 +51,7 @@ fn moment(text: &str) -> Timestamp {
     text.parse().expect("a moment")
 }
 
-/// A workflow by the minute whose schedule begins late: all its slots were asked for.
+/// A workflow by the minute whose schedule starts late, so that all its slots are requested.
 fn patient(name: &str, trigger: Trigger) -> WorkflowRow {
     let every_minute = Schedule::Cron(CronSchedule::utc(Cron::parse("0 * * * * ?").expect("an expression")));
     let mut workflow = Workflow::new(id(name), every_minute, Job::new("instant", Map::new()));
@@ -68,7 +69,7 @@ fn patient(name: &str, trigger: Trigger) -> WorkflowRow {
     }
 }
 
-/// Slots of a workflow as backfills have left them.
+/// Slots of a workflow in the state in which backfills have left them.
 fn waiting(workflow: &WorkflowRow, slots: i64) -> impl Iterator<Item = (SlotRef, Slot)> {
     let first = moment("2020-01-01T00:00:00Z");
     let asked = moment("2026-01-01T00:00:00Z");
@@ -93,7 +94,7 @@ fn main() {
     let mut upstream = patient("for-the-clock-too", Trigger::Always);
     upstream.present = true;
     let rows = vec![clock, others, upstream];
-    // What was said of them before the restart, so that no look has anything new to say.
+    // The digests of their reasons from before the restart, so that no evaluation has anything new to log.
     let mut said: BTreeMap<WorkflowId, Vec<u32>> = BTreeMap::new();
     for round in 0..=3 {
         let before = resident_mb();
@@ -123,7 +124,7 @@ fn main() {
             let woke = Input::Woke { only: None, look_again: false };
             let step = core.step(now, woke, &mut Empty).expect("invariants hold");
             events += step.events.len();
-            // A workflow's slots are looked at in their order.
+            // The slots of a workflow are evaluated in order.
             for (id, slot) in core.rows().slots {
                 said.entry(id.workflow).or_default().push(slot.said);
             }

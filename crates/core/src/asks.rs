@@ -1,4 +1,4 @@
-//! What people ask for: rerun, kill, pause, backfill, registers.
+//! Requests of people and programs: rerun, kill, pause, backfill, registers and the like.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,8 @@ impl Core {
         Ok(())
     }
 
-    /// Brings into memory what an ask is about, so that answering it finds every slot, wherever it was.
+    /// Brings the slots of a request into memory, wherever they were, so that the answer takes all of them into
+    /// account.
     fn recall_for<E>(&mut self, ask: &Ask, past: PastOf<'_, E>) -> Result<(), E> {
         match ask {
             Ask::Rerun(Rerun { slot, .. })
@@ -104,7 +105,7 @@ impl Core {
         }
     }
 
-    /// Whether somebody may ask that a slot is opened. A job whose parents can't all be named would wait for ever.
+    /// Refuses a slot that can't be opened by a request. A job with parents that can't all be named would wait forever.
     pub(crate) fn check_openable(&self, slot: &SlotRef) -> Result<(), Refusal> {
         self.workflows.check_slot(slot, || self.slots.has(slot))?;
         let no_way = slot.key.job().and_then(|id| self.jobs.graph().no_way(&slot.workflow, id));
@@ -126,17 +127,17 @@ impl Core {
         Ok(())
     }
 
-    /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
+    /// Opens a slot by request. Without an actor, the next event names it.
     pub(crate) fn plan_asked(&mut self, slot: &SlotRef, priority: i32, by: Option<Actor>, reason: Option<String>) {
         self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority, backfill: None, by, reason });
         if let Some(at) = slot.key.time() {
-            // A job lies in no range.
+            // A job is in no range.
             self.workflows.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
         }
     }
 
     fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
-        // A time will come by itself, and may be killed before; a job that nobody opens never comes.
+        // A slot of a time will exist by itself and may be killed before; a job that is never opened will not.
         if slot.key.job().is_some() && !self.slots.has(slot) {
             self.workflows.check_slot(slot, || self.slots.has(slot))?;
             return Err(Refusal::NeverOpened(slot.clone()));
@@ -161,10 +162,10 @@ impl Core {
         if done { Ok(()) } else { Err(Refusal::AlreadySucceeded(slot.clone())) }
     }
 
-    /// Plans a slot that does not exist, so that something can be done to it; gives its state.
+    /// Plans a slot that does not exist, so that it can be ended; returns its state.
     fn see_to(&mut self, slot: &SlotRef) -> Result<SlotState, Refusal> {
         if let Some(live) = self.slots.get(slot) {
-            // What exists can be ended even if its workflow, or its time, is not defined any more.
+            // An existing slot can be ended even if its workflow, or its time, is no longer defined.
             return Ok(live.slot.state);
         }
         self.workflows.check_slot(slot, || self.slots.has(slot))?;
@@ -172,7 +173,7 @@ impl Core {
         Ok(SlotState::Waiting)
     }
 
-    /// Records the event that ends a slot, and has its run ended. Says whether that could be.
+    /// Records the event that ends a slot, and cancels its run. Returns whether that was possible.
     pub(crate) fn end(&mut self, slot: &SlotRef, what: SlotEvent) -> bool {
         let alive = self.slots.get(slot).filter(|live| live.slot.run_alive);
         let run = alive.map(|live| RunId { slot: slot.clone(), number: live.slot.last_run });
@@ -183,7 +184,7 @@ impl Core {
         done
     }
 
-    /// Has a workflow be paused, or no more.
+    /// Pauses or resumes a workflow.
     pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool, mandate: &Mandate) -> Result<(), Refusal> {
         if self.workflows.set_paused(id, paused)? {
             let Mandate { by, reason } = mandate.clone();
@@ -210,7 +211,7 @@ impl Core {
     }
 }
 
-/// An ask as it is at a moment. A backfill is about the past: slots whose time has not come are left to the schedule.
+/// A request as of a moment. A backfill is about the past: slots whose time has not come are left to the schedule.
 fn until(ask: Ask, now: Timestamp) -> Ask {
     match ask {
         Ask::Backfill(mut request) => {

@@ -1,5 +1,4 @@
-//! Backfills: opening the slots of a range, and what people ask for afterwards: pause, resume, another priority,
-//! opening the failures again, cancelling.
+//! Backfills: opening the slots of a range, and the requests that follow: pause, resume, priority, rerun, cancel.
 
 mod rows;
 mod scope;
@@ -17,7 +16,7 @@ use crate::past::PastOf;
 use crate::permits::Position;
 use crate::{BackfillOutcome, BackfillRequest, Core, Refusal};
 
-/// Slots that one backfill may touch one by one, in one turn. What is left in a backlog is not counted.
+/// The most slots that one backfill may touch one by one in a turn. Slots that stay in a backlog do not count.
 pub const LARGEST_BACKFILL: usize = 1_000_000;
 
 impl Core {
@@ -58,7 +57,7 @@ impl Core {
         self.slots.recall_range(&request.workflow, request.range, past)
     }
 
-    /// Makes slots of what was planned by an earlier schedule, so that each can be told by itself.
+    /// Makes slots of the times that an earlier schedule planned, so that the backfill treats each by itself.
     fn settle_backlog(&mut self, request: &BackfillRequest) {
         let backlog = self.planner.backlog(&request.workflow, &self.workflows, &self.slots, &self.permits);
         if backlog.and_then(|backlog| backlog.earlier_schedule()).is_none() {
@@ -70,7 +69,7 @@ impl Core {
         let parts: Vec<Stretch> = self.slots.backlog(&request.workflow).within(request.range).collect();
         let times = parts.iter().flat_map(|part| earlier.times(part.range.start, part.range.end));
         times.for_each(|time| self.make_slot(&SlotRef::at(request.workflow.clone(), time)));
-        // What is left of these stretches holds no time.
+        // The remains of these stretches have no times.
         self.slots.backlog_mut(&request.workflow).take(request.range);
         self.workflows.touch(&request.workflow);
     }
@@ -124,7 +123,7 @@ impl Core {
         }
     }
 
-    /// The one door through which the row of a backfill changes.
+    /// The only place where the row of a backfill changes.
     fn change_backfill(&mut self, row: Backfill, what: BackfillEvent) {
         let id = row.id.clone();
         self.workflows.follow_pause(&row);
@@ -132,7 +131,7 @@ impl Core {
         self.turn.log_backfill(self.now, &id, what);
     }
 
-    /// Has a backfill be paused, or no more.
+    /// Pauses or resumes a backfill.
     pub(crate) fn set_backfill_paused(
         &mut self,
         id: &BackfillId,
@@ -158,8 +157,7 @@ impl Core {
         Ok(())
     }
 
-    /// Has its slots looked at that have no run, as a pause or its end has it, and puts those that may run in their
-    /// place in the queue.
+    /// Evaluates the slots of a backfill that have no run, after a pause or its end, and queues those that may run.
     fn wake_backfill(&mut self, row: &Backfill) {
         let idle = self.slots.names_of_backfill(row, SlotState::is_idle);
         let Some(workflow) = self.workflows.known(&row.workflow) else { return };

@@ -1,9 +1,9 @@
-//! Broken invariants. Whoever owns one checks it and reports a breach; the step goes on as well as it can and answers it at
-//! its end, so that nothing of it is ever committed.
+//! Broken invariants. The owner of an invariant checks it and reports a breach. The step continues as well as it can
+//! and returns the breach at its end, so that nothing of it is ever committed.
 
 use kelos_model::{Breach, Invariant, SlotRef, WorkflowId};
 
-/// The breach that a step found first: what comes after it may only follow from it.
+/// The first breach of a step. Later ones may only be its consequences.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Breaches(Option<Breach>);
 
@@ -18,7 +18,7 @@ impl Breaches {
         self.0.get_or_insert_with(|| Breach::of_slot(invariant, about));
     }
 
-    /// Notes that a slot is not in memory that something was decided about.
+    /// Notes that a slot about which something was decided is not in memory.
     pub(crate) fn no_slot(&mut self, id: &SlotRef) {
         self.report_slot(Invariant::SlotIsInMemory, id);
     }
@@ -30,13 +30,13 @@ impl Breaches {
         }
     }
 
-    /// Takes the breach out.
+    /// Takes the breach out, if there is one.
     pub(crate) fn take(&mut self) -> Option<Breach> {
         self.0.take()
     }
 }
 
-/// Why a step did not come to its end.
+/// The reason why a step failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepError<E> {
     /// The past can't be read.

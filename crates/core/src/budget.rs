@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use kelos_model::WorkflowId;
 
-/// How many slots a tick may still look at.
+/// The number of slots that a tick may still evaluate.
 pub(crate) struct Budget {
-    /// Of each workflow, or program.
+    /// The budget of each workflow, or program.
     share: usize,
-    /// Of those of which some were.
+    /// The rest of those that have used some of it.
     left: BTreeMap<WorkflowId, usize>,
 }
 
@@ -27,7 +27,7 @@ impl Budget {
     }
 }
 
-/// What each of so many workflows has of what a tick may do.
+/// The share of each workflow in the budget of a tick: at least one.
 pub(crate) fn share(most: usize, workflows: usize) -> usize {
     (most / workflows.max(1)).max(1)
 }

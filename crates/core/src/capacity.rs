@@ -1,51 +1,51 @@
-//! Who holds what runs need, and who waits for it: what people see of permits. Asked for, never kept up.
+//! The use of limits and pools, as an inspection returns it: who holds permits, and who waits for them.
 
 use jiff::Timestamp;
 use kelos_model::{PoolId, RunId, SlotRef, WorkflowId};
 
-/// What runs need that there is not enough of.
+/// The use of the limits on runs and of the pools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capacity {
     /// The limit on the live runs of all workflows.
     pub limit: u32,
-    /// Live runs.
+    /// The number of live runs.
     pub running: u32,
-    /// The workflows that have them, most first.
+    /// The workflows with live runs and their numbers, largest first.
     pub runs: Vec<(WorkflowId, u32)>,
-    /// How many more workflows have some.
+    /// The number of further workflows with live runs.
     pub more_runs: usize,
-    /// Queued slots of workflows that only the limit on all runs holds back.
+    /// The number of queued slots that only the limit on all runs holds back.
     pub queued: u64,
-    /// The first of them, in the order in which they get their turns.
+    /// The first of these slots, in the order in which they start.
     pub first: Vec<Waiter>,
-    /// All pools that present definitions name, or whose permits are held.
+    /// All pools that a present definition names, or whose permits are held.
     pub pools: Vec<PoolState>,
-    /// Workflows with queued slots whose own concurrency is used up, most queued first.
+    /// The workflows with queued slots whose own concurrency is used up, most queued first.
     pub full: Vec<FullWorkflow>,
-    /// How many more workflows are.
+    /// The number of further workflows whose concurrency is used up.
     pub more_full: usize,
 }
 
-/// A pool.
+/// The state of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolState {
-    /// Its name.
+    /// The name of the pool.
     pub pool: PoolId,
-    /// How many permits it has; none once no present definition names it.
+    /// The number of its permits; none if no present definition names it.
     pub size: Option<u32>,
-    /// Whether definitions give it different sizes, so that the smallest holds.
+    /// Whether definitions give it different sizes. The smallest one applies.
     pub is_disputed: bool,
-    /// How many permits are held; more than there are where a definition changed meanwhile.
+    /// The number of held permits, which exceeds the size if a definition changed meanwhile.
     pub held: u64,
     /// The runs that hold them, by workflow and time.
     pub holders: Vec<Holder>,
-    /// How many more runs do.
+    /// The number of further runs that hold permits.
     pub more_holders: u64,
-    /// Queued slots of the workflows that stand in its line.
+    /// The number of queued slots of the workflows in its queue.
     pub queued: u64,
-    /// When the first slot of a workflow in line that has waited longest was queued.
+    /// The moment at which the longest-waiting first slot of a workflow in its queue was queued.
     pub oldest_since: Option<Timestamp>,
-    /// The first in its line.
+    /// The first slots in its queue.
     pub first: Vec<Waiter>,
 }
 
@@ -54,49 +54,49 @@ pub struct PoolState {
 pub struct Holder {
     /// The run.
     pub run: RunId,
-    /// How many permits.
+    /// The number of permits that it holds.
     pub permits: u32,
-    /// Since when.
+    /// The moment since which it holds them.
     pub since: Timestamp,
 }
 
-/// A queued slot: the next of its workflow.
+/// The first queued slot of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
-    /// How many permits it takes: of the pool in question, or one place among all runs.
+    /// The number of permits that it needs: of the pool in question, or one of the limit on all runs.
     pub permits: u32,
-    /// Larger goes first.
+    /// Its priority. Larger runs first.
     pub priority: i32,
-    /// When it was queued.
+    /// The moment at which it was queued.
     pub since: Timestamp,
-    /// Queued slots of the same workflow that go after it.
+    /// The number of queued slots of the same workflow behind it.
     pub behind: u64,
 }
 
 /// A workflow whose concurrency is used up while slots of it are queued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullWorkflow {
-    /// Its id.
+    /// The workflow.
     pub workflow: WorkflowId,
-    /// How many of its slots may run at a time.
+    /// The limit on its live runs.
     pub concurrency: u32,
-    /// How many runs it has.
+    /// The number of its live runs.
     pub active: u32,
-    /// How many of its slots are queued.
+    /// The number of its queued slots.
     pub queued: u64,
-    /// The one that goes next.
+    /// The first of its queued slots.
     pub first: Waiter,
 }
 
-/// What a queued slot finds at a pool.
+/// The position of a queued slot at a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolPlace {
-    /// The pool.
+    /// The state of the pool.
     pub state: PoolState,
-    /// How many permits its run takes.
+    /// The number of permits that its run needs.
     pub permits: u32,
-    /// Queued slots in its line that go first.
+    /// The number of queued slots ahead of it in the queue of the pool.
     pub ahead: u64,
 }

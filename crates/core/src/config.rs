@@ -9,51 +9,52 @@ use kelos_model::ranges::Range;
 pub struct Config {
     /// How far back from now slots are planned. A slot that exists is never forgotten because it is old.
     pub planning_window: SignedDuration,
-    /// Wait between the first two looks at a probe.
+    /// The wait between the first two checks of a probe.
     pub probe_first: SignedDuration,
-    /// The wait grows by half with each look, up to this.
+    /// The longest wait between two checks of a probe. The wait grows by half with each check, up to this.
     pub probe_longest: SignedDuration,
-    /// Live runs of all workflows together.
+    /// The limit on the live runs of all workflows together.
     pub max_running: u32,
-    /// A run that has not been heard of for this long is asked about, and so is a probe without an answer.
+    /// The time without news after which a run is checked, and a probe without an answer is asked again.
     pub patience: SignedDuration,
-    /// Whether jobs are run by workers only: a job that may go waits for one that has offered to do it.
+    /// Whether only workers run jobs. A job that is ready then waits for a worker that offers to run it.
     pub by_workers: bool,
-    /// So many slots a tick plans, looks at, judges by their constraints, and asks about again, each, and so many timers it fires;
-    /// workflows share them. What is left is for the next tick, which is due at once. A step of a server that is stepped by hand has no such limit.
+    /// The most slots that a tick plans, evaluates, judges by constraints, and checks, each, and the most timers that
+    /// it fires; workflows share them. The rest is left for the next tick, which is due at once. A server that is
+    /// stepped by hand has no such limit.
     pub at_once: usize,
-    /// So many slots of a workflow are queued before the next are left in its backlog, and from half as many on more are made of
-    /// that. With fewer than may run at a time, places stay free for the length of a tick.
+    /// The most queued slots of a workflow before the next ones stay in its backlog. Once half of them are left, more
+    /// are drawn from the backlog. With fewer than may run at a time, permits stay unused for the length of a tick.
     pub frontier: usize,
-    /// What the simulation breaks on purpose. None anywhere else.
+    /// The breach that the simulation causes on purpose. None anywhere else.
     pub planted: Option<PlantedBreach>,
 }
 
-/// An invariant that the simulation breaks on purpose: something happens to a slot of a workflow, within a span of time.
+/// A breach that the simulation causes on purpose, at the next event of one kind.
 #[derive(Debug, Clone)]
 pub struct PlantedBreach {
     /// The workflow of the slots.
     pub workflow: WorkflowId,
-    /// When.
+    /// The range of time in which it happens.
     pub within: Range,
-    /// What happens.
+    /// The event that shows it.
     pub when: PlantedIn,
 }
 
-/// The work in which a planted breach shows.
+/// The kind of event that shows a planted breach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedIn {
-    /// A slot is planned by its schedule, or comes to be by a fact.
+    /// A slot is planned by its schedule, or opened by a fact.
     Planning,
     /// A slot collects a fact.
     Collecting,
-    /// A trigger is looked at.
+    /// A trigger is evaluated.
     Looking,
-    /// A slot is given its permits.
+    /// A slot is dispatched.
     Dispatching,
     /// A run has ended.
     Reporting,
-    /// Somebody asks for something.
+    /// A request is carried out.
     Asking,
 }
 
@@ -74,7 +75,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Has so many runs of all workflows be alive at a time, and enough slots queued for them.
+    /// Sets the limit on live runs, and raises the frontier so that enough slots are queued for it.
     pub fn set_max_running(&mut self, runs: u32) {
         self.max_running = runs;
         self.frontier = self.frontier.max(usize::try_from(runs).unwrap_or(usize::MAX).saturating_mul(2));

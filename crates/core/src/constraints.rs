@@ -1,5 +1,5 @@
-//! Constraints: whether a slot whose trigger is met may go, waits, or is ended. Runs of a program are counted whoever asked
-//! for them, with those that are about to start, so that a limit holds whatever comes between.
+//! Constraints: whether a slot whose trigger is met runs, waits, or is ended. All runs of a program count, whatever
+//! their origin, including those about to start, so that a limit holds in any order of events.
 
 use jiff::Timestamp;
 use kelos_model::constraint::Judgement;
@@ -12,7 +12,7 @@ use crate::slots::SlotTable;
 use crate::{Core, WorkflowFilter};
 
 impl Core {
-    /// Looks at the constraints of a slot whose trigger is met.
+    /// Evaluates the constraints of a slot whose trigger is met.
     pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
         self.programs.leave(id);
         let Some(Judgement { explanation, wake, room_below, until_end }) = self.evaluator().constraints(id) else {
@@ -28,7 +28,7 @@ impl Core {
             Answer::NotYet => {
                 let wakers = wake.map(Waker::At).into_iter().collect();
                 self.keep_waiting(id, Evaluation { explanation, wakers });
-                // It may have waited too long, and is held no more.
+                // It may have expired meanwhile, and then is no longer held.
                 match (held_position(&self.slots, id), room_below) {
                     (Some(position), Some(limit)) => self.programs.await_room(position, limit),
                     (Some(_), None) if until_end => self.programs.await_end(id),
@@ -38,9 +38,9 @@ impl Core {
         }
     }
 
-    /// Looks at those that are held and that something woke, and at those for whom there are few enough runs now: of each
-    /// program its share, in one line, the largest priority first, then who is held longest. Of some workflows only, or only
-    /// those that were held before a moment.
+    /// Evaluates held slots that something woke, and those for which there are few enough runs now: of each program its
+    /// share, in one order, by priority and then by age. Optionally limited to some workflows, or to slots that were
+    /// held before a moment.
     pub(crate) fn judge_held(&mut self, only: &WorkflowFilter, before: Option<Timestamp>, looks: &mut Budget) {
         let about = About { only, before };
         for program in self.programs.to_judge() {
@@ -50,8 +50,8 @@ impl Core {
         self.programs.admitted(&about, |program| looks.of(program) == 0);
     }
 
-    /// Looks at the held slots of a program that something woke, or the clock: first at those that were held before. Where they
-    /// are more than a turn may look at, the one that this is about is looked at all the same.
+    /// Evaluates the held slots of a program that something woke, or the clock, beginning with those that were held
+    /// before. If there are more than the budget of a turn, the slot that this is about is evaluated all the same.
     pub(crate) fn judge_program(&mut self, program: &WorkflowId, about: &SlotRef) {
         let most = self.config.at_once.max(1);
         let share = self.turn.left_to_judge(program, most);
@@ -67,8 +67,8 @@ impl Core {
         }
     }
 
-    /// Looks at those of a program that something woke, and at those for whom there is room meanwhile, in their order and no
-    /// more than so many. Gives at how many it did.
+    /// Evaluates held slots of a program in their order: those that something woke, and those for which there is room
+    /// meanwhile. Returns how many it evaluated.
     fn judge_line(&mut self, program: &WorkflowId, about: &About<'_>, most: usize) -> usize {
         for done in 0..most {
             let Some(position) = self.programs.next(program, about) else { return done };
@@ -91,7 +91,7 @@ impl Core {
     }
 }
 
-/// The position of a slot in the lines of its program; none unless it is held.
+/// The position of a held slot in the queues of its program; none for any other slot.
 pub(crate) fn held_position(slots: &SlotTable, id: &SlotRef) -> Option<HeldPosition> {
     let live = slots.get(id).filter(|live| live.slot.state == SlotState::Held)?;
     Some(HeldPosition::of(&live.slot, id))

@@ -1,4 +1,4 @@
-//! Definitions come, change and go, without a restart. What that makes of the workflows themselves is for [`Workflows`] to say.
+//! Changes of definitions without a restart. Their effect on the workflows themselves is decided by [`Workflows`].
 //!
 //! [`Workflows`]: crate::workflows::Workflows
 
@@ -17,7 +17,7 @@ use crate::mandate::{Mandate, split};
 use crate::workflows::{DefinitionSet, Redefined, Rescheduled, WorkflowState, no_times};
 
 impl Core {
-    /// Takes the whole set of definitions of one provenance; what was of it and is not in it has been removed.
+    /// Takes the complete definitions of one provenance. A definition that is missing from them is removed.
     pub(crate) fn define(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>, deployed: &Deployments) {
         let is_first = self.workflows.hear(provenance, definitions);
         self.enact(provenance, deployed);
@@ -26,10 +26,10 @@ impl Core {
         }
     }
 
-    /// Puts in force what is given, after one provenance said what it defines, or a request freed a name.
+    /// Puts the given definitions into force, after those of one provenance have changed or a request has freed a name.
     pub(crate) fn enact(&mut self, provenance: Provenance, deployed: &Deployments) {
         let all = self.workflows.in_force(provenance, deployed);
-        // Of a project that never had event schedules or programs nobody asks what was deployed.
+        // The deployments of a project that never had event schedules or programs are not needed.
         let with_moments = self.workflows.projects_with_moments(&all);
         for (project, how) in deployed.iter().filter(|(project, _)| with_moments.contains(*project)) {
             let value = how.digest.clone().map(serde_json::Value::String);
@@ -45,7 +45,7 @@ impl Core {
             let by = deployed.get(project)?.by.clone()?;
             Some(Mandate { by, reason: None })
         };
-        // Asked before anything is removed: what is gone counts, too.
+        // Computed before anything is removed: removed workflows count, too.
         let keyed = self.workflows.are_keyed_otherwise(all);
         for (id, project) in self.workflows.gone_with(all) {
             self.remove(&id, mandate_of(&project).as_ref());
@@ -71,7 +71,7 @@ impl Core {
         }
     }
 
-    /// Takes one more definition, or another of one that is there: that of an event schedule, on a person's word.
+    /// Takes the new or changed definition of an event schedule, by request.
     pub(crate) fn define_alone(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, mandate: &Mandate) {
         let changed = self.define_one(id, workflow, Some(mandate));
         self.agree_on_terms(id);
@@ -82,13 +82,13 @@ impl Core {
         }
     }
 
-    /// Says whether anything changed, be it only that the workflow was not loaded before.
+    /// Returns whether anything changed, including whether the workflow was not loaded before.
     fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, mandate: Option<&Mandate>) -> bool {
         let Some(Redefined { version, begins_anew }) = self.workflows.define(id, workflow, self.now) else {
             return false;
         };
         self.slots.add_workflow(id);
-        // What was worth running may not be any more.
+        // Jobs that were valid may no longer be.
         self.slots.doubt(id);
         if begins_anew {
             self.abort_pending(id, Abort::Changed, None);
@@ -98,7 +98,7 @@ impl Core {
         true
     }
 
-    /// Updates all that depends on a definition beside its row.
+    /// Updates everything that depends on a definition apart from its row.
     fn follow_definition(&mut self, id: &WorkflowId) {
         self.listen_to_facts(id);
         self.join_program(id);
@@ -107,7 +107,7 @@ impl Core {
         }
     }
 
-    /// Says whether the resolved schedule is another one than before, or was not known before.
+    /// Returns whether the resolved schedule has changed, or was not known before.
     fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, NoTimes>) -> bool {
         let Some(Rescheduled { replanned }) = self.workflows.reschedule(id, schedule) else { return false };
         if let Some(Ok(schedule)) = self.workflows.get(id).map(WorkflowState::schedule) {
@@ -131,7 +131,7 @@ impl Core {
         self.wake_all(id);
     }
 
-    /// Has all live slots of a workflow looked at, its schedule planned, its queue dispatched.
+    /// Evaluates all live slots of a workflow, plans its schedule and serves its queue with the next tick.
     pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
         self.slots.names_of(id).into_iter().for_each(|slot| self.wake(slot));
         self.planner.plan_soon(id);

@@ -1,5 +1,5 @@
-//! An ordered map for millions of small entries. What comes in ascending order fills its blocks, where a B-tree leaves them
-//! half empty; an entry in the midst moves no more than its block.
+//! An ordered map for millions of small entries. Ascending keys fill its blocks, where a B-tree leaves them half empty;
+//! inserting an entry in the middle moves no more than one block.
 
 /// The most entries of a block.
 const BLOCK: usize = 64;
@@ -7,7 +7,8 @@ const BLOCK: usize = 64;
 /// A map from small keys to small values, in the order of the keys.
 #[derive(Debug, Clone)]
 pub(crate) struct DenseMap<K, V> {
-    /// Blocks of entries, none empty, in order. Each has a name, which is not larger than its keys, and larger than all before.
+    /// Blocks of entries in order, none of them empty. The name of each is at most its smallest key, and larger than
+    /// all earlier keys.
     blocks: Vec<(K, Vec<(K, V)>)>,
     len: usize,
 }
@@ -19,7 +20,7 @@ impl<K, V> Default for DenseMap<K, V> {
 }
 
 impl<K: Ord + Copy, V> DenseMap<K, V> {
-    /// How many entries it has.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -28,12 +29,12 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         self.len == 0
     }
 
-    /// The block that has a key, if any has it.
+    /// The block that may contain a key.
     fn block_of(&self, key: &K) -> Option<usize> {
         self.blocks.partition_point(|(name, _)| name <= key).checked_sub(1)
     }
 
-    /// Where an entry stands: its block, and its place in that.
+    /// The position of an entry: its block, and its index within the block.
     fn find(&self, key: &K) -> Option<(usize, usize)> {
         let block = self.block_of(key)?;
         let (_, entries) = self.blocks.get(block)?;
@@ -50,7 +51,7 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         self.blocks.get_mut(block)?.1.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Puts an entry in; gives the value that its key had.
+    /// Inserts an entry; returns the earlier value of its key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let found = self.block_of(&key);
         let Some((number, (_, block))) = found.and_then(|number| Some((number, self.blocks.get_mut(number)?))) else {
@@ -77,7 +78,7 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         None
     }
 
-    /// Puts an entry in whose key is smaller than all others.
+    /// Inserts an entry whose key is smaller than all others.
     fn insert_before_all(&mut self, key: K, value: V) {
         match self.blocks.first_mut().filter(|(_, first)| first.len() < BLOCK) {
             Some((name, first)) => {
@@ -89,7 +90,7 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         self.len += 1;
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         let (number, at) = self.find(key)?;
         let (_, block) = self.blocks.get_mut(number)?;
@@ -114,7 +115,7 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         self.blocks.iter().flat_map(|(_, block)| block).map(|(key, value)| (key, value))
     }
 
-    /// All entries, in the order of their keys, to be changed.
+    /// All entries, in the order of their keys, with mutable values.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.blocks.iter_mut().flat_map(|(_, block)| block).map(|(key, value)| (&*key, value))
     }

@@ -1,4 +1,4 @@
-//! Deployments of projects: the digest that is kept of each, and what one does to its event schedules.
+//! Deployments of projects: their stored digests, and their effect on event schedules.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,22 @@ use kelos_model::workflow::Provenance;
 /// Deployments, by project.
 pub(crate) type Deployments = BTreeMap<String, Deployment>;
 
-/// How a project is deployed.
+/// A deployment of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// Tells what is deployed from what was deployed before; kept as a register. None where it is deployed no more.
+    /// The digest that identifies the deployed state, kept as a register; none if the project is no longer deployed.
     pub digest: Option<String>,
-    /// Whether its event schedules are made what its files say. Otherwise they stay, but for those whose program is gone.
+    /// Whether its event schedules are made to match its files. Otherwise they stay, except for those whose program is
+    /// gone.
     pub update_schedules: bool,
-    /// Who deployed it, where that is known: whoever may write its files need not say.
+    /// The actor, if known: anyone who can write the files can deploy them.
     pub by: Option<Actor>,
 }
 
-/// The bucket of registers that holds, by project, what was deployed last of files.
+/// The bucket of registers with the digests of deployed files, by project.
 pub const DEPLOYMENTS: &str = "kelos.deployments";
 
-/// The bucket that holds, by project, what was deployed last of one provenance.
+/// The bucket of registers with the deployed digests of one provenance, by project.
 #[must_use]
 pub fn deployments_of(provenance: Provenance) -> &'static str {
     match provenance {

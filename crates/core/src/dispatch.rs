@@ -1,4 +1,4 @@
-//! Dispatch: slots that were granted their permits get a run.
+//! Dispatch: slots that were granted their permits start a run.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::permits::{Grant, Terms};
 use crate::{Command, Core, WorkflowFilter};
 
 impl Core {
-    /// Has those run that get the permits for it.
+    /// Starts runs for all slots that are granted their permits.
     pub(crate) fn dispatch(&mut self, only: &WorkflowFilter) {
         let (workflows, slots) = (&self.workflows, &self.slots);
-        // A killed run that is still dying holds its slot back; so does a time that left the schedule.
+        // A killed run that has not ended yet blocks its slot; so does a time that is no longer in the schedule.
         let is_ready = |id: &WorkflowId, key: &_| {
             let live = slots.get(&SlotRef::new(id.clone(), SlotKey::clone(key)));
             live.filter(|live| !live.slot.run_alive)
@@ -23,7 +23,7 @@ impl Core {
         }
     }
 
-    /// Stores the intent to run a slot, and has it started: by a worker, where one takes it.
+    /// Records the intent to run a slot, and commands its start, by a worker if one takes it.
     fn start(&mut self, Grant { slot, taker }: Grant) {
         let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run + 1 };
@@ -38,7 +38,7 @@ impl Core {
         self.have_started(run, worker);
     }
 
-    /// Has a run started whose intent is stored. One that would be given more than a run keeps ends here.
+    /// Commands the start of a run whose intent is recorded. One with arguments beyond the limit ends here.
     pub(crate) fn have_started(&mut self, run: RunId, worker: Option<Arc<str>>) {
         let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
@@ -50,7 +50,7 @@ impl Core {
         }
     }
 
-    /// Tells the permits on which terms a workflow runs from now on.
+    /// Updates the terms on which a workflow runs.
     pub(crate) fn agree_on_terms(&mut self, id: &WorkflowId) {
         let Some(workflow) = self.workflows.known(id) else { return };
         let terms = Terms {

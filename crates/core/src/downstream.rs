@@ -1,7 +1,7 @@
-//! What depends on a slot: found level by level, and opened again together with it.
+//! The slots downstream of a slot: found level by level, and reopened together with it.
 //!
-//! A slot depends on those that its trigger looks at, and on all that they depend on. Only what exists counts, and
-//! only what its workflow's present definition says.
+//! A slot depends on the slots that its trigger refers to, and on all that they depend on. Only existing slots count,
+//! and only the present definitions of their workflows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use crate::slots::SlotTable;
 use crate::workflows::Workflows;
 use crate::{Core, DownstreamOutcome, DownstreamRequest, Refusal};
 
-/// Slots that one request may open again: they are all recorded in one turn.
+/// The most slots that one request may reopen, since they are all recorded in one turn.
 pub(crate) const LARGEST_DOWNSTREAM: usize = 100_000;
 
-/// Slots that are read of the past at once at the least. A long chain is then known after few questions.
+/// The least number of slots that are read from the past at once, so that a long chain needs few questions.
 const FEWEST_READ: usize = 256;
 
-/// For each workflow: who looks at its slots, and at one that lies how many seconds later.
+/// For each workflow, the workflows whose triggers refer to its slots, with the offset in seconds.
 type Lookers = BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>;
 
-/// What was found of a slot and all that depends on it.
+/// The result of a search for the slots downstream of one.
 #[derive(Default)]
 struct DownstreamTree {
-    /// Those that exist, the first one first.
+    /// The existing slots, the most upstream one first.
     slots: Vec<SlotRef>,
-    /// Those of which only the past knows whether they exist.
+    /// The slots that only the past may know.
     unknown: Vec<SlotRef>,
 }
 
-/// All that says what depends on a slot.
+/// All organs that know what is downstream of a slot.
 pub(crate) struct Dependents<'a> {
     now: Timestamp,
     workflows: &'a Workflows,
@@ -41,13 +41,13 @@ pub(crate) struct Dependents<'a> {
 }
 
 impl Dependents<'_> {
-    /// A slot and all that depends on it, as far as they exist, the first one first. They have been recalled.
+    /// A slot and all existing slots downstream of it, the most upstream one first. They have been recalled.
     pub(crate) fn tree(&self, root: &SlotRef) -> Vec<SlotRef> {
         self.follow(root, &BTreeSet::new()).slots
     }
 
-    /// Follows who looks at whom, from a slot on. Through slots that are not known, and whose time has come, it goes
-    /// on as if they existed, as far as is worth one question.
+    /// Searches downstream of a slot. It passes through unknown slots whose time has come as if they existed, as long
+    /// as the number of them is worth one question.
     fn follow(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> DownstreamTree {
         let lookers = self.lookers();
         let mut found = DownstreamTree::default();
@@ -83,17 +83,17 @@ impl Dependents<'_> {
         lookers
     }
 
-    /// The slots that look at a slot, whether they exist or not.
+    /// The slots whose triggers refer to a slot, whether they exist or not.
     fn of<'b>(&'b self, lookers: &'b Lookers, slot: &'b SlotRef) -> impl Iterator<Item = SlotRef> + 'b {
         let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
         let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
         let all = by_time.chain(self.jobs.listed_children(slot));
-        // What its workflow has no time for lies dormant, and is left alone.
+        // A slot that its workflow has no time for is dormant, and left alone.
         all.filter(|dependent| self.may_exist(dependent))
     }
 
-    /// Whether a slot's workflow has a time for it, or knows it by another name.
+    /// Whether a slot fits the schedule or the job ids of its workflow.
     fn may_exist(&self, slot: &SlotRef) -> bool {
         let exists = || self.slots.has(slot);
         self.workflows.get(&slot.workflow).is_some_and(|workflow| workflow.check_slot(slot, exists).is_ok())
@@ -101,12 +101,12 @@ impl Dependents<'_> {
 }
 
 impl Core {
-    /// What depends on slots, as things stand.
+    /// The view of all organs that know what is downstream of a slot.
     pub(crate) fn dependents(&self) -> Dependents<'_> {
         Dependents { now: self.now, workflows: &self.workflows, slots: &self.slots, jobs: &self.jobs }
     }
 
-    /// Brings slots into memory with all that depends on them. Those that are about to be opened count as there.
+    /// Brings slots into memory with all slots downstream of them. Slots that are about to be opened count as existing.
     pub(crate) fn recall_downstream<E>(
         &mut self,
         roots: &[SlotRef],
@@ -151,7 +151,8 @@ impl Core {
         }
         for slot in tree.reopened.iter().chain(tree.killed.iter().map(|(slot, _)| slot)) {
             let reason = reason_for(slot, request);
-            // A queued or held slot found its trigger met by what is about to change, and has to look again.
+            // The trigger of a queued or held slot was met by a slot that is about to be reopened, and has to be
+            // evaluated again.
             if self.slots.get(slot).is_some_and(|live| !live.slot.state.is_final()) {
                 self.end(slot, SlotEvent::Killed { by: by.clone(), reason: reason.clone() });
             }
@@ -160,7 +161,7 @@ impl Core {
     }
 }
 
-/// What they said; of a dependent also which slot it was opened with.
+/// The reason given for the request; for a downstream slot also the slot it was reopened with.
 fn reason_for(slot: &SlotRef, request: &DownstreamRequest) -> Option<String> {
     if *slot == request.slot {
         return request.reason.clone();
@@ -178,7 +179,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Sorts a slot and what depends on it by what is done with them.
+    /// Sorts a slot and those downstream of it by their treatment.
     pub(crate) fn of(slots: Vec<SlotRef>, table: &SlotTable) -> Tree {
         let mut tree = Tree::default();
         for slot in slots {
@@ -193,13 +194,13 @@ impl Tree {
         tree
     }
 
-    /// The same, with what runs left as it is.
+    /// The same tree, but dispatched and running slots stay as they are.
     pub(crate) fn without_live(mut self) -> Tree {
         self.killed.clear();
         self
     }
 
-    /// How many are opened again beside the first.
+    /// The number of slots that are reopened besides the first.
     pub(crate) fn descendants(&self) -> u32 {
         u32::try_from(self.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX)
     }

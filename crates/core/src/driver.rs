@@ -1,53 +1,54 @@
-//! The one loop around a scheduler: what happened is fed with a tick behind it, committed, and only then is done what it led to. What
-//! comes of that at once is fed in the next turn; when nothing does, the loop waits for whatever happens next, or for the moment at which
-//! time alone gives the scheduler something to do.
+//! The one loop around a scheduler. Each turn feeds inputs and a tick to the scheduler, commits the result, and only
+//! then performs the commands. Results of the commands that are available at once are the inputs of the next turn.
+//! Without any, the loop waits for the next input, or for the moment at which the scheduler is due by time alone.
 //!
-//! What is *absent*: which clock, which store, who does what is to be done. All that is the [`Surroundings`]'.
+//! What is *absent*: the clock, the store and the performance of commands. All of them belong to the [`Surroundings`].
 
 use jiff::Timestamp;
 
 use crate::{Command, Core, Input};
 
-/// What surrounds a scheduler: a clock, a store, and those who do what it asks for.
+/// The environment of a scheduler: its clock, its store, and the performer of its commands.
 pub trait Surroundings {
-    /// Why the loop can't go on.
+    /// The error that ends the loop.
     type Trouble;
 
     /// The scheduler.
     fn core(&self) -> &Core;
 
-    /// The moment, as the scheduler is to take it.
+    /// The current moment, as the scheduler is to see it.
     fn now(&self) -> Timestamp;
 
-    /// Waits until something happens, and gives what did. It waits no longer than until `due`, when the scheduler has something to do
-    /// whatever happens: at once where that is past, and as long as it likes where there is no such moment. Nothing ends the loop.
+    /// Waits for the next inputs and returns them, but no longer than until `due`, the moment at which the scheduler
+    /// has something to do without any input: not at all if that is past, without limit if it is none. The result
+    /// `None` ends the loop.
     ///
     /// # Errors
-    /// Why the loop can't go on.
+    /// If the loop can't continue.
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, Self::Trouble>;
 
-    /// What makes the scheduler act on what it is told in a turn; where it is to act later this is nothing.
+    /// The inputs that make the scheduler act within a turn; none if it is to act later.
     fn tick(&mut self) -> Vec<Input> {
         vec![Input::Woke { only: None, look_again: false }]
     }
 
-    /// Feeds inputs and commits what they led to, all or nothing. Gives what is to be done, none of which has been.
+    /// Feeds inputs and commits their results atomically. Returns the commands; none of them is performed yet.
     ///
     /// # Errors
-    /// Why the loop can't go on. Nothing is done then.
+    /// If the loop can't continue. Nothing is performed then.
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Self::Trouble>;
 
-    /// Does what is to be done, in order. Gives what came of it at once.
+    /// Performs commands in order. Returns the inputs that are available at once.
     ///
     /// # Errors
-    /// Why the loop can't go on.
+    /// If the loop can't continue.
     fn perform(&mut self, now: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, Self::Trouble>;
 }
 
-/// Takes turns until the surroundings end it.
+/// Takes turns until the surroundings end the loop.
 ///
 /// # Errors
-/// Why it can't go on.
+/// If the loop can't continue.
 pub fn drive<S: Surroundings>(surroundings: &mut S) -> Result<(), S::Trouble> {
     loop {
         let due = due(surroundings.core(), surroundings.now());
@@ -56,10 +57,10 @@ pub fn drive<S: Surroundings>(surroundings: &mut S) -> Result<(), S::Trouble> {
     }
 }
 
-/// Takes turns for what happened until nothing more comes of it at once.
+/// Takes turns for some inputs until no further input follows from them at once.
 ///
 /// # Errors
-/// Why it can't go on.
+/// If the loop can't continue.
 pub fn live_through<S: Surroundings>(surroundings: &mut S, happened: Vec<Input>) -> Result<(), S::Trouble> {
     let mut inputs = happened;
     loop {
@@ -76,7 +77,7 @@ pub fn live_through<S: Surroundings>(surroundings: &mut S, happened: Vec<Input>)
     }
 }
 
-/// When the scheduler has something to do though nothing happens; not after `now` where it has some left.
+/// The moment at which the scheduler has something to do without any input; at most `now` if work is left over.
 fn due(core: &Core, now: Timestamp) -> Option<Timestamp> {
     if core.is_due(now) { Some(now) } else { core.next_wake() }
 }

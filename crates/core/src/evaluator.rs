@@ -1,5 +1,5 @@
-//! Whether a slot may go: what its trigger and its constraints say as things stand, or stood at a moment of the past, and when it
-//! has waited too long. Nothing is changed by that.
+//! The evaluation of triggers and constraints of a slot, now or as of a moment of the past, and of its timeout. It
+//! changes nothing.
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
@@ -18,10 +18,10 @@ use crate::slots::SlotTable;
 use crate::wakes::Wakes;
 use crate::workflows::Workflows;
 
-/// What triggers see of the world.
+/// The facts that a trigger may use.
 struct View<'a> {
     now: Timestamp,
-    /// Where the world is seen as it was at `now`, what others became later does not count.
+    /// Whether this is a view of the past, in which states that slots took on later do not count.
     is_past: bool,
     slots: &'a SlotTable,
     wakes: &'a Wakes,
@@ -51,10 +51,10 @@ impl Facts for View<'_> {
     }
 }
 
-/// All that triggers and constraints look at.
+/// All organs that triggers and constraints depend on.
 pub(crate) struct Evaluator<'a> {
     pub(crate) now: Timestamp,
-    /// When the last tick was.
+    /// The moment of the last tick.
     pub(crate) ticked: Timestamp,
     pub(crate) workflows: &'a Workflows,
     pub(crate) slots: &'a SlotTable,
@@ -62,17 +62,17 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) programs: &'a Programs,
 }
 
-/// The result of a look at the trigger of a slot.
+/// The result of evaluating the trigger of a slot.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TriggerResult {
-    /// It says this now.
+    /// The present answer.
     Now(Evaluation),
-    /// It is met now, and was not when the time of its slot was over: it said this then.
+    /// It is met now, and was not met when the slot timed out: this was its answer then.
     TooLate(Evaluation),
 }
 
 impl Evaluator<'_> {
-    /// Evaluates the trigger of a slot, as far as it is in time.
+    /// Evaluates the trigger of a slot, up to its timeout.
     pub(crate) fn trigger(&self, id: &SlotRef) -> Option<TriggerResult> {
         if let Some(explanation) = self.needs_no_trigger(id) {
             return Some(TriggerResult::Now(Evaluation { explanation, wakers: Vec::new() }));
@@ -86,7 +86,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Evaluates the trigger of a job whose parents have succeeded, together with that.
+    /// Evaluates the trigger of a job whose parents have succeeded, and combines both reasons.
     pub(crate) fn beyond_parents(&self, id: &SlotRef, parents: Reason) -> Option<Evaluation> {
         let Evaluation { explanation, wakers } = self.evaluate(id, None)?;
         if explanation.kind == ReasonKind::Always {
@@ -101,8 +101,8 @@ impl Evaluator<'_> {
         Some(Evaluation { explanation, wakers })
     }
 
-    /// Evaluates the constraints of a slot, as far as it is in time: where they kept it waiting until its time was over, nothing that
-    /// comes later lets it go.
+    /// Evaluates the constraints of a slot, up to its timeout: if they kept it waiting until then, nothing that comes
+    /// later starts it.
     pub(crate) fn constraints(&self, id: &SlotRef) -> Option<Judgement> {
         let in_time = self.last_in_time(id).and_then(|last| self.judgement(id, Some(last)));
         match in_time.filter(|then| then.explanation.answer == Answer::NotYet) {
@@ -113,21 +113,21 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The event that ends a slot whose timeout had passed by a moment; none where it had not.
+    /// The event that ends a slot that had timed out by a moment; none if it had not.
     pub(crate) fn expired(&self, id: &SlotRef, moment: Timestamp) -> Option<SlotEvent> {
         let (timeout_seconds, _) = self.expiry(id).filter(|(_, at)| *at <= moment)?;
         let explanation = self.evaluate(id, None)?.explanation;
         Some(SlotEvent::Expired { timeout_seconds, explanation })
     }
 
-    /// What a trigger said at the last moment of a slot's time, where that is over. Nobody knows when something came to be there
-    /// that a probe finds now, so it counts as in time.
+    /// The answer of a trigger at the last moment before the timeout, if that has passed. The time since when a probe
+    /// would have succeeded is unknown, so its answer counts as in time.
     fn evaluate_in_time(&self, id: &SlotRef) -> Option<Evaluation> {
         self.evaluate(id, Some(self.last_in_time(id)?))
     }
 
-    /// The last moment of a slot's time, where that is over and it has not run yet: what comes to be met later comes too late,
-    /// also where nobody looked in between.
+    /// The last moment before the timeout of a slot that has not run yet, if that has passed. A trigger that is met
+    /// later is too late, even if it was not evaluated in between.
     fn last_in_time(&self, id: &SlotRef) -> Option<Timestamp> {
         let live = self.slots.get(id).filter(|live| live.slot.last_run == 0)?;
         let (_, expiry) = self.expiry(id).filter(|(_, at)| *at <= self.now)?;
@@ -135,7 +135,7 @@ impl Evaluator<'_> {
         Some(live.slot.asked_at.map_or(last, |asked| last.max(asked)))
     }
 
-    /// Why a slot goes whatever its trigger says now; none where that decides.
+    /// The reason why a slot runs regardless of its present trigger; none if the trigger decides.
     fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
         let collected = self.slots.collected(id).filter(|_| id.key.is_moment())?;
         let finding = match (&collected.asked, collected.met) {
@@ -146,7 +146,7 @@ impl Evaluator<'_> {
         Some(Reason::leaf(ReasonKind::Asked, Answer::Met, finding))
     }
 
-    /// Whether constraints are to be looked at before a slot may go.
+    /// Whether the slot has constraints that apply.
     pub(crate) fn is_constrained(&self, id: &SlotRef) -> bool {
         if self.workflows.get(&id.workflow).is_none_or(|workflow| workflow.definition().constraints.is_empty()) {
             return false;
@@ -156,12 +156,12 @@ impl Evaluator<'_> {
         asked.is_none_or(|asked| !asked.unconstrained)
     }
 
-    /// Whether a trigger is met, or was at a moment of the past.
+    /// Whether a trigger is met, or was met at a moment of the past.
     fn is_met(&self, id: &SlotRef, past: Option<Timestamp>) -> bool {
         self.evaluate(id, past).is_some_and(|evaluation| evaluation.explanation.answer == Answer::Met)
     }
 
-    /// What a trigger says now, or said at a moment of the past.
+    /// The answer of a trigger, now or as of a moment of the past.
     fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
         let workflow = self.workflows.get(&id.workflow)?;
         let collected = self.slots.collected(id);
@@ -176,24 +176,24 @@ impl Evaluator<'_> {
         Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
 
-    /// Whether what a slot collected says all that its trigger could: then looks need no lines of their own.
+    /// Whether the collected facts alone explain the trigger. Its evaluations then need no events of their own.
     pub(crate) fn tells_by_facts(&self, id: &SlotRef) -> bool {
-        // Whoever has it looked at has seen that there is such a workflow.
+        // The caller has checked that the workflow exists.
         let Some(workflow) = self.workflows.get(&id.workflow) else { return false };
         let waiting = self.slots.state(id) == Some(SlotState::Waiting);
         waiting && workflow.definition().trigger.is_of_facts()
     }
 
-    /// Whether the time of a slot was over at a moment.
+    /// Whether a slot had timed out by a moment.
     pub(crate) fn is_over(&self, id: &SlotRef, moment: Timestamp) -> bool {
         self.expiry(id).is_some_and(|(_, at)| at <= moment)
     }
 
-    /// The wait timeout, and the first moment at which it has passed.
+    /// The wait timeout in seconds, and the first moment after it.
     pub(crate) fn expiry(&self, id: &SlotRef) -> Option<(u64, Timestamp)> {
         let definition = self.workflows.get(&id.workflow)?.definition();
         if let Some(events) = definition.keys.events() {
-            // What has run before was in time.
+            // A slot that has run before was in time.
             self.slots.get(id).filter(|live| live.slot.last_run == 0)?;
             let collected = self.slots.collected(id);
             let since = collected.map(|collected| collected.since).or_else(|| id.key.time())?;
@@ -207,7 +207,7 @@ impl Evaluator<'_> {
         Some((seconds, at.checked_add(SignedDuration::from_millis(1)).ok()?))
     }
 
-    /// Whether a job is worth running; none where nothing is said of that, or it is known already.
+    /// Whether a job is valid; none if there is no condition, or it is already known to be met.
     pub(crate) fn validity(&self, id: &SlotRef) -> Option<Validity> {
         let definition = self.workflows.get(&id.workflow)?.definition();
         let valid = definition.keys.jobs()?.valid.as_ref()?;
@@ -218,7 +218,7 @@ impl Evaluator<'_> {
         Some(Validity::of(valid, id, values.identifiers(), |probe| self.wakes.probes.answer(probe)))
     }
 
-    /// What the constraints of a slot say now, or said at a moment of the past.
+    /// The judgement of the constraints of a slot, now or as of a moment of the past.
     fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
         let workflow = self.workflows.get(&id.workflow)?;
         let live = self.slots.get(id)?;
@@ -240,18 +240,18 @@ impl Evaluator<'_> {
         Some(judge(&workflow.definition().constraints, &world))
     }
 
-    /// Whether constraints let a slot go or end it, or did at a moment of the past.
+    /// Whether constraints start or end a slot, or did so at a moment of the past.
     fn is_judged(&self, id: &SlotRef, past: Option<Timestamp>) -> bool {
         self.judgement(id, past).is_some_and(|judgement| judgement.explanation.answer != Answer::NotYet)
     }
 
-    /// How the runs of a program stand now, or stood at a moment of the past: before the first change that came later.
+    /// The runs of a program now or at a moment of the past, before the first later change.
     pub(crate) fn runs_at(&self, program: &WorkflowId, past: Option<Timestamp>) -> Runs {
         let before = past.and_then(|past| self.programs.runs_before(program, past.max(self.ticked)));
         before.unwrap_or_else(|| (self.programs.runs(program), self.last_start(program)))
     }
 
-    /// The start of the program's last run that succeeded, or that may yet: it goes on, or is about to start.
+    /// The start of the latest run of a program that has succeeded, is live, or is about to start.
     fn last_start(&self, program: &WorkflowId) -> Option<LastStart> {
         if self.programs.is_about_to_run(program) {
             return Some(LastStart { at: self.now, over: false });
@@ -263,10 +263,10 @@ impl Evaluator<'_> {
         going.or(over.map(|run| LastStart { at: run.started, over: true }))
     }
 
-    /// Whether what a slot waits for had come by a moment, so that what comes then is for another.
+    /// Whether a collecting slot was complete by a moment, so that facts from then on belong to the next slot.
     pub(crate) fn may_go_on(&self, slot: &SlotRef, moment: Timestamp) -> bool {
         let past = (moment < self.now).then_some(moment);
-        // What was just collected for it may have been refused.
+        // A fact that was just collected may have been refused.
         let Some(workflow) = self.workflows.get(&slot.workflow) else { return false };
         let Some(live) = self.slots.get(slot) else { return false };
         let trigger = &workflow.definition().trigger;
@@ -300,7 +300,8 @@ mod tests {
         SlotRef::at("wf".parse().expect("an id"), at(0))
     }
 
-    /// What is seen so many seconds after the time of a slot, whose trigger is met after two minutes and which waits for one.
+    /// The result of an evaluation some seconds after the time of a slot, whose trigger is met after two minutes and
+    /// which times out after one.
     fn seen<T>(seconds: i64, look: impl Fn(&Evaluator<'_>) -> T) -> T {
         let id = slot().workflow;
         let schedule = Schedule::Cron(CronSchedule::hourly());

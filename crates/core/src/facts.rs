@@ -1,4 +1,5 @@
-//! Facts: whoever waits for one collects it. A fact is stored with what it leads to, so that it counts once and is never lost.
+//! Facts: each is collected by the workflows that wait for it. It is recorded together with its consequences, so that
+//! it counts exactly once.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::workflows::{CronTimes, MOST_MISSED, Misfires, WorkflowState};
 use crate::{Core, FactTally};
 
 impl Core {
-    /// Stores the facts that are new, and has those collect them who wait for them.
+    /// Stores new facts, and delivers them to the workflows that wait for them.
     pub(crate) fn told<E>(&mut self, by: &Actor, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<FactTally, E> {
         let facts: Vec<(Option<FactKey>, Fact)> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
         self.turn.known.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
@@ -33,11 +34,11 @@ impl Core {
         Ok(FactTally { new, known })
     }
 
-    /// Has everybody collect a fact who waits for it.
+    /// Delivers a fact to all workflows that wait for it.
     pub(crate) fn deliver(&mut self, what: &Occurrence, fact: Option<u64>) {
-        // Most facts are waited for by nobody.
+        // No workflow waits for most facts.
         let Some(waiting) = self.listeners.of(&what.subject()).cloned() else { return };
-        // Cron times that have passed and wait for a tick come before what comes now.
+        // Cron times that have passed and wait for a tick come before the new fact.
         if self.firings.begin(self.now) {
             self.fire_due();
         }
@@ -46,9 +47,9 @@ impl Core {
         }
     }
 
-    /// Has the slots of a workflow collect a fact that came at a moment.
+    /// Collects a fact that arrived at a moment, for the slots of a workflow.
     pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
-        // The definition may have gone in the same turn. What is frozen collects nothing.
+        // The definition may have been removed in the same turn. A frozen workflow collects nothing.
         let Some(workflow) = self.workflows.get(id).filter(|one| one.is_present() && !one.is_frozen()) else { return };
         if !workflow.is_event_schedule() {
             return self.collect_by_all(id, what, fact, came);
@@ -65,8 +66,8 @@ impl Core {
         }
     }
 
-    /// Every slot that waits collects what comes: those of a time have no other way to share it. A pause leaves them alone, and
-    /// takes nothing away. Whose time was over gets nothing more.
+    /// Collects a fact for every waiting slot: slots of times have no other way to share it. Paused slots collect, too;
+    /// slots that have timed out do not.
     fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
         let waiting = self.slots.of(id).filter(|(_, live)| live.slot.state == SlotState::Waiting);
         for slot in waiting.map(|(slot, _)| slot).collect::<Vec<_>>() {
@@ -78,8 +79,8 @@ impl Core {
         }
     }
 
-    /// The slot of an event schedule that collects; a new one where there is none, or the last has gone on or has waited too long
-    /// by the moment at which something comes.
+    /// The collecting slot of an event schedule. It is a new one if there is none, or if the last one was complete or
+    /// had timed out when the fact arrived.
     fn collector(&mut self, id: &WorkflowId, came: Timestamp) -> SlotRef {
         if let Some(slot) = self.workflows.get(id).and_then(WorkflowState::collector)
             && self.evaluator().may_go_on(&slot, came)
@@ -95,7 +96,7 @@ impl Core {
         self.open_moment(id, SlotEvent::planned(Origin::Fact, 0))
     }
 
-    /// Has a slot go on at once for which all has come: each fact is judged as if it had come alone.
+    /// Advances a complete slot at once: each fact is judged as if it had come alone.
     fn go_on(&mut self, slot: &SlotRef) {
         let state = |core: &Core| core.slots.state(slot);
         if state(self) == Some(SlotState::Waiting) {
@@ -107,7 +108,7 @@ impl Core {
         }
     }
 
-    /// Opens a slot that is named by this moment, or the first free one after it.
+    /// Opens a slot that is named by this moment, or by the first free one after it.
     pub(crate) fn open_moment(&mut self, id: &WorkflowId, planned: SlotEvent) -> SlotRef {
         let at = self.workflows.next_moment(id, self.now);
         let slot = SlotRef::moment(id.clone(), at);
@@ -115,14 +116,14 @@ impl Core {
         slot
     }
 
-    /// Tells those who wait for the ends of runs.
+    /// Delivers the ends of runs to the workflows that wait for them.
     pub(crate) fn deliver_ends(&mut self) {
         for what in self.listeners.take_ended() {
             self.deliver(&what, None);
         }
     }
 
-    /// Listens to what the trigger of a workflow waits for, as it is now.
+    /// Subscribes a workflow to the subjects of its present trigger.
     pub(crate) fn listen_to_facts(&mut self, id: &WorkflowId) {
         let Some(workflow) = self.workflows.known(id) else { return };
         let is_present = workflow.is_present();
@@ -130,15 +131,16 @@ impl Core {
         self.listeners.listen(id, subjects);
     }
 
-    /// Sets the timer for the next cron time of a workflow's trigger, be it one that has passed.
+    /// Sets the timer for the next cron time of a workflow's trigger, even if that has passed.
     pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
         let waits = self.listeners.has(id);
         let next = if waits { self.workflows.next_firing(id, self.now) } else { None };
         self.firings.set(id, next);
     }
 
-    /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
-    /// Where times were missed it leaves those out, and the next one has its turn later.
+    /// Counts the next cron time of a workflow's trigger, if it has passed. It counts only one, so that the times of
+    /// all workflows are counted in order. Misfires that don't count are recorded first, and the next time is counted
+    /// later.
     fn fire_next(&mut self, id: &WorkflowId) {
         match self.workflows.take_passed(id, self.now) {
             Some(CronTimes::Missed(Misfires { range, times })) => {
@@ -154,8 +156,8 @@ impl Core {
         self.arm_firing(id);
     }
 
-    /// Counts the cron times that have passed, in their order, and of each program no more than its share. What is left is due
-    /// with the next turn.
+    /// Counts the cron times that have passed, in order and at most a share for each program. The rest is due with the
+    /// next turn.
     pub(crate) fn fire_due(&mut self) {
         let mut passed = self.firings.passed(self.now);
         let programs: BTreeSet<_> = passed.iter().map(|(_, id)| self.programs.of(id)).collect();

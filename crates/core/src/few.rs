@@ -1,8 +1,8 @@
-//! Sets that most often have one member, and then need no room beside it.
+//! Sets that have one member in most cases, which is stored in place.
 
 use std::collections::BTreeSet;
 
-/// A set of things in their order.
+/// An ordered set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::box_collection, reason = "millions of these hold one member or none, and are to be small")]
 pub(crate) enum Few<T> {
@@ -21,7 +21,7 @@ impl<T: Ord> Few<T> {
         }
     }
 
-    /// Says whether it is new.
+    /// Returns whether it is new.
     pub(crate) fn insert(&mut self, member: T) -> bool {
         match self {
             Few::One(one) if *one == member => false,
@@ -38,7 +38,7 @@ impl<T: Ord> Few<T> {
         }
     }
 
-    /// Says whether it was a member.
+    /// Returns whether it was a member.
     pub(crate) fn remove(&mut self, member: &T) -> bool {
         match self {
             Few::One(one) if one == member => {
@@ -56,7 +56,7 @@ impl<T: Ord> Few<T> {
         }
     }
 
-    /// The members, in their order.
+    /// The members, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let (one, many) = match self {
             Few::None => (None, None),

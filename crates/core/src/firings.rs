@@ -1,4 +1,4 @@
-//! Cron times of triggers: each that passes is a fact for the workflow that waits for it, and for nobody else.
+//! Cron times of triggers. Each one that passes is a fact for the workflow that waits for it, and for no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use kelos_model::{Breach, Invariant, WorkflowId};
 
 use crate::breaches::Breaches;
 
-/// When the next cron time of each workflow's trigger counts, and what of that the turn has counted: those of all workflows count
-/// in one order.
+/// The next cron time of each workflow's trigger, in one order for all workflows, and the numbers that the turn has
+/// counted.
 #[derive(Default)]
 pub(crate) struct Firings {
     by_workflow: BTreeMap<WorkflowId, Timestamp>,
     in_order: BTreeSet<(Timestamp, WorkflowId)>,
-    /// How many cron times of each program the turn has counted.
+    /// The number of cron times that the turn has counted for each program.
     counted: BTreeMap<WorkflowId, usize>,
-    /// The moment at which the turn has counted all that had passed.
+    /// The moment up to which the turn has counted all passed times.
     counted_at: Option<Timestamp>,
     breaches: Breaches,
 }
 
 impl Firings {
-    /// Sets the moment of a workflow; none where nothing is to count.
+    /// Sets the next cron time of a workflow; none if it waits for none.
     pub(crate) fn set(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
         let before = match at {
             Some(at) => self.by_workflow.insert(id.clone(), at),
@@ -35,17 +35,17 @@ impl Firings {
         self.in_order.extend(at.map(|at| (at, id.clone())));
     }
 
-    /// The workflows whose moments have come, and when.
+    /// The workflows whose cron time has passed, in order.
     pub(crate) fn passed(&self, now: Timestamp) -> BTreeSet<(Timestamp, WorkflowId)> {
         self.in_order.iter().take_while(|(at, _)| *at <= now).cloned().collect()
     }
 
-    /// The moment of a workflow, where that has come.
+    /// The next cron time of a workflow, if it has passed.
     pub(crate) fn passed_of(&self, id: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
         self.by_workflow.get(id).copied().filter(|at| *at <= now)
     }
 
-    /// Uses up one of so many that may count of a program in a turn. Says whether there was one.
+    /// Uses one of the cron times that a program may count in a turn. Returns whether there was one left.
     pub(crate) fn use_up(&mut self, program: &WorkflowId, most: usize) -> bool {
         let counted = self.counted.entry(program.clone()).or_default();
         let may = *counted < most;
@@ -53,12 +53,12 @@ impl Firings {
         may
     }
 
-    /// Notes that the turn counts what has passed by a moment. Says whether it had not done so yet.
+    /// Notes that the turn counts all times up to a moment. Returns whether it had not done so before.
     pub(crate) fn begin(&mut self, now: Timestamp) -> bool {
         self.counted_at.replace(now) != Some(now)
     }
 
-    /// The earliest moment.
+    /// The earliest cron time.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.in_order.first().map(|(at, _)| *at)
     }
@@ -69,7 +69,7 @@ impl Firings {
         self.counted_at = None;
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }

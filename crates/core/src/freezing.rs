@@ -1,4 +1,4 @@
-//! Frozen workflows: an invariant of theirs broke, and they are left alone until somebody resumes them.
+//! Frozen workflows: after a broken invariant, a workflow is left alone until somebody resumes it.
 
 use kelos_model::{Breach, WorkflowEvent, WorkflowId};
 
@@ -6,7 +6,7 @@ use crate::mandate::Mandate;
 use crate::{Command, Core, Input, Refusal};
 
 impl Core {
-    /// Leaves a workflow alone from now on. What runs goes on, and is heard.
+    /// Freezes a workflow. Its live runs continue, and their reports are accepted.
     pub(crate) fn freeze(&mut self, breach: Breach) {
         if !self.workflows.freeze(&breach, self.now) {
             return;
@@ -17,8 +17,8 @@ impl Core {
         self.arm_firing(&id);
     }
 
-    /// Drops an input that breaks a frozen workflow: who asked hears so, and a run whose report it is is heard no more until
-    /// somebody resumes the workflow.
+    /// Drops an input that breaks a frozen workflow. Its actor gets a refusal; further reports on the same run are
+    /// ignored until the workflow is resumed.
     pub(crate) fn set_aside(&mut self, breach: Breach, input: Input) {
         let run = match &input {
             Input::RunReported { run, .. } => Some(run),
@@ -33,7 +33,7 @@ impl Core {
         }
     }
 
-    /// Resumes a workflow that is frozen, or else one that is paused.
+    /// Resumes a workflow that is frozen or paused.
     pub(crate) fn thaw_or_resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
         let Some(freeze) = self.workflows.thaw(id) else { return self.set_paused(id, false, mandate) };
         let Mandate { by, reason } = mandate.clone();

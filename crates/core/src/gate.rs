@@ -1,4 +1,4 @@
-//! Looking at a waiting slot: may it go, must it wait, has it waited too long?
+//! The evaluation of a slot that something woke: it starts, keeps waiting, or expires.
 
 use kelos_model::trigger::Evaluation;
 use kelos_model::{Answer, SlotEvent, SlotRef, SlotState};
@@ -7,7 +7,7 @@ use crate::Core;
 use crate::evaluator::{Evaluator, TriggerResult};
 
 impl Core {
-    /// What triggers and constraints say as things stand.
+    /// The view of all organs that triggers and constraints depend on.
     pub(crate) fn evaluator(&self) -> Evaluator<'_> {
         Evaluator {
             now: self.now,
@@ -19,10 +19,10 @@ impl Core {
         }
     }
 
-    /// Looks at a slot that something woke.
+    /// Evaluates a slot that something woke.
     pub(crate) fn look(&mut self, id: &SlotRef) {
         let Some(workflow) = self.workflows.known(&id.workflow) else { return };
-        // A job that may become possible is woken like others, and is not open yet.
+        // A candidate may be woken, and is not open yet.
         let Some(live) = self.slots.get(id) else { return };
         if workflow.dormant(&id.key, Some(&live.slot)).is_some() {
             self.unsubscribe(id);
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Has a slot go, wait or end as its trigger says.
+    /// Starts or ends a slot, or keeps it waiting, as its trigger answers.
     pub(crate) fn decide(&mut self, id: &SlotRef, Evaluation { explanation, wakers }: Evaluation) {
         match explanation.answer {
             Answer::Met if self.evaluator().is_constrained(id) => {
@@ -64,14 +64,14 @@ impl Core {
         }
     }
 
-    /// Has a slot wait for what can change an answer, until it has waited too long.
+    /// Keeps a slot waiting for whatever can change the answer, until its timeout.
     pub(crate) fn keep_waiting(&mut self, id: &SlotRef, Evaluation { explanation, wakers }: Evaluation) {
         let expiry = self.evaluator().expiry(id);
-        // A question that is on its way is answered first: a slot that is ready never expires.
+        // A probe in flight is answered first: a slot that is ready never expires.
         let mut pending = explanation.is_pending();
-        // Nor does one expire while the outside can't be asked: an outage is not its fault.
+        // A slot does not expire while a probe can't be answered: an outage is not its fault.
         if let Some((timeout_seconds, at)) = expiry.filter(|(_, at)| *at <= self.now && !explanation.is_uncertain()) {
-            // Nor does one go by an answer from before its timeout.
+            // A slot does not expire by an answer from before its timeout.
             pending = self.wakes.probes.refresh(&wakers, at, self.now);
             if !pending {
                 self.record(id, SlotEvent::Expired { timeout_seconds, explanation });

@@ -1,4 +1,4 @@
-//! The facts about a slot that only the scheduler's memory has.
+//! Details of a slot that only the scheduler's memory has.
 
 use jiff::Timestamp;
 use kelos_model::dormant::Dormant;
@@ -6,30 +6,30 @@ use kelos_model::{Probe, ProbeAnswer, Reason};
 
 use crate::capacity::PoolPlace;
 
-/// The facts about a slot that only the scheduler's memory has.
+/// Details of a slot that only the scheduler's memory has.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inspection {
-    /// When it is looked at next by itself; none when only an event can wake it.
+    /// The next moment at which its trigger is evaluated again by itself; none if only an event can cause that.
     pub next_look: Option<Timestamp>,
-    /// Queued slots of its workflow that go first; while it waits for fewer runs of its program, those that are held for
-    /// that and go first.
+    /// The number of queued slots of its workflow that are ahead of it. For a held slot that waits for fewer runs of
+    /// its program: the number of held slots that are ahead of it.
     pub ahead: u32,
-    /// Live runs of its workflow.
+    /// The number of live runs of its workflow.
     pub active: u32,
-    /// Whether all places for runs, of all workflows, are taken.
+    /// Whether the limit on the live runs of all workflows is reached.
     pub at_global_limit: bool,
-    /// What it finds at the pools of its workflow, while it is queued.
+    /// The state of each pool of its workflow, while it is queued.
     pub pools: Vec<PoolPlace>,
-    /// Why the scheduler leaves it alone: paused, removed, not in the schedule any more.
+    /// The reason why the scheduler leaves it alone, such as a pause, a removal or a changed schedule.
     pub dormant: Option<Dormant>,
-    /// Whether it is for workers to run, and none of them serves its workflow.
+    /// Whether it needs a worker and no worker serves its workflow.
     pub no_worker: bool,
-    /// Whether it is for workers to run, and those that serve its workflow have no room.
+    /// Whether it needs a worker and all workers that serve its workflow are busy.
     pub workers_busy: bool,
-    /// The reason that holds up the success of its run, which has ended.
+    /// The reason why the success of its ended run is not recorded yet.
     pub finishing: Option<Reason>,
-    /// Runs of its program that go on, or are about to start: those that constraints count.
+    /// The number of runs of its program that are live or about to start, as constraints count them.
     pub program_runs: u32,
-    /// The last answers to the questions that it waits on.
+    /// The latest answers to the probes that it waits for.
     pub answers: Vec<(Probe, ProbeAnswer)>,
 }

@@ -1,4 +1,4 @@
-//! Maps over slots, for millions of them: a time takes eight bytes there, and the name of a workflow none.
+//! Maps over slots, for millions of them: a time takes eight bytes, and the name of a workflow is stored once.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl<V> Default for KeyMap<V> {
     }
 }
 
-/// The milliseconds of a key that is a whole time: what [`DenseMap`] holds it by.
+/// The milliseconds of a time key, by which [`DenseMap`] stores it; none for other keys.
 pub(crate) fn time_of(key: &SlotKey) -> Option<i64> {
     match key {
         SlotKey::Time(at) => millis(*at),
@@ -71,7 +71,7 @@ impl<V> KeyMap<V> {
         times.chain(self.others.iter().map(|(key, value)| (key.clone(), value)))
     }
 
-    /// All values, to be changed.
+    /// All values, mutable.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.times.iter_mut().map(|(_, value)| value).chain(self.others.values_mut())
     }

@@ -1,12 +1,12 @@
 //! The scheduler as a deterministic state machine.
 //!
-//! [`Core::step`] takes the time, one input and the past, and says what happened (events, past tense) and what
-//! is to be done (commands), or that the past can't be read or an invariant is broken: it never panics. What is
-//! *absent*: clock, IO, async, randomness. Cost follows what changed: waiting slots are indexed by what can wake
-//! them, and finished slots are not in memory; [`Past`] gives them back for the length of a turn.
+//! [`Core::step`] takes a moment, one input and the past. It returns events, which say what happened, and commands,
+//! which say what to do next; or it reports that the past can't be read or that an invariant is broken. It never
+//! panics. What is *absent*: clock, IO, async, randomness. Cost follows what changed: waiting slots are indexed by what
+//! can wake them, and final slots are not kept in memory; [`Past`] returns them for the length of a turn.
 //!
-//! Every change goes through `record`, which applies the event with the model's one `apply` and keeps
-//! all indices in step with it. `clippy.toml` beside the manifest refuses what is absent.
+//! Every change of a slot goes through `record`, which applies the event with the model's one `apply` and updates all
+//! indices. `clippy.toml` beside the manifest forbids what is absent.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
@@ -103,25 +103,25 @@ use turn::Turn;
 use wakes::{Waits, Wakes};
 use workflows::{WorkflowState, Workflows};
 
-/// A clock that goes back by less is being adjusted, and no wait is worth moving.
+/// The smallest jump back of the clock that moves waits. A smaller one is an adjustment.
 const JUMP: SignedDuration = SignedDuration::from_secs(-1);
 
-/// The scheduler's state, and the outcome of the turn that is going on.
+/// The state of the scheduler, and the results of the current turn.
 pub struct Core {
     config: Config,
     now: Timestamp,
-    /// When it ticked last.
+    /// The moment of the last tick.
     ticked: Timestamp,
     workflows: Workflows,
     slots: SlotTable,
     wakes: Wakes,
-    /// Cron times of triggers.
+    /// The cron times of triggers.
     firings: Firings,
     jobs: Jobs,
     permits: Permits,
     planner: Planner,
     listeners: Listeners,
-    /// Programs, with the runs that constraints count.
+    /// The programs, with the runs that constraints count.
     programs: Programs,
     backfills: Backfills,
     breaches: Breaches,
@@ -151,13 +151,13 @@ impl Core {
         }
     }
 
-    /// Takes one input at a moment, and reads of the past what memory no longer holds. A turn is any number of steps; the
-    /// events of all of them are committed together with [`Core::rows`], and [`Core::settle`] ends it. The past that the steps
-    /// of a turn read is that before the turn.
+    /// Takes one input at a moment, and reads from the past what memory no longer holds. A turn is any number of steps:
+    /// their events are committed together with [`Core::rows`], then [`Core::settle`] ends the turn. All steps of a
+    /// turn see the past as it was before the turn.
     ///
     /// # Errors
-    /// When the past can't be read, or an invariant is broken. Either way drop this scheduler and restore another: nothing
-    /// of the turn may be committed.
+    /// If the past can't be read, or an invariant is broken. In both cases drop this scheduler and restore another one;
+    /// nothing of the turn may be committed.
     pub fn step<E>(
         &mut self,
         now: Timestamp,
@@ -171,7 +171,7 @@ impl Core {
         }
     }
 
-    /// The first breach of this step, by the order of the organs.
+    /// The first breach of this step, in the order of the organs.
     fn take_breach(&mut self) -> Option<Breach> {
         let organs = [
             self.wakes.take_breach(),
@@ -208,7 +208,7 @@ impl Core {
         Ok(())
     }
 
-    /// Records what follows from an input, together with it, so that no crash comes between.
+    /// Records the consequences of an input together with it, so that no crash can come between them.
     fn follow_up<E>(&mut self, past: PastOf<'_, E>) -> Result<(), E> {
         loop {
             self.deliver_ends();
@@ -219,7 +219,8 @@ impl Core {
         }
     }
 
-    /// Reads all slots of which somebody waits to hear, in one question, and says where they stand. Says whether there were any.
+    /// Reads all requested slots of the past with one question and announces their states. Returns whether there were
+    /// any.
     fn hear_of_past<E>(&mut self, past: PastOf<'_, E>) -> Result<bool, E> {
         let heard = self.slots.recall_wanted(past)?;
         for slot in &heard {
@@ -228,8 +229,8 @@ impl Core {
         Ok(!heard.is_empty())
     }
 
-    /// Where the clock was put back, waits go on from there: a wait is a span, and would otherwise last
-    /// until the clock is where it was. Appointments (a schedule's time, a delay, a retry) stay.
+    /// Moves waits back with the clock: a wait is a span, and would otherwise last until the clock is where it was.
+    /// Appointments (a schedule's time, a delay, a retry) stay.
     fn follow_clock(&mut self, now: Timestamp) {
         let jump = now.duration_since(self.now);
         self.now = now;
@@ -239,7 +240,7 @@ impl Core {
         }
     }
 
-    /// The rows that the turn changed, as they are now.
+    /// The rows that the turn changed, in their current state.
     #[must_use]
     pub fn rows(&self) -> Rows {
         let with_backlog = |mut row: WorkflowRow| {
@@ -257,7 +258,7 @@ impl Core {
         }
     }
 
-    /// Ends the turn after its commit: forgets finished slots.
+    /// Ends the turn after its commit: forgets final slots.
     pub fn settle(&mut self) {
         self.turn.settle();
         self.workflows.settle();
@@ -266,7 +267,7 @@ impl Core {
         self.backfills.settle();
     }
 
-    /// Whether a tick at this moment would find something to do.
+    /// Whether a tick at this moment has something to do.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
@@ -275,45 +276,44 @@ impl Core {
             || self.permits.is_due()
     }
 
-    /// When time alone will give it something to do.
+    /// The next moment at which the scheduler has something to do without any input.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
         let wakes = [self.wakes.next(), self.firings.next(), self.permits.next_wake()];
         wakes.into_iter().flatten().min()
     }
 
-    /// Whether a slot waits for the answer to a question: an outside that repeats questions by itself need not
-    /// repeat others.
+    /// Whether a slot waits for the answer to a probe. A caller that repeats probes by itself need not repeat others.
     #[must_use]
     pub fn is_asked(&self, probe: &Probe) -> bool {
         self.wakes.probes.is_asked(probe)
     }
 
-    /// How many slots are in memory: live ones, between turns.
+    /// The number of slots in memory. Between turns these are the live ones.
     #[must_use]
     pub fn live_slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many runs are alive.
+    /// The number of live runs.
     #[must_use]
     pub fn live_runs(&self) -> u32 {
         self.permits.running()
     }
 
-    /// The definitions that were given and are not in force, since their names are others'.
+    /// The definitions that are not in force because their names belong to others.
     #[must_use]
     pub fn taken_names(&self) -> &BTreeSet<TakenName> {
         self.workflows.taken_names()
     }
 
-    /// Whether a workflow is frozen; none where there is no such workflow, which can't be frozen either.
+    /// Whether a workflow is frozen; none if there is no such workflow, which can't be frozen either.
     #[must_use]
     pub fn is_frozen(&self, id: &WorkflowId) -> Option<bool> {
         self.workflows.get(id).map(WorkflowState::is_frozen)
     }
 
-    /// Has the questions asked that something led to.
+    /// Commands the probes that are due.
     fn send_questions(&mut self) {
         let questions = self.wakes.probes.take_questions();
         questions.into_iter().for_each(|probe| self.turn.command(Command::Probe(probe)));

@@ -1,6 +1,6 @@
-//! Listeners: the workflows that wait for facts, and the ends of runs that they have not heard of yet.
+//! Listeners: the workflows that wait for facts, and the ends of runs that are not delivered to them yet.
 //!
-//! Absent: slots, and how one collects.
+//! Absent: slots, and how one collects facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use kelos_model::{Breach, Invariant, Occurrence, Run, Slot, SlotRef, SlotState, 
 
 use crate::breaches::Breaches;
 
-/// The workflows that wait for facts, by what these are about.
+/// The workflows that wait for facts, by subject.
 #[derive(Default)]
 pub(crate) struct Listeners {
     by_subject: BTreeMap<Subject, BTreeSet<WorkflowId>>,
     subjects: BTreeMap<WorkflowId, BTreeSet<Subject>>,
-    /// The ends of runs of which they are yet to hear.
+    /// The ends of runs that are not delivered yet.
     ended: Vec<Occurrence>,
     breaches: Breaches,
 }
 
 impl Listeners {
-    /// Has a workflow hear of these subjects and of no others.
+    /// Subscribes a workflow to these subjects and to no others.
     pub(crate) fn listen(&mut self, id: &WorkflowId, subjects: BTreeSet<Subject>) {
         for subject in self.subjects.remove(id).unwrap_or_default().difference(&subjects) {
             let waiting = self.by_subject.get_mut(subject);
@@ -45,12 +45,12 @@ impl Listeners {
         self.subjects.contains_key(id)
     }
 
-    /// The workflows that wait for facts about a subject; none where nobody does.
+    /// The workflows that wait for facts about a subject; none if there are none.
     pub(crate) fn of(&self, subject: &Subject) -> Option<&BTreeSet<WorkflowId>> {
         self.by_subject.get(subject)
     }
 
-    /// Notes that a run has ended, where somebody waits for that; `run` is the run, as it ended.
+    /// Notes the end of a run, if a workflow waits for it. `run` returns the ended run.
     pub(crate) fn note_end<'a>(
         &mut self,
         id: &SlotRef,
@@ -59,7 +59,7 @@ impl Listeners {
         after: &Slot,
         run: impl FnOnce() -> Option<&'a Run>,
     ) {
-        // What was killed before has ended for them, though its run may still be dying.
+        // A killed run counts as ended, even if it is still dying.
         let going = |slot: &Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
         if !before.is_some_and(going) || !ENDS.contains(&after.state) {
             return;
@@ -68,7 +68,7 @@ impl Listeners {
         if self.of(&subject).is_none() {
             return;
         }
-        // What was killed gives nothing, whatever it had said by then.
+        // The outputs of a killed run don't count.
         let run = run().filter(|_| after.state != SlotState::Killed);
         let outputs = run.and_then(|run| run.outputs.as_deref()).cloned();
         self.ended.push(Occurrence::Ended {
@@ -80,12 +80,12 @@ impl Listeners {
         });
     }
 
-    /// Takes the ends of runs of which those who wait for them are yet to hear.
+    /// Takes the ends of runs that are not delivered yet.
     pub(crate) fn take_ended(&mut self) -> Vec<Occurrence> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }

@@ -1,5 +1,5 @@
-//! Jobs open each other: opening one opens its missing ancestors, and the success of one opens the children that became possible.
-//! What [`Jobs`](crate::jobs::Jobs) answers is carried out here.
+//! Jobs open each other: opening a job opens its missing ancestors, and its success opens the children that became
+//! possible. This carries out what [`Jobs`](crate::jobs::Jobs) decides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::slots::SlotTable;
 use crate::wakes::{Audience, Wakes};
 use crate::{Command, Core};
 
-/// What jobs may know of slots, and have done about them.
+/// The slots and wakes, as the graph of jobs uses them.
 struct Surroundings<'a> {
     slots: &'a mut SlotTable,
     wakes: &'a mut Wakes,
@@ -56,19 +56,19 @@ impl Slots for Surroundings<'_> {
 }
 
 impl Core {
-    /// Takes what definitions say of job ids: what makes sense together. Of the others, why they lie dormant.
+    /// Takes the sound definitions of job ids. Returns the reasons why the others are dormant.
     pub(crate) fn define_jobs(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> BTreeMap<WorkflowId, String> {
         let keyed = all.iter().filter_map(|(id, one)| Some((id, one.keys.jobs()?)));
         let (graph, faulty) = JobGraph::sound(keyed);
         let open = self.jobs.define(graph, &mut Surroundings { slots: &mut self.slots, wakes: &mut self.wakes });
-        // What a trigger waits for may only now be a job that can be opened.
+        // A trigger may refer to a job that can be opened only now.
         self.wakes.upstream.lookers_for_nothing().into_iter().for_each(|slot| self.wakes.dirty.insert(slot));
         self.finish();
         open.into_iter().for_each(|job| self.wake(job));
         faulty
     }
 
-    /// Tells those that watch a slot where it stands.
+    /// Announces the state of a slot to the slots that wait for it.
     pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
         let since = self.slots.get(slot).map(|live| live.slot.since);
         let Audience { lookers, children } = self.wakes.upstream.learn(slot, state, since);
@@ -77,12 +77,12 @@ impl Core {
         open.into_iter().chain(lookers).for_each(|one| self.wake(one));
     }
 
-    /// Stops a job from listening to its parents.
+    /// Unsubscribes a job from its parents.
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef) {
         self.jobs.stop_awaiting(child, &mut Surroundings { slots: &mut self.slots, wakes: &mut self.wakes });
     }
 
-    /// Opens what became possible. Says whether anything was opened.
+    /// Opens the jobs that became possible. Returns whether there were any.
     pub(crate) fn push(&mut self) -> bool {
         let now = self.now;
         let mut surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
@@ -100,13 +100,13 @@ impl Core {
         opened
     }
 
-    /// Has the questions asked that functions know the answers to.
+    /// Commands the questions to scripts' functions that are due.
     fn ask_functions(&mut self) {
         let questions = self.jobs.take_questions();
         questions.into_iter().for_each(|question| self.turn.command(Command::Relate(question)));
     }
 
-    /// Looks at a job that is open and waits: is it worth running, have its parents succeeded?
+    /// Evaluates a waiting job: whether it is valid, and whether its parents have succeeded.
     pub(crate) fn look_at_job(&mut self, id: &SlotRef) {
         match self.evaluator().validity(id) {
             Some(Validity::No(explanation)) => return self.record(id, SlotEvent::Skipped { explanation }),
@@ -133,7 +133,7 @@ impl Core {
         }
     }
 
-    /// Opens the parents that a job waits for and that do not exist.
+    /// Opens the missing parents of a job.
     fn open_parents(&mut self, id: &SlotRef, parents: &[SlotRef]) {
         let priority = self.slots.get(id).map_or(0, |live| live.slot.priority);
         for parent in parents {
@@ -144,7 +144,7 @@ impl Core {
         }
     }
 
-    /// Opens a job that a slot's trigger waits for.
+    /// Opens the jobs that a slot's trigger waits for.
     pub(crate) fn pull_awaited(&mut self, id: &SlotRef, wakers: &[Waker]) {
         for waker in wakers {
             if let Waker::Slot(job) = waker
@@ -157,8 +157,8 @@ impl Core {
         }
     }
 
-    /// Whether the success of a run can be recorded: it is known what waits for its job. Where not, functions are asked, and the
-    /// run counts as going on.
+    /// Whether the success of a run can be recorded, because the jobs that wait for it are known. Otherwise functions
+    /// are asked, and the run counts as live.
     pub(crate) fn may_succeed(&mut self, run: &RunId) -> bool {
         let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
         let may = self.jobs.may_succeed(run, self.workflows.are_given(), self.now, &surroundings);
@@ -166,14 +166,14 @@ impl Core {
         may
     }
 
-    /// Judges those runs again whose success waits for an answer.
+    /// Judges the runs again whose success waits for an answer.
     pub(crate) fn finish(&mut self) {
         for run in self.jobs.finishing() {
             self.run_reported(&run, Report::Ended { outcome: Outcome::Succeeded });
         }
     }
 
-    /// Takes what a function said.
+    /// Takes the answer of a script's function.
     pub(crate) fn related(&mut self, question: &Relation, answer: Result<NamedJobs, String>) {
         if !self.jobs.related(question, answer, self.now) {
             return;

@@ -1,49 +1,49 @@
-//! The past: what memory no longer holds. A step reads it when it needs it, in few questions, and what was read is known
-//! until the turn settles. What the turn itself changed is in memory, and newer than what is stored.
+//! The past: what memory no longer holds. A step reads it on demand, with few questions, and keeps the answers until
+//! the turn settles. Changes of the turn itself are in memory, and newer than what is stored.
 //!
-//! Absent: what a slot or a fact means. A read that fails ends the step; it never passes for "there is none".
+//! Absent: the meaning of slots and facts. A failed read ends the step; it is never taken for "there is none".
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::ranges::Range;
 use kelos_model::{FactKey, Slot, SlotRef, WorkflowId};
 
-/// Answers at once what memory no longer holds: as it was when the last turn was committed.
+/// Answers at once what memory no longer holds, as of the last committed turn.
 pub trait Past {
-    /// Why it can't be read.
+    /// The error of a failed read.
     type Error;
 
-    /// Reads those of these slots that exist. They are named in ascending order, each once.
+    /// Reads those of these slots that exist. The ids are unique and in ascending order.
     ///
     /// # Errors
-    /// When the past can't be read.
+    /// If the past can't be read.
     fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Self::Error>;
 
-    /// Reads all slots of a workflow whose times lie in a range.
+    /// Reads all slots of a workflow whose times are within a range.
     ///
     /// # Errors
-    /// When the past can't be read.
+    /// If the past can't be read.
     fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, Self::Error>;
 
-    /// Says which of these facts were told before. They are named in ascending order, each once.
+    /// Returns those of these facts that were published before. The names are unique and in ascending order.
     ///
     /// # Errors
-    /// When the past can't be read.
+    /// If the past can't be read.
     fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Self::Error>;
 }
 
-/// The past as a step is given it.
+/// The past as a parameter of a step.
 pub(crate) type PastOf<'a, E> = &'a mut dyn Past<Error = E>;
 
 /// The facts that a turn has looked up in the past.
 #[derive(Default)]
 pub(crate) struct KnownFacts {
-    /// Whether each was told before, in this turn or earlier.
+    /// Whether each fact was published before, in this turn or earlier.
     told: BTreeMap<FactKey, bool>,
 }
 
 impl KnownFacts {
-    /// Looks up which of these facts were told before.
+    /// Looks up which of these facts were published before.
     pub(crate) fn look_up<'a, E>(
         &mut self,
         names: impl Iterator<Item = &'a FactKey>,
@@ -60,7 +60,7 @@ impl KnownFacts {
         Ok(())
     }
 
-    /// Notes that a fact that was looked up is told. Says whether it was told before.
+    /// Notes that a looked-up fact is published. Returns whether it was published before.
     pub(crate) fn tell(&mut self, name: &FactKey) -> bool {
         self.told.get_mut(name).is_some_and(|told| std::mem::replace(told, true))
     }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// A past that has facts alone, and counts how often it is read.
+    /// A past that consists of facts, and counts how often it is read.
     struct FactsAlone {
         facts: BTreeSet<FactKey>,
         reads: usize,

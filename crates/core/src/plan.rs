@@ -1,4 +1,5 @@
-//! Planning is carried out: what the [`Planner`](crate::planner::Planner) says is made slots and backlogs, and recorded.
+//! Planning, carried out: the decisions of the [`Planner`](crate::planner::Planner) become slots and backlogs, and are
+//! recorded.
 
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
@@ -11,14 +12,14 @@ use crate::planner::{Draw, Next, Plan, PlanPart, UpstreamPage, free_of_slots, ne
 use crate::{Core, WorkflowFilter};
 
 impl Core {
-    /// Plans what the window holds and is not planned yet: no more than so many slots, or a backlog. Has slots made of the backlog,
-    /// and sets the timer for the next time.
+    /// Plans the times of the window that are not planned yet, as a limited number of slots or as a backlog. Draws from
+    /// the backlog, and sets the timer for the next time.
     pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
         let Some(workflow) = self.workflows.known(id).filter(|workflow| workflow.is_open()) else { return Ok(()) };
-        // Event schedules and programs have no times, nor has what can't be resolved.
+        // Event schedules, programs and unresolved schedules have no times.
         let Some(schedule) = workflow.ticks().cloned() else { return Ok(()) };
         if self.slots.earlier_schedule(id, &workflow.planned().schedule).is_some() {
-            // What was planned by that becomes slots first, of which planning by this one then knows.
+            // The times of the earlier schedule become slots first, so that planning by the present one knows them.
             self.planner.draw_soon(id);
             return Ok(());
         }
@@ -38,7 +39,7 @@ impl Core {
         Ok(())
     }
 
-    /// Plans those times of a range of which there are no slots yet.
+    /// Plans the times of a range that have no slots yet.
     fn plan_part<E>(&mut self, id: &WorkflowId, part: PlanPart, past: PastOf<'_, E>) -> Result<(), E> {
         let Some(workflow) = self.workflows.known(id) else { return Ok(()) };
         let range = part.range();
@@ -71,13 +72,14 @@ impl Core {
         Ok(())
     }
 
-    /// Puts parts of a stretch into the backlog that hold times, none of which has a slot. Says how many times they hold.
+    /// Puts those parts of a stretch that contain times into the backlog; none of the times has a slot. Returns the
+    /// number of times.
     pub(crate) fn put_in_backlog(&mut self, id: &WorkflowId, stretch: &Stretch, parts: &RangeSet) -> u64 {
         let Some(Ok(schedule)) = self.workflows.known(id).map(|workflow| workflow.schedule()) else {
             self.breaches.report(Invariant::BacklogsHaveSchedules, id);
             return 0;
         };
-        // An earlier schedule says nothing any more once its backlog has gone, however it went.
+        // The earlier schedule is no longer needed once its backlog is empty.
         self.slots.reschedule(id, schedule);
         let mut held = RangeSet::default();
         let mut times = 0;
@@ -94,7 +96,7 @@ impl Core {
         times
     }
 
-    /// Makes slots of what goes next of backlogs. Says whether any were made, or more came to be known.
+    /// Makes slots of the next times of backlogs. Returns whether there were any, or whether more is known now.
     pub(crate) fn draw_backlogs<E>(
         &mut self,
         only: &WorkflowFilter,
@@ -111,7 +113,7 @@ impl Core {
         Ok(any)
     }
 
-    /// Makes slots of those times of a backlog that go next, and of no more than so many. Says how many times it looked at.
+    /// Makes slots of the next times of a backlog, up to a limit. Returns the number of times that it handled.
     fn draw<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<usize, E> {
         let are_settled = self.wakes.dirty.count(id) == 0;
         let Some(backlog) = self.planner.backlog(id, &self.workflows, &self.slots, &self.permits) else {
@@ -129,14 +131,14 @@ impl Core {
         }
     }
 
-    /// Makes slots of what was planned by a schedule that holds no more. Says how many.
+    /// Makes slots of times that an earlier schedule planned. Returns the number of slots.
     fn draw_by_earlier(&mut self, id: &WorkflowId, times: &[Timestamp], are_last: bool) -> usize {
         times.iter().for_each(|time| self.make_slot(&SlotRef::at(id.clone(), *time)));
         if !are_last {
             self.planner.draw_soon(id);
             return times.len();
         }
-        // Ends of stretches may be left that hold no time.
+        // The remaining ends of stretches may have no times.
         self.slots.backlog_mut(id).take(Range::new(Timestamp::MIN, Timestamp::MAX));
         self.workflows.touch(id);
         match self.workflows.known(id).map(|workflow| workflow.schedule()) {
@@ -147,7 +149,8 @@ impl Core {
         times.len()
     }
 
-    /// Makes slots of what goes next, and asks about what it waits for. Says how many times it made slots of or asked about.
+    /// Makes slots of the next times, and reads the states of the slots that further ones wait for. Returns the number
+    /// of times handled.
     fn draw_next<E>(&mut self, id: &WorkflowId, next: Next, past: PastOf<'_, E>) -> Result<usize, E> {
         let Next { times, cutoff, check } = next;
         self.planner.cut_off(id, cutoff);

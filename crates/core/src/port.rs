@@ -1,4 +1,4 @@
-//! What goes into the scheduler and what comes out.
+//! The inputs and the outputs of the scheduler.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,79 +17,80 @@ use crate::filter::WorkflowFilter;
 use crate::requests::{Ask, Reply};
 use crate::workers::Offer;
 
-/// What happened.
+/// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// Time passed, or something may have become possible: plan, look, dispatch. All other inputs
-    /// only note what they change, but for facts, each of which is judged when it comes; nothing is dispatched between ticks.
+    /// A tick: time passed, or something may have become possible. The core plans, evaluates and dispatches. All other
+    /// inputs only note changes, except for facts, each of which is judged on its arrival; nothing is dispatched
+    /// between ticks.
     Woke {
-        /// Which workflows it is about.
+        /// The workflows that the tick is limited to.
         only: WorkflowFilter,
-        /// Ask every probe again and plan every workflow anew, whatever the timers say: one step of a
-        /// server that is stepped by hand.
+        /// Whether to send all probes again and to plan all workflows anew, regardless of timers. A server that is
+        /// stepped by hand does so.
         look_again: bool,
     },
-    /// These are the definitions of one provenance, all of them. Those of the others stay as they are, and a name that is
-    /// another's stays that one's.
+    /// The complete definitions of one provenance. Those of the others stay as they are, and a name that belongs to
+    /// another provenance stays with it.
     Definitions {
-        /// Whose they are: the files', or the program's.
+        /// The owner of the definitions.
         provenance: Provenance,
-        /// Each workflow once.
+        /// The definitions, at most one for each workflow.
         all: Vec<Arc<Workflow>>,
-        /// Its projects that are deployed anew. Only then are event schedules made what their files say: what people changed
-        /// stays until then.
+        /// The projects of this provenance that are deployed anew, by name. Only a deployment makes event schedules
+        /// match the files; until then the changes that people made stay.
         deployed: BTreeMap<String, Deployment>,
     },
-    /// The outside world answered.
+    /// The answer to a probe.
     ProbeAnswered {
-        /// What was asked.
+        /// The probe.
         probe: Probe,
-        /// What it said.
+        /// Its answer.
         answer: ProbeAnswer,
     },
-    /// An executor reported. Reports may come late, twice, or not at all.
+    /// A report of an executor. Reports may come late, twice, or not at all.
     RunReported {
-        /// About which run.
+        /// The run.
         run: RunId,
-        /// What.
+        /// The report.
         report: Report,
     },
-    /// Somebody asked for something.
+    /// A request.
     Asked {
-        /// Comes back with the reply.
+        /// The token that the reply carries.
         token: u64,
-        /// Who.
+        /// The actor of the request.
         by: Actor,
-        /// What.
+        /// The request.
         ask: Ask,
     },
-    /// A worker says how much more it would do now. What it offered before is forgotten, and so is what was given to it meanwhile.
+    /// The current offer of a worker. It replaces the earlier one, including the deductions for runs assigned since.
     Offered {
-        /// Its name, of its own for each process.
+        /// The name of the worker, unique to its process.
         worker: Arc<str>,
-        /// What it offers; none when it is gone.
+        /// The offer; none if the worker is gone.
         offer: Option<Offer>,
     },
-    /// A function of a script said which jobs belong together.
+    /// The answer of a script's function about related jobs.
     Related {
-        /// What was asked.
+        /// The question.
         relation: Relation,
-        /// What it said, or in words why it didn't.
+        /// The related jobs, or the error message.
         answer: Result<NamedJobs, String>,
     },
-    /// A step broke an invariant, and was dropped: its workflow is frozen.
+    /// A step broke an invariant and was dropped: freeze its workflow.
     Freeze(Breach),
-    /// An input broke an invariant of a workflow that is frozen: it is dropped, and who asked hears so.
+    /// An input broke an invariant of a frozen workflow: drop the input, and answer its actor.
     SetAside {
-        /// The invariant.
+        /// The broken invariant.
         breach: Breach,
-        /// What broke it.
+        /// The dropped input.
         input: Box<Input>,
     },
 }
 
 impl Input {
-    /// What it is, in words, for people who read that it was dropped.
+    /// A description for people who read that the input was dropped.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -116,88 +117,88 @@ impl Input {
     }
 }
 
-/// What is to be done, after the commit.
+/// Something to do after the commit.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Ask the outside world.
+    /// Ask a probe.
     Probe(Probe),
-    /// Start a run. The same run may be started again after a crash: its id tells.
+    /// Start a run. After a crash the same run may be started again, with the same id.
     StartRun {
-        /// Which.
+        /// The run.
         run: RunId,
-        /// Whose job.
+        /// The workflow, whose job is run.
         workflow: Arc<Workflow>,
-        /// The worker that is to do it; none where the scheduler's own executor does.
+        /// The worker that runs it; none for the scheduler's own executor.
         worker: Option<Arc<str>>,
-        /// What its slot collected, and when it came to be.
+        /// The facts that its slot collected.
         collected: Option<Arc<Collection>>,
     },
-    /// Find out how a run stands that another process started.
+    /// Find out the state of a run that another process started.
     CheckRun {
-        /// Which.
+        /// The run.
         run: RunId,
-        /// By which executor.
+        /// The name of its executor.
         executor: String,
-        /// What the executor calls it, where that was recorded.
+        /// The executor's id of the run, if recorded.
         external_id: Option<String>,
     },
     /// End a run.
     CancelRun {
-        /// Which.
+        /// The run.
         run: RunId,
-        /// By which executor.
+        /// The name of its executor.
         executor: String,
-        /// What the executor calls it, where that was recorded.
+        /// The executor's id of the run, if recorded.
         external_id: Option<String>,
     },
-    /// Ask a function of a script which jobs belong together.
+    /// Ask a script's function about related jobs.
     Relate(Relation),
-    /// Answer somebody who asked.
+    /// Answer a request.
     Reply {
-        /// Theirs.
+        /// The token of the request.
         token: u64,
         /// The answer.
         reply: Reply,
     },
 }
 
-/// What one step led to.
+/// The result of one step.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<EventRecord>,
-    /// What is to be done.
+    /// The commands, in order.
     pub commands: Vec<Command>,
 }
 
-/// Rows that a turn changed.
+/// The rows that a turn changed.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// Slots.
+    /// The slots.
     pub slots: Vec<(SlotRef, Slot)>,
-    /// Runs.
+    /// The runs.
     pub runs: Vec<Run>,
-    /// Workflows; one that got several definitions comes with each, the last as it is now.
+    /// The workflows. One with several definitions in the turn has a row for each, the current one last.
     pub workflows: Vec<WorkflowRow>,
-    /// Backfills.
+    /// The backfills.
     pub backfills: Vec<Backfill>,
-    /// Registers.
+    /// The registers: bucket, key and value. None deletes a register.
     pub registers: Vec<(String, String, Option<Value>)>,
-    /// Facts that have names, with their log positions.
+    /// The facts with idempotency keys, and their positions in the log.
     pub facts: Vec<(FactKey, u64)>,
 }
 
-/// What a store remembers, for [`crate::Core::restore`].
+/// The stored state, for [`crate::Core::restore`].
 #[derive(Debug, Default)]
 pub struct Checkpoint {
-    /// Position of the last event.
+    /// The position of the last event.
     pub seq: u64,
-    /// Every workflow that ever was.
+    /// All workflows that ever existed.
     pub workflows: Vec<WorkflowRow>,
     /// The live slots.
     pub slots: Vec<(SlotRef, Slot)>,
-    /// Their runs that have not ended.
+    /// The runs of the live slots that have not ended.
     pub runs: Vec<Run>,
-    /// All backfills that ever were: a name is taken once.
+    /// All backfills that ever existed: a name is used once.
     pub backfills: Vec<Backfill>,
 }

@@ -1,4 +1,4 @@
-//! The one door through which state changes: an event is applied, logged, and all indices follow.
+//! The only place where the state of slots changes: an event is applied and logged, and all indices are updated.
 
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin, SlotEvent};
@@ -11,24 +11,24 @@ use crate::slots::Change;
 use crate::{Config, Core, PlantedIn};
 
 impl Core {
-    /// Records what happened to a slot, which must be possible as it stands: whoever decided it has looked.
+    /// Records an event of a slot. The caller has checked that it is possible.
     pub(crate) fn record(&mut self, id: &SlotRef, what: SlotEvent) {
         if !self.record_if_possible(id, what) {
             self.breaches.report_slot(Invariant::EventFits, id);
         }
     }
 
-    /// Records what happens to a slot if it can happen as it stands, and says whether it could: somebody asks for what may
-    /// come too late. Where it could not, nothing changes.
+    /// Records an event of a slot if it is possible, and returns whether it was: a request may come too late. Otherwise
+    /// nothing changes.
     pub(crate) fn record_if_possible(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
         if self.slots.is_planned(id) && self.slots.state(id).is_some_and(|state| state.after(&what).is_some()) {
-            // What happens to a time of a backlog makes a slot of it.
+            // An event of a time in the backlog makes a slot of it.
             self.make_slot(id);
         }
         self.record_alone(id, what)
     }
 
-    /// Makes a slot of its own of a time of a backlog.
+    /// Makes a time in the backlog a slot of its own.
     pub(crate) fn make_slot(&mut self, id: &SlotRef) {
         let events = self.slots.events_of_planned(id);
         self.workflows.touch(&id.workflow);
@@ -72,7 +72,7 @@ impl Core {
             self.programs.move_in_line(HeldPosition::of(after, id));
         }
         if before.is_some_and(|before| before.requested != after.requested) {
-            // It may have been left alone until somebody asked for it.
+            // It may have been dormant until the request.
             self.wake(id.clone());
             self.permits.wake(&id.workflow);
         }
@@ -89,7 +89,7 @@ impl Core {
         self.enter(id, after);
     }
 
-    /// What entering a state entails: whoever waits for this slot hears of it, and what can wake it changes.
+    /// Updates everything that depends on the state of a slot: the slots that wait for it, and what can wake it.
     fn enter(&mut self, id: &SlotRef, after: &slot::Slot) {
         self.tell(id, Some(after.state));
         if after.state == SlotState::Succeeded {
@@ -118,7 +118,7 @@ impl Core {
         }
     }
 
-    /// Has a slot looked at.
+    /// Marks a slot for evaluation with the next tick.
     pub(crate) fn wake(&mut self, id: SlotRef) {
         if self.workflows.known(&id.workflow).is_none() {
             return;
@@ -129,14 +129,14 @@ impl Core {
         }
     }
 
-    /// Stops listening to whatever can wake a slot.
+    /// Unsubscribes a slot from everything that can wake it.
     pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
         self.wakes.unsubscribe(id);
         self.programs.leave(id);
     }
 }
 
-/// Whether the simulation breaks an invariant by this event.
+/// Whether the simulation breaks an invariant with this event.
 fn is_planted(config: &Config, id: &SlotRef, what: &SlotEvent, now: Timestamp) -> bool {
     let Some(planted) = &config.planted else { return false };
     let work = match what {

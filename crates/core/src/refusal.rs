@@ -1,85 +1,85 @@
-//! Why something was not done that somebody asked for.
+//! Refusals: the reasons why a request was not carried out.
 
 use kelos_model::run::LARGEST_GIVEN;
 use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
 
-/// Why something was not done.
+/// The reason why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// No such workflow.
+    /// The workflow does not exist.
     NoWorkflow(WorkflowId),
-    /// Nobody ever opened the job.
+    /// The job was never opened.
     NeverOpened(SlotRef),
-    /// It is no event schedule.
+    /// The workflow is not an event schedule.
     NoEventSchedule(WorkflowId),
-    /// It is neither an event schedule nor a program.
+    /// The workflow is neither an event schedule nor a program.
     NotStartable(WorkflowId),
-    /// There is something of that name.
+    /// The name is taken.
     ScheduleTaken(WorkflowId),
-    /// An event schedule runs a program that is not there.
+    /// The program of an event schedule does not exist.
     NoProgram {
         /// The event schedule.
         schedule: WorkflowId,
         /// The program.
         program: WorkflowId,
     },
-    /// It is enabled already.
+    /// The event schedule is already enabled.
     AlreadyEnabled(WorkflowId),
-    /// It is disabled already.
+    /// The event schedule is already disabled.
     AlreadyDisabled(WorkflowId),
-    /// An event schedule is never paused or resumed: it is disabled and enabled.
+    /// Event schedules are enabled and disabled, not paused and resumed.
     NotPausable(WorkflowId),
-    /// More than is kept with a run.
+    /// The arguments are larger than a run keeps.
     ArgumentsTooLarge {
-        /// How many bytes they have as JSON.
+        /// Their size as JSON, in bytes.
         bytes: usize,
     },
-    /// Slots named by the moment at which they came to be are made by facts and requests only.
+    /// The slot does not exist. Only facts and requests create slots that are named by a moment.
     NeverCameToBe(SlotRef),
-    /// Its schedule has no such time.
+    /// The schedule of the workflow does not have this time.
     NotInSchedule(SlotRef),
-    /// Its workflow has no such job ids: why, in words.
+    /// The workflow does not have this job id. The text gives the reason.
     NoJobId(SlotRef, String),
-    /// Its schedule can't be resolved.
+    /// The workflow has no schedule. The text gives the reason.
     NoSchedule(WorkflowId, String),
-    /// Only final slots can be opened again.
+    /// The slot is live. Only final slots can be rerun.
     StillLive(SlotRef, SlotState),
-    /// Only live slots can be killed.
+    /// The slot is final. Only live slots can be killed.
     AlreadyFinal(SlotRef, SlotState),
-    /// Only live slots can be skipped.
+    /// The slot is final. Only live slots can be skipped.
     NotSkippable(SlotRef, SlotState),
-    /// It has succeeded already.
+    /// The slot has already succeeded.
     AlreadySucceeded(SlotRef),
-    /// Only a slot whose run is not alive can be marked as succeeded.
+    /// The slot has a live run, of this number. Only slots without one can be marked as succeeded.
     RunAlive(SlotRef, u32),
-    /// What depends on a slot is dispatched or running: the first of them, and how many.
+    /// Downstream slots are dispatched or running: the first of them, its state, and their number.
     DownstreamLive(SlotRef, SlotState, usize),
-    /// More slots depend on one than a request may touch.
+    /// More slots are downstream than one request may touch.
     TooManyDownstream {
         /// The limit.
         limit: usize,
     },
-    /// There is a backfill of that name.
+    /// The name of the backfill is taken.
     NameTaken(BackfillId),
-    /// There is no backfill of that name.
+    /// The backfill does not exist.
     NoBackfill(BackfillId),
-    /// It was cancelled: nothing of it is to go on.
+    /// The backfill was cancelled.
     BackfillCancelled(BackfillId),
-    /// All its slots have ended.
+    /// All slots of the backfill have ended.
     BackfillOver(BackfillId),
-    /// More slots than one request may touch.
+    /// The backfill has more slots than one request may touch.
     TooMany {
-        /// As many as were counted, which is more than the limit; it may be more still.
+        /// The number that was counted, which is above the limit. The real number may be larger.
         slots: usize,
         /// The limit.
         limit: usize,
     },
-    /// It broke an invariant, and nothing was done.
+    /// The request broke an invariant, and nothing was done.
     Broken(Breach),
 }
 
 impl Refusal {
-    /// The code of its kind: the same for ever, at every door. What can be done about two kinds in the same way shares a code.
+    /// The stable code of its kind, the same at every door. Kinds with the same remedy share a code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Refusal {
     }
 }
 
-/// The one place of its words.
+/// The only place of its text.
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,7 +1,7 @@
-//! What somebody may ask for: each request a type of its own, with what it is answered.
+//! Requests and their answers: each request is a type of its own with the type of its answer.
 //!
-//! The loop in front of the core carries any of them as an [`Ask`], and any answer as an [`AnyAnswer`]; the table below says
-//! which belong together, and [`Request::answer`] gives the typed answer back. Absent: how a request is performed.
+//! The loop in front of the core passes any request as an [`Ask`], and any answer as an [`AnyAnswer`]; the table below
+//! pairs them, and [`Request::answer`] recovers the typed answer. Absent: how a request is carried out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,50 +13,50 @@ use serde_json::Value;
 
 use crate::{Capacity, Inspection, Refusal};
 
-/// Something that may be asked for.
+/// A request to the scheduler.
 pub trait Request: Into<Ask> {
-    /// What is said when it was done.
+    /// The answer to this request.
     type Answer;
 
-    /// What an answer to this request says; none where it is the answer to another.
+    /// The content of an answer to this request; none if the answer belongs to another request.
     fn answer(answer: AnyAnswer) -> Option<Self::Answer>;
 
     /// The reply to this request.
     ///
     /// # Errors
-    /// When it was refused.
+    /// If it was refused.
     fn reply(outcome: Result<Self::Answer, Refusal>) -> Reply;
 }
 
-/// The answer to some request, or why it was refused.
+/// The answer to a request, or its refusal.
 pub type Reply = Result<AnyAnswer, Refusal>;
 
 /// Any answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyAnswer {
-    /// It was done.
+    /// The request was carried out.
     Done(()),
     /// The facts are stored.
     Tally(FactTally),
-    /// These were enabled.
+    /// The event schedules that were enabled.
     Enabled(Vec<WorkflowId>),
-    /// This slot goes.
+    /// The slot that was fired.
     Fired(SlotRef),
-    /// What became of each job, in the order in which they were given.
+    /// The result for each submitted job, in the order of the request.
     Submitted(Vec<SubmitOutcome>),
     /// The slots of a backfill.
     Backfill(BackfillOutcome),
-    /// These were opened again.
+    /// The slots that were reopened.
     Reopened(Vec<SlotRef>),
-    /// A slot and all that depends on it.
+    /// The slots of a downstream rerun.
     Downstream(DownstreamOutcome),
-    /// What memory knows about a slot.
+    /// Details of a slot.
     Inspection(Inspection),
-    /// Who holds what runs need, and who waits for it.
+    /// The use of limits and pools.
     Capacity(Capacity),
 }
 
-/// Which answer belongs to which request: here, and nowhere else.
+/// Pairs each request with its answer, here and nowhere else.
 macro_rules! requests {
     ($($name:ident($request:ty) -> $answer:ident($content:ty);)*) => {
         /// Any request.
@@ -121,131 +121,131 @@ requests! {
     InspectCapacity(InspectCapacity) -> Capacity(Capacity);
 }
 
-/// Open a final slot again, or open one that was never planned.
+/// Reopen a final slot, or open one that was never planned.
 #[derive(Debug, Clone)]
 pub struct Rerun {
     /// The slot.
     pub slot: SlotRef,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// End a slot and its run, or see to it that it never goes.
+/// Kill a slot and its run. A slot without a run will never start.
 #[derive(Debug, Clone)]
 pub struct Kill {
     /// The slot.
     pub slot: SlotRef,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Take a slot for succeeded whose run is not alive: what it was for is done.
+/// Mark a slot without a live run as succeeded, because its work is done.
 #[derive(Debug, Clone)]
 pub struct MarkSuccess {
     /// The slot.
     pub slot: SlotRef,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Pass over a live slot, and end its run.
+/// Skip a live slot, and end its run.
 #[derive(Debug, Clone)]
 pub struct Skip {
     /// The slot.
     pub slot: SlotRef,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Leave a workflow alone: no planning, no looking, no dispatching. Runs that go on are recorded.
+/// Pause a workflow: nothing of it is planned, evaluated or dispatched. Live runs continue and are recorded.
 #[derive(Debug, Clone)]
 pub struct Pause {
     /// The workflow.
     pub workflow: WorkflowId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// End a pause.
+/// Resume a workflow that is paused or frozen.
 #[derive(Debug, Clone)]
 pub struct Resume {
     /// The workflow.
     pub workflow: WorkflowId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Kill what a backfill has waiting.
+/// Cancel a backfill: kill its slots that have no run yet.
 #[derive(Debug, Clone)]
 pub struct CancelBackfill {
     /// The backfill.
     pub backfill: BackfillId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Leave the slots of a backfill alone that have no run: no looking, no dispatching.
+/// Pause a backfill: its slots without a run are not evaluated or dispatched.
 #[derive(Debug, Clone)]
 pub struct PauseBackfill {
     /// The backfill.
     pub backfill: BackfillId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// End the pause of a backfill.
+/// Resume a paused backfill.
 #[derive(Debug, Clone)]
 pub struct ResumeBackfill {
     /// The backfill.
     pub backfill: BackfillId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Give a backfill and its live slots another priority.
+/// Change the priority of a backfill and its live slots.
 #[derive(Debug, Clone)]
 pub struct PrioritiseBackfill {
     /// The backfill.
     pub backfill: BackfillId,
-    /// Larger goes first; below 0 goes after current work.
+    /// The new priority. Larger runs first; below 0 runs after current work.
     pub priority: i32,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Open the slots of a backfill again that failed or expired.
+/// Reopen the slots of a backfill that failed or expired.
 #[derive(Debug, Clone)]
 pub struct RerunBackfill {
     /// The backfill.
     pub backfill: BackfillId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Create event schedules, disabled unless they say otherwise: all of them or none.
+/// Create event schedules, all of them or none. They are disabled unless their definitions say otherwise.
 #[derive(Debug, Clone)]
 pub struct CreateSchedules {
     /// Their definitions.
     pub new: Vec<Arc<Workflow>>,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Put another definition in the place of an event schedule's. It stays enabled if it was.
+/// Replace the definition of an event schedule. It stays enabled if it was.
 #[derive(Debug, Clone)]
 pub struct ChangeSchedule {
-    /// The definition.
+    /// The new definition.
     pub changed: Arc<Workflow>,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Delete event schedules: all of them or none.
+/// Delete event schedules, all of them or none.
 #[derive(Debug, Clone)]
 pub struct DeleteSchedules {
     /// The event schedules.
     pub schedules: Vec<WorkflowId>,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
@@ -254,149 +254,150 @@ pub struct DeleteSchedules {
 pub struct Enable {
     /// The event schedule.
     pub schedule: WorkflowId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Disable an event schedule that is enabled, and end what it has pending.
+/// Disable an event schedule that is enabled, and abort its pending slots.
 #[derive(Debug, Clone)]
 pub struct Disable {
     /// The event schedule.
     pub schedule: WorkflowId,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Enable those of some event schedules that are disabled and were last changed within a range.
+/// Enable those of some event schedules that are disabled and were last changed within a range of time.
 #[derive(Debug, Clone)]
 pub struct EnableByTime {
     /// The event schedules.
     pub schedules: Vec<WorkflowId>,
-    /// When.
+    /// The range of time.
     pub range: Range,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Set a register, or delete it with none.
+/// Set or delete a register.
 #[derive(Debug, Clone)]
 pub struct SetRegister {
-    /// Its bucket.
+    /// The bucket.
     pub bucket: String,
-    /// Its key.
+    /// The key within the bucket.
     pub key: String,
-    /// Its new value.
+    /// The new value; none deletes the register.
     pub value: Option<Value>,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Count facts that somebody tells, in their order.
+/// Publish facts, in their order.
 #[derive(Debug, Clone)]
 pub struct Tell {
-    /// The facts. Those that have names count once.
+    /// The facts. One with an idempotency key counts once.
     pub facts: Vec<Fact>,
 }
 
-/// How many facts were stored.
+/// The numbers of facts that a request stored and did not store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactTally {
-    /// So many are new.
+    /// The number of new facts.
     pub new: u32,
-    /// So many were told before, and don't count again.
+    /// The number of facts that were published before, and do not count again.
     pub known: u32,
 }
 
-/// Say what only the scheduler's memory knows about a slot.
+/// Return the details of a slot that only the scheduler's memory has.
 #[derive(Debug, Clone)]
 pub struct Inspect {
     /// The slot.
     pub slot: SlotRef,
 }
 
-/// Say who holds what runs need, and who waits for it.
+/// Return who holds permits and who waits for them.
 #[derive(Debug, Clone, Copy)]
 pub struct InspectCapacity;
 
-/// A run that somebody wants now.
+/// Fire an event schedule or a program by hand.
 #[derive(Debug, Clone)]
 pub struct FireRequest {
-    /// Of which event schedule or program.
+    /// The event schedule or program.
     pub workflow: WorkflowId,
-    /// Arguments beside its own.
+    /// The arguments in addition to its own.
     pub arguments: BTreeMap<String, String>,
-    /// Whether its constraints are passed over, too.
+    /// Whether to ignore its constraints, too.
     pub unconstrained: bool,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// Jobs that somebody submits.
+/// Submit jobs.
 #[derive(Debug, Clone)]
 pub struct SubmitRequest {
-    /// The jobs, their ids in the normal form.
+    /// The jobs, with their ids in normal form.
     pub jobs: Vec<SlotRef>,
-    /// Larger goes first.
+    /// The priority of the jobs. Larger runs first.
     pub priority: i32,
-    /// Open those again that have ended, with all that depends on them and has ended; otherwise what exists is left as it is.
+    /// Whether to reopen jobs that have ended, together with all downstream jobs that have ended. Otherwise existing
+    /// jobs stay as they are.
     pub readd: bool,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
 }
 
-/// What became of a job that was submitted.
+/// The result for a submitted job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmitOutcome {
     /// It was opened.
     Opened,
-    /// It had ended, and was opened again, with so many that depend on it.
+    /// It had ended, and was reopened together with downstream jobs.
     Reopened {
-        /// How many others.
+        /// The number of reopened downstream jobs.
         descendants: u32,
     },
-    /// It exists, and was left as it is.
+    /// It existed, in this state, and was left as it is.
     Existed(SlotState),
 }
 
-/// A rerun of a slot with all that depends on it, which somebody asks for.
+/// Rerun a slot and all slots downstream of it.
 #[derive(Debug, Clone)]
 pub struct DownstreamRequest {
-    /// The slot on which the others depend.
+    /// The most upstream slot.
     pub slot: SlotRef,
-    /// Why, in their words.
+    /// The reason given for it.
     pub reason: Option<String>,
-    /// Kill those that are dispatched or running first; otherwise they are a reason to refuse.
+    /// Whether to kill dispatched and running slots first. Otherwise they are a reason to refuse.
     pub kill_live: bool,
-    /// Only say what would happen.
+    /// Whether this is a preview, which changes nothing.
     pub dry_run: bool,
 }
 
-/// A backfill that somebody asks for.
+/// Create a backfill.
 #[derive(Debug, Clone)]
 pub struct BackfillRequest {
-    /// Its name.
+    /// The name of the backfill.
     pub id: BackfillId,
     /// The workflow of the slots.
     pub workflow: WorkflowId,
-    /// The range of times.
+    /// The range of the slots' times.
     pub range: Range,
-    /// Which existing ones are opened again.
+    /// The existing slots that are reopened.
     pub mode: BackfillMode,
-    /// Larger goes first; below 0 goes after current work.
+    /// The priority of the slots. Larger runs first; below 0 runs after current work.
     pub priority: i32,
-    /// Why, in the words of who asks.
+    /// The reason given for it.
     pub reason: Option<String>,
-    /// Only say what would happen.
+    /// Whether this is a preview, which changes nothing.
     pub dry_run: bool,
 }
 
-/// Slots that an answer lists one by one.
+/// The most slots that an answer lists one by one.
 pub(crate) const LISTED: usize = 10_000;
 
-/// Slots, of which there may be millions.
+/// A list of slots, of which there may be millions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotList {
-    /// How many.
+    /// The number of slots.
     pub count: u64,
     /// The first 10,000 of them, ascending.
     pub first: Vec<SlotRef>,
@@ -405,31 +406,32 @@ pub struct SlotList {
 /// The slots of a backfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackfillOutcome {
-    /// Never planned before.
+    /// The slots that were never planned before.
     pub created: SlotList,
-    /// Final, opened again.
+    /// The final slots, which are reopened.
     pub reopened: SlotList,
-    /// Live, taken over with a higher priority.
+    /// The live slots, which are adopted with a higher priority.
     pub adopted: SlotList,
-    /// Left as they are.
+    /// The number of slots that are left as they are.
     pub untouched: u64,
 }
 
-/// A slot and all that depends on it.
+/// The slots of a downstream rerun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DownstreamOutcome {
-    /// The slot itself, where it was never planned before.
+    /// The most upstream slot, if it was never planned before.
     pub created: Option<SlotRef>,
-    /// Final or only queued, opened again.
+    /// The final, queued and held slots, which are reopened.
     pub reopened: Vec<SlotRef>,
-    /// Dispatched or running, killed and opened again; in a dry run also those that would be a reason to refuse.
+    /// The dispatched and running slots, which are killed and reopened. A preview also has those that would be a reason
+    /// to refuse.
     pub killed: Vec<SlotRef>,
-    /// Left as they are: they look at their triggers again anyway.
+    /// The number of slots that are left as they are, because they evaluate their triggers again anyway.
     pub untouched: u32,
 }
 
 impl BackfillRequest {
-    /// A request for what is missing in a range, after current work.
+    /// A request for the missing slots of a range, to run after current work.
     #[must_use]
     pub fn missing(id: BackfillId, workflow: WorkflowId, range: Range) -> Self {
         BackfillRequest { id, workflow, range, mode: BackfillMode::Missing, priority: -1, reason: None, dry_run: false }

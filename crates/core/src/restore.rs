@@ -1,4 +1,4 @@
-//! Recovery: the only way in which a scheduler with a past comes to life.
+//! Recovery: the only way to build a scheduler with a past.
 
 use jiff::Timestamp;
 use kelos_model::{RunId, SlotRef, SlotState};
@@ -7,8 +7,8 @@ use crate::turn::Turn;
 use crate::{Checkpoint, Command, Config, Core};
 
 impl Core {
-    /// A scheduler that goes on where the store's log ends. The commands ask the executors about the
-    /// runs that were alive. Slots are looked at once the definitions have come.
+    /// Restores a scheduler at the end of the store's log. The commands check all live runs. Slots are evaluated once
+    /// the definitions have been given.
     #[must_use]
     pub fn restore(config: Config, restored: Checkpoint, now: Timestamp) -> (Core, Vec<Command>) {
         let mut core = Core::new(config);
@@ -23,7 +23,7 @@ impl Core {
             core.workflows.follow_pause(&row);
             core.backfills.restore(row);
         }
-        // Before there are slots: whoever joins brings the runs that it has, and each is to count once.
+        // Before any slots are restored: joining counts the runs that a workflow has, and each must count once.
         for id in core.workflows.ids().cloned().collect::<Vec<_>>() {
             core.join_program(&id);
         }
@@ -49,7 +49,7 @@ impl Core {
         self.permits.follow(id, None, &slot, workflow.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
         self.workflows.follow_collector(id, &slot);
-        // The executors are asked at once; this is for the case that the answer gets lost.
+        // The executors are asked at once; this timer covers a lost answer.
         self.wakes.watch_run(id, slot.run_alive, self.now);
         self.slots.restore(id, slot);
     }

@@ -1,4 +1,4 @@
-//! Reports of executors: late, doubled, about runs long gone; each is judged.
+//! Reports of executors. They may be late, repeated, or about old runs; each one is judged.
 
 use kelos_model::retry::scramble;
 use kelos_model::run::{Report, beyond_largest};
@@ -11,7 +11,7 @@ use crate::{Command, Core};
 
 impl Core {
     pub(crate) fn run_reported(&mut self, run: &RunId, report: Report) {
-        // A late report may be about a slot that has ended and left the memory, or a run before the latest.
+        // A late report may be about a slot that has ended and left memory, or about a run before the latest.
         let Some(live) = self.slots.get(&run.slot) else { return };
         if !live.slot.run_alive || live.slot.last_run != run.number || self.workflows.is_unheard(run) {
             return;
@@ -21,13 +21,14 @@ impl Core {
                 self.record(&run.slot, SlotEvent::Started { run: run.number, external_id });
             }
             (SlotState::Running, Report::Started { .. }) => {}
-            // The kill came before the start was confirmed: now the executor can be told whom to end.
+            // The kill came before the start was confirmed. Now that the executor's id is known, the run can be
+            // cancelled.
             (_, Report::Started { external_id }) => {
                 self.slots.name_run(&run.slot, external_id);
                 self.cancel(run);
             }
             (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => self.gave(run, outputs),
-            // The permit that it holds is not to wait for a worker that may never come, and it goes to the next by priority.
+            // The permit must not wait for a worker that may never return, and is given to the next slot by priority.
             (SlotState::Dispatched, Report::NeverStarted)
                 if live.run.as_ref().is_some_and(|run| run.is_by_worker()) =>
             {
@@ -36,7 +37,7 @@ impl Core {
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
             (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
             (SlotState::Dispatched | SlotState::Running, Report::Ended { outcome }) => self.ended(run, outcome),
-            // Late answers from before the start was confirmed, or the run was to be ended: the end will be reported.
+            // Late answers from before the start was confirmed or the run was cancelled: the end will be reported.
             (_, Report::NeverStarted | Report::Deferred { .. } | Report::Gave { .. }) => {}
             (_, Report::Ended { outcome }) => {
                 self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome });
@@ -44,21 +45,21 @@ impl Core {
         }
     }
 
-    /// Asks the executor once more to start a run whose intent is stored.
+    /// Asks the executor again to start a run whose intent is recorded.
     pub(crate) fn start_again(&mut self, slot: &SlotRef) {
         let Some(live) = self.slots.get(slot) else { return self.breaches.no_slot(slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let (is_by_worker, worker) =
             live.run.as_ref().map_or((false, None), |run| (run.is_by_worker(), run.worker.clone()));
         if is_by_worker && worker.is_none() {
-            // Which worker had it is not remembered since the restart; the next that comes may have it.
+            // The worker is not known after a restart; the next one that offers may take the run.
             self.record(slot, SlotEvent::Withdrawn { run: run.number });
             return;
         }
         self.have_started(run, worker);
     }
 
-    /// The executor can't start it now: log the reason where it is a new one, and ask again later.
+    /// The executor can't start the run now: record a new reason, and ask again later.
     fn deferred(&mut self, run: &RunId, reason: String) {
         let id = &run.slot;
         let Some(live) = self.slots.get(id) else { return self.breaches.no_slot(id) };
@@ -71,7 +72,7 @@ impl Core {
             self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
         }
         let wait = Waits::of(&self.config).after(times);
-        // A run that was taken over has no record here: its deferral is not counted.
+        // An adopted run has no record here, and its deferrals are not counted.
         if let Some(run) = self.slots.run_mut(id) {
             run.deferred = Some((reason, times.saturating_add(1)));
         }
@@ -80,11 +81,11 @@ impl Core {
         }
     }
 
-    /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
+    /// Asks the executor about a run without recent news: its report may be lost.
     pub(crate) fn ask_about(&mut self, slot: &SlotRef) {
         // It may have ended meanwhile.
         let Some(live) = self.slots.get(slot).filter(|live| live.slot.run_alive) else { return };
-        // A run that another scheduler started and that was taken over has no record here.
+        // A run that another scheduler started and this one adopted has no record here.
         let Some(run) = live.run().cloned() else { return };
         let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
@@ -99,18 +100,19 @@ impl Core {
         self.turn.command(Command::CheckRun { run: id, executor, external_id });
     }
 
-    /// Tells the executor to end a run, under the name that it gave it when it confirmed the start.
+    /// Commands the executor to end a run, with the id that it gave when it confirmed the start.
     pub(crate) fn cancel(&mut self, run: &RunId) {
         let known = self.slots.run(&run.slot);
-        // A run that was taken over has no record here, and its executor ends it when it is asked about.
+        // An adopted run has no record here, and its executor ends it when it is checked.
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
         self.turn.command(Command::CancelRun { run: run.clone(), executor, external_id });
     }
 
-    /// What is too large to be kept is not kept. Whoever waits for it would go without, so such a run fails once it ends.
+    /// Takes the outputs of a run. If they are too large they are not kept and the run fails when it ends, since the
+    /// slots that wait for them would go without.
     fn gave(&mut self, run: &RunId, outputs: Map<String, Value>) {
-        // A run that another scheduler started and that was taken over may have no record here.
+        // A run that another scheduler started and this one adopted may have no record here.
         let Some(known) = self.slots.run_mut(&run.slot) else { return };
         known.gave_too_much = beyond_largest(&outputs);
         if known.gave_too_much.is_none() && known.run.outputs.as_deref() != Some(&outputs) {
@@ -118,7 +120,7 @@ impl Core {
         }
     }
 
-    /// A run that was wanted came to its end.
+    /// Records the end of a run that was not cancelled.
     pub(crate) fn ended(&mut self, run: &RunId, outcome: Outcome) {
         let number = run.number;
         let too_much = self.slots.run_mut(&run.slot).and_then(|run| run.gave_too_much);
@@ -150,7 +152,7 @@ impl Core {
     }
 }
 
-/// The draw that a run's jitter is taken from: its own for each run, the same whenever it is drawn.
+/// The seed of a run's jitter: different for each run, and the same at each call.
 #[must_use]
 pub fn jitter_seed(run: &RunId) -> u64 {
     let named = run.slot.workflow.as_str().bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));

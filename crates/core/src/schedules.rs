@@ -1,5 +1,5 @@
-//! Requests about event schedules, and runs that they ask for by hand. Whether they may, and what it makes of a schedule, is for
-//! [`Workflows`](crate::workflows::Workflows) to say.
+//! Requests about event schedules, and runs that are fired by hand. Whether a request is allowed, and its effect on the
+//! schedule, is decided by [`Workflows`](crate::workflows::Workflows).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Core {
     pub(crate) fn change_schedule(&mut self, changed: Arc<Workflow>, mandate: &Mandate) -> Result<(), Refusal> {
         self.workflows.check_changed(&changed)?;
         let id = changed.id.clone();
-        // What it had pending goes, also where the definition is the same: it is as if it were created anew.
+        // Pending slots are aborted even if the definition is the same, as if the schedule were created anew.
         self.abort_pending(&id, Abort::Changed, Some(mandate));
         self.put_schedule(changed, mandate);
         self.workflows.count_from(&id, self.now);
@@ -49,7 +49,7 @@ impl Core {
         Ok(())
     }
 
-    /// Has an event schedule be enabled or disabled from now on; one that is disabled ends what it has pending.
+    /// Enables or disables an event schedule. Disabling aborts its pending slots.
     pub(crate) fn switch(&mut self, id: &WorkflowId, enabled: bool, mandate: &Mandate) -> Result<(), Refusal> {
         self.workflows.set_enabled(id, enabled, self.now)?;
         let Mandate { by, reason } = mandate.clone();
@@ -75,8 +75,8 @@ impl Core {
         Ok(meant)
     }
 
-    /// Ends what an event schedule has not started yet. What runs goes on, and so does what is tried again, unless the
-    /// schedule is gone.
+    /// Aborts the slots of an event schedule that have not started yet. Live runs continue, and so do retries unless
+    /// the schedule is deleted.
     pub(crate) fn abort_pending(&mut self, id: &WorkflowId, cause: Abort, mandate: Option<&Mandate>) {
         let gone = cause == Abort::Deleted;
         let pending = self.slots.of(id).filter(|(_, live)| match live.slot.state {

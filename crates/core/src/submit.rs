@@ -1,4 +1,4 @@
-//! Jobs that somebody submits.
+//! Submitted jobs.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::past::PastOf;
 use crate::{Core, DownstreamRequest, Refusal, SubmitOutcome, SubmitRequest};
 
 impl Core {
-    /// Brings jobs into memory that are submitted, and of those that are opened again what depends on them.
+    /// Brings submitted jobs into memory, and the jobs downstream of those that are reopened.
     pub(crate) fn recall_submitted<E>(&mut self, request: &SubmitRequest, past: PastOf<'_, E>) -> Result<(), E> {
         self.slots.recall(request.jobs.iter().cloned(), past)?;
         if !request.readd {
@@ -35,7 +35,8 @@ impl Core {
                 SubmitOutcome::Opened
             }
             Some(state) if state.is_final() && request.readd => {
-                // It is opened again with what depends on it. What runs goes on; what waits looks again anyway.
+                // It is reopened together with the jobs downstream of it. Live runs continue; waiting jobs are
+                // evaluated again anyway.
                 let tree = Tree::of(self.dependents().tree(job), &self.slots).without_live();
                 let reason = request.reason.clone();
                 let asked = DownstreamRequest { slot: job.clone(), reason, kill_live: false, dry_run: false };

@@ -1,5 +1,5 @@
-//! Answers to inspections: what memory knows about one slot, and who holds and awaits permits. Computed when asked for; reads
-//! organs, and changes none.
+//! Answers to inspections: the details of a slot, and the use of limits and pools. They are computed on request, from
+//! organs that they do not change.
 
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
@@ -14,11 +14,11 @@ use crate::slots::SlotTable;
 use crate::wakes::Wakes;
 use crate::workflows::Workflows;
 
-/// Holders of a pool's permits that are named; of the others there is a number.
+/// The most holders that are listed for a pool.
 const HOLDERS: usize = 20;
-/// Waiters that are named, from the front of a line.
+/// The most waiting slots that are listed for a queue.
 const WAITERS: usize = 10;
-/// Workflows that are named as holders of places, or as being at their own limit.
+/// The most workflows that are listed.
 const WORKFLOWS: usize = 50;
 
 /// All organs that know why a slot waits.
@@ -33,7 +33,7 @@ pub(crate) struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// The facts about a slot that only memory has.
+    /// The details of a slot that only memory has.
     pub(crate) fn inspection(&self, slot: &SlotRef) -> Inspection {
         // A request may name a workflow that never was.
         let Some(workflow) = self.workflows.get(&slot.workflow) else { return Inspection::default() };
@@ -59,7 +59,7 @@ impl Survey<'_> {
         }
     }
 
-    /// What runs need that there is not enough of, who holds it and who waits.
+    /// The use of the limits on runs and of the pools.
     pub(crate) fn capacity(&self) -> Capacity {
         let queues = || self.permits.queues();
         let mut runs: Vec<_> = queues().map(|(id, queue)| (id.clone(), queue.active())).collect();
@@ -125,7 +125,7 @@ impl Survey<'_> {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
             Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key)))
         });
-        // Only what is queued waits at pools.
+        // Only queued slots wait for pools.
         let Some((uses, position)) = queued else { return Vec::new() };
         let position = position.in_line(&slot.workflow);
         let place = |one: &PoolUse| {
@@ -152,14 +152,14 @@ fn full_workflow(id: &WorkflowId, queue: &Queue) -> Option<FullWorkflow> {
     Some(FullWorkflow { workflow: id.clone(), concurrency, active, queued: queue.len() as u64, first })
 }
 
-/// Shortens a list, and says by how many.
+/// Shortens a list, and returns the number of entries cut off.
 fn cut<T>(list: &mut Vec<T>, most: usize) -> usize {
     let more = list.len().saturating_sub(most);
     list.truncate(most);
     more
 }
 
-/// The slot of a workflow that goes next, for one place among all runs.
+/// The first queued slot of a workflow, which needs one permit of the limit on all runs.
 fn first_waiter(id: &WorkflowId, queue: &Queue) -> Option<Waiter> {
     let (first, since) = queue.waiting().next()?;
     Some(waiter(id, queue, first, since))

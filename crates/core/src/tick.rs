@@ -1,4 +1,4 @@
-//! A tick: fire timers, plan, look, dispatch, until nothing more can happen at this moment.
+//! A tick: fire timers, plan, evaluate, dispatch, until nothing more is possible at this moment.
 
 use kelos_model::WorkflowId;
 
@@ -10,7 +10,7 @@ use crate::{Core, WorkflowFilter};
 
 impl Core {
     pub(crate) fn tick<E>(&mut self, only: &WorkflowFilter, look_again: bool, past: PastOf<'_, E>) -> Result<(), E> {
-        // A step of a server that is stepped by hand is about everything.
+        // A step of a server that is stepped by hand has no limit.
         let most = if look_again { usize::MAX } else { self.config.at_once.max(1) };
         self.fire_timers(most);
         if look_again {
@@ -25,12 +25,13 @@ impl Core {
             self.plan(&id, planned, past)?;
         }
         self.wakes.probes.ask_due(self.now, most);
-        // Who was held before has come further than who waits for its trigger, and goes first.
+        // A slot that was held before is ahead of one that waits for its trigger, and is evaluated first.
         let mut held = Budget::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
         let mut looks = Budget::new(most, self.wakes.dirty.workflows().count());
         let mut drawn = Budget::new(most, self.planner.count_to_draw());
-        // Looking can change a state that others look at; each slot changes state a bounded number of times.
+        // An evaluation may change a state that other triggers refer to; each slot changes its state a bounded number
+        // of times.
         loop {
             loop {
                 let woken = self.wakes.dirty.take_share(only, &mut looks);
@@ -39,7 +40,7 @@ impl Core {
                 }
                 woken.iter().for_each(|slot| self.look(slot));
             }
-            // Slots that wait to hear of the past may have to go first.
+            // Slots that wait for answers of the past may have to run first.
             let mut recalled = self.hear_of_past(past)?;
             if !recalled {
                 self.judge_held(only, None, &mut held);
@@ -54,7 +55,7 @@ impl Core {
                 }
             }
             if recalled {
-                // A look that only showed what had to be read does not count.
+                // An evaluation that only showed what had to be read does not count.
                 looks = Budget::new(most, self.wakes.dirty.workflows().count());
             }
         }
@@ -64,7 +65,7 @@ impl Core {
         Ok(())
     }
 
-    /// Fires the timers whose moment has come, of each workflow its share.
+    /// Fires the timers that are due, a share for each workflow.
     fn fire_timers(&mut self, most: usize) {
         let due = self.wakes.due(self.now);
         let most = share(most, due.len());
@@ -74,7 +75,7 @@ impl Core {
         self.fire_due();
     }
 
-    /// Fires timers of a workflow: most of them only note what is to be done.
+    /// Fires timers of a workflow. Most of them only note work for later.
     pub(crate) fn fire_timers_of(&mut self, id: &WorkflowId, most: usize) {
         for _ in 0..most {
             match self.wakes.pop(id, self.now) {

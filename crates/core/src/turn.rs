@@ -1,6 +1,6 @@
-//! The turn that is going on: the events that it has led to, what is to be done after it, and where the log ends.
+//! The current turn: its events, its commands, and the end of the log.
 //!
-//! Absent: rows. Each organ says which of its own a turn has changed.
+//! Absent: rows. Each organ knows which of its own rows a turn has changed.
 
 use std::collections::BTreeMap;
 
@@ -13,50 +13,51 @@ use crate::mandate::Mandate;
 use crate::past::KnownFacts;
 use crate::{Command, Step};
 
-/// The turn that is going on.
+/// The current turn.
 #[derive(Default)]
 pub(crate) struct Turn {
-    /// The position of the last event, of this turn or of one before.
+    /// The position of the last event, of this turn or an earlier one.
     seq: u64,
     step: Step,
     registers: Vec<(String, String, Option<Value>)>,
-    /// Facts with names that were told in this turn, with their log positions.
+    /// The facts with idempotency keys that this turn stored, and their positions in the log.
     facts: Vec<(FactKey, u64)>,
-    /// The facts that it has looked up.
+    /// The facts that the turn has looked up.
     pub(crate) known: KnownFacts,
-    /// At how many held slots of each program was looked because of facts.
+    /// The number of held slots of each program that were evaluated because of facts.
     judged: BTreeMap<WorkflowId, usize>,
 }
 
 impl Turn {
-    /// A turn that goes on where a log ends.
+    /// A turn that continues a log.
     pub(crate) fn after(seq: u64) -> Turn {
         Turn { seq, ..Turn::default() }
     }
 
-    /// The position that the next event will have.
+    /// The position of the next event.
     pub(crate) fn next_seq(&self) -> u64 {
         self.seq + 1
     }
 
-    /// Logs an event, with the position of the one before about the same slot; 0 where there is none. Gives its position.
+    /// Logs an event, with the position of the previous event of the same slot; 0 if there is none. Returns its
+    /// position.
     pub(crate) fn log(&mut self, at: Timestamp, previous: u64, event: Event) -> u64 {
         self.seq = self.next_seq();
         self.step.events.push(EventRecord { seq: self.seq, at, previous, event });
         self.seq
     }
 
-    /// Logs what happened to a workflow, whose row says so already.
+    /// Logs an event of a workflow, whose row already reflects it.
     pub(crate) fn log_workflow(&mut self, at: Timestamp, id: &WorkflowId, what: WorkflowEvent) {
         self.log(at, 0, Event::Workflow { workflow: id.clone(), what });
     }
 
-    /// Logs what happened to a backfill, whose row says so already.
+    /// Logs an event of a backfill, whose row already reflects it.
     pub(crate) fn log_backfill(&mut self, at: Timestamp, id: &BackfillId, what: BackfillEvent) {
         self.log(at, 0, Event::Backfill { backfill: id.clone(), what });
     }
 
-    /// Sets a register, or deletes it with none.
+    /// Sets a register; none deletes it.
     pub(crate) fn set_register(
         &mut self,
         at: Timestamp,
@@ -69,42 +70,42 @@ impl Turn {
         self.log(at, 0, Event::Register { bucket, key, value, by: Some(by), reason });
     }
 
-    /// Notes that a fact is stored at a position of the log.
+    /// Notes the position of a stored fact in the log.
     pub(crate) fn note_fact(&mut self, name: FactKey, seq: u64) {
         self.facts.push((name, seq));
     }
 
-    /// Has something be done after the commit.
+    /// Adds a command, to be performed after the commit.
     pub(crate) fn command(&mut self, command: Command) {
         self.step.commands.push(command);
     }
 
-    /// How many held slots of a program may still be looked at because of facts, of so many in a turn.
+    /// The number of held slots of a program that may still be evaluated because of facts, out of a limit for the turn.
     pub(crate) fn left_to_judge(&self, program: &WorkflowId, most: usize) -> usize {
         most.saturating_sub(self.judged.get(program).copied().unwrap_or(0))
     }
 
-    /// Notes at how many more held slots of a program was looked because of facts.
+    /// Counts held slots of a program that were evaluated because of facts.
     pub(crate) fn note_judged(&mut self, program: &WorkflowId, slots: usize) {
         *self.judged.entry(program.clone()).or_default() += slots;
     }
 
-    /// The registers and the facts with names that it has set.
+    /// The registers that it has set.
     pub(crate) fn registers(&self) -> &[(String, String, Option<Value>)] {
         &self.registers
     }
 
-    /// The facts with names that were told, with their log positions.
+    /// The facts with idempotency keys that it has stored, and their positions in the log.
     pub(crate) fn facts(&self) -> &[(FactKey, u64)] {
         &self.facts
     }
 
-    /// Takes out what a step has led to.
+    /// Takes the result of a step out.
     pub(crate) fn take_step(&mut self) -> Step {
         std::mem::take(&mut self.step)
     }
 
-    /// Ends it: the next one begins.
+    /// Ends the turn and begins the next one.
     pub(crate) fn settle(&mut self) {
         *self = Turn::after(self.seq);
     }

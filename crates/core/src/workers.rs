@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use kelos_model::{SlotRef, WorkflowId};
 
-/// Under this name runs are recorded that workers do: the executor that they were handed to.
+/// The name of the executor under which runs of workers are recorded.
 pub const WORKER: &str = "worker";
 
-/// What a worker would do.
+/// The offer of a worker to run jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Jobs of these workflows.
+    /// The workflows that it serves.
     pub workflows: BTreeSet<WorkflowId>,
-    /// Only this one; none means any.
+    /// The only job that it would run; none means any.
     pub job: Option<SlotRef>,
-    /// So many more.
+    /// The number of further jobs that it would run.
     pub free: u32,
-    /// How often a job that it does is attempted in all, where that differs from what its workflow says.
+    /// The total number of attempts for each job, if it differs from the workflow's retry policy.
     pub attempts: Option<u32>,
 }

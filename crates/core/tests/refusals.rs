@@ -1,4 +1,4 @@
-//! Refusals: each has a code that stays the same, and its words.
+//! Refusals: each has a stable code and a text.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read files; the core does not")]
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kelos_core::Refusal;
 use kelos_model::{BackfillId, Breach, Invariant, SlotRef, SlotState, WorkflowId};
 
-/// One of each.
+/// One refusal of each kind.
 fn all() -> Vec<Refusal> {
     let workflow = || WorkflowId::new("w").unwrap();
     let program = || WorkflowId::new("p").unwrap();

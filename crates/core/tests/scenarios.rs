@@ -1,9 +1,8 @@
-//! Scenarios: times and inputs as a script in words, and after each input what the scheduler made of it.
+//! Scenarios: scripts of times and inputs with the expected results after each input.
 //!
-//! Every file in `scenarios/` is one. Lines that start with `> ` are inputs (see `support/script.rs`
-//! for the words), `#` starts a comment, and what follows an input is what came out: events in words,
-//! and after `!` what was read of the past, and the commands. Run with `KELOS_BLESS=1` to write what comes out now; read the
-//! difference before you commit it.
+//! Every file in `scenarios/` is one. Lines that start with `> ` are inputs (see `support/script.rs` for their syntax),
+//! and `#` starts a comment. The lines after an input are its results: events in words, and after `!` the reads of the
+//! past and the commands. `KELOS_BLESS=1` writes the present results; read the difference before you commit it.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read files; the scheduler does not")]
 
@@ -19,7 +18,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
 }
 
-/// The scenario as it is written, with what comes out now.
+/// The text of a scenario with its present results.
 fn play(name: &str, text: &str) -> String {
     let mut world = World::new();
     let mut played = String::new();

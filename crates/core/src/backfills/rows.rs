@@ -1,4 +1,4 @@
-//! The rows of backfills: what is known of each, and which of them the turn has changed.
+//! The rows of backfills, and those of them that the turn has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use kelos_model::backfill::Backfill;
 use crate::Refusal;
 use crate::slots::SlotTable;
 
-/// All backfills that ever were: a name is taken once.
+/// All backfills that ever existed: a name is used once.
 #[derive(Default)]
 pub(crate) struct Backfills {
     rows: BTreeMap<BackfillId, Backfill>,
-    /// Those that this turn changed.
+    /// The backfills that this turn changed.
     changed: BTreeSet<BackfillId>,
 }
 
 impl Backfills {
-    /// Takes over a row as the store has it.
+    /// Restores a row from the store.
     pub(crate) fn restore(&mut self, row: Backfill) {
         self.rows.insert(row.id.clone(), row);
     }
 
-    /// Has a backfill be as this row says.
+    /// Replaces the row of a backfill.
     pub(crate) fn change(&mut self, row: Backfill) {
         self.changed.insert(row.id.clone());
         self.restore(row);
@@ -38,7 +38,7 @@ impl Backfills {
         self.rows.contains_key(id)
     }
 
-    /// A backfill that something can still be done to.
+    /// A backfill that is not cancelled.
     pub(crate) fn standing(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
         let row = self.get(id).ok_or_else(|| Refusal::NoBackfill(id.clone()))?;
         if row.cancelled_at.is_some() {
@@ -47,13 +47,13 @@ impl Backfills {
         Ok(row.clone())
     }
 
-    /// The same, with slots that are live.
+    /// A backfill that is not cancelled and has live slots.
     pub(crate) fn going_on(&self, id: &BackfillId, slots: &SlotTable) -> Result<Backfill, Refusal> {
         let row = self.standing(id)?;
         if slots.is_going_on(&row) { Ok(row) } else { Err(Refusal::BackfillOver(id.clone())) }
     }
 
-    /// The rows that the turn changed, as they are now.
+    /// The rows that the turn changed, in their current state.
     pub(crate) fn changed(&self) -> Vec<Backfill> {
         self.changed.iter().filter_map(|id| self.rows.get(id).cloned()).collect()
     }

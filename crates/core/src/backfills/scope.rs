@@ -1,4 +1,4 @@
-//! The slots that a backfill finds in its range, and its choice for each: a function of the slots as they stand.
+//! The slots within the range of a backfill, and the treatment of each: a function of their current states.
 
 use jiff::Timestamp;
 use kelos_model::backfill::BackfillMode;
@@ -15,11 +15,11 @@ use crate::{BackfillOutcome, BackfillRequest, SlotList};
 /// The times of a workflow within a range.
 pub(super) struct Scope {
     range: Range,
-    /// How many there are.
+    /// The number of times.
     times: u64,
-    /// How many were never planned.
+    /// The number of times that were never planned.
     uncovered: u64,
-    /// How many are in the backlog.
+    /// The number of times in the backlog.
     in_backlog: u64,
     planned: Vec<Stretch>,
 }
@@ -40,32 +40,32 @@ impl Scope {
         }
     }
 
-    /// How many times there are.
+    /// The number of times.
     pub(super) fn times(&self) -> u64 {
         self.times
     }
 
-    /// How many slots of their own there may be.
+    /// The largest possible number of times with slots of their own.
     pub(super) fn existing(&self) -> u64 {
         self.times.saturating_sub(self.uncovered).saturating_sub(self.in_backlog)
     }
 }
 
-/// The slots of a backfill, by what it does with them.
+/// The slots of a backfill, by their treatment.
 #[derive(Default)]
 pub(super) struct ScopePlan {
-    /// Where there are no slots at all.
+    /// The times without any slots.
     pub(super) missing: RangeSet,
     pub(super) reopened: Vec<SlotRef>,
     pub(super) adopted: Vec<SlotRef>,
-    /// The same, of the backlog.
+    /// The parts of the backlog that are reopened.
     pub(super) reopened_later: Vec<Stretch>,
     pub(super) adopted_later: Vec<Stretch>,
     untouched: u64,
 }
 
 impl ScopePlan {
-    /// Sorts the slots of a backfill.
+    /// Sorts the slots of a backfill by their treatment.
     pub(super) fn of(
         request: &BackfillRequest,
         scope: Scope,
@@ -134,7 +134,7 @@ impl ScopePlan {
     }
 }
 
-/// Stretches, cut in two where their workflow begins.
+/// Splits stretches at the start time of their workflow.
 fn cut_at_start(workflow: &WorkflowState, stretches: Vec<Stretch>) -> Vec<Stretch> {
     let Some(start) = workflow.definition().start_time else { return stretches };
     let cut = |stretch: Stretch| {
@@ -145,7 +145,7 @@ fn cut_at_start(workflow: &WorkflowState, stretches: Vec<Stretch>) -> Vec<Stretc
     stretches.into_iter().flat_map(cut).filter(|stretch| !stretch.range.is_empty()).collect()
 }
 
-/// The choice of a backfill for a slot that exists.
+/// The treatment of an existing slot by a backfill.
 enum Treatment {
     Reopen,
     Adopt,
@@ -155,7 +155,7 @@ enum Treatment {
 fn treatment(request: &BackfillRequest, state: SlotState, priority: i32, before_start: bool) -> Treatment {
     match state.is_final() {
         true if reopens(request.mode, state) => Treatment::Reopen,
-        // A slot that goes anyway is taken over only to go sooner.
+        // A slot that runs anyway is adopted only to run sooner.
         false if request.priority > priority || before_start => Treatment::Adopt,
         _ => Treatment::None,
     }
@@ -195,8 +195,8 @@ mod tests {
         BackfillRequest { mode, ..BackfillRequest::missing("b".parse().expect("a name"), id(), hours(0, 9)) }
     }
 
-    /// An hourly workflow that begins at the third hour, with slots at the second and fifth, the sixth to eighth in the backlog, and
-    /// all planned before that.
+    /// An hourly workflow that starts at the third hour, with slots at the second and fifth, with the sixth to eighth
+    /// in the backlog, and with everything before that planned.
     fn world() -> (Workflows, SlotTable) {
         let job = Job::new("command", serde_json::Map::new());
         let hourly = Workflow::new(id(), Schedule::Cron(CronSchedule::hourly()), job);

@@ -1,4 +1,5 @@
-//! What a job waits for: counted, so that a parent that moves costs the same however many there are.
+//! The dependencies of a job. They are counted, so that a change of one parent costs the same for any number of
+//! parents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,18 +7,18 @@ use std::sync::Arc;
 use kelos_model::jobs::{Parents, Unwritable};
 use kelos_model::{SlotRef, SlotState};
 
-/// Where a parent stands, as far as its children care.
+/// The status of a parent, as far as it matters to its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParentStatus {
-    /// The past is yet to be read.
+    /// Its slot is not read from the past yet.
     Unknown,
     /// It was never opened.
     Absent,
-    /// It has not ended.
+    /// It has not ended; this is its state.
     Live(SlotState),
-    /// It succeeded.
+    /// It has succeeded.
     Done,
-    /// It ended otherwise, and will not succeed unless it is opened again.
+    /// It ended without success, and will not succeed unless it is reopened; this is its state.
     Dead(SlotState),
 }
 
@@ -45,19 +46,19 @@ impl ParentStatus {
     }
 }
 
-/// A group of parents that is about a job.
+/// A dependency group of a job.
 #[derive(Debug)]
 pub(super) struct AwaitedGroup {
     pub(super) name: Arc<str>,
-    /// How many parents it has.
+    /// The number of its parents.
     pub(super) total: usize,
-    /// How many of them have not succeeded.
+    /// The number of parents that have not succeeded.
     pub(super) missing: usize,
-    /// How many of them won't by themselves.
+    /// The number of those that ended without success.
     pub(super) dead: usize,
-    /// Parents that nobody can open, since they have no job id. They are counted with the others, and never succeed.
+    /// Parents that can't be opened because they have no job id. They count as parents that never succeed.
     pub(super) unwritable: Vec<Unwritable>,
-    /// How many these are.
+    /// The number of parents without a job id.
     nameless: usize,
 }
 
@@ -67,13 +68,13 @@ struct AwaitedParent {
     groups: Vec<usize>,
 }
 
-/// What a job waits for: all parents of any one group.
+/// The dependencies of a job: all parents of any one group have to succeed.
 #[derive(Debug)]
 pub(super) struct Dependencies {
     groups: Vec<AwaitedGroup>,
     parents: BTreeMap<SlotRef, AwaitedParent>,
     unknown: usize,
-    /// The parent whose success made somebody look, while the job itself was not opened.
+    /// The parent whose success made the job a candidate, as long as the job is not open.
     pub(super) opened_by: Option<SlotRef>,
 }
 
@@ -110,14 +111,14 @@ impl Dependencies {
         self.parents.contains_key(parent)
     }
 
-    /// The parents of a group, and where they stand.
+    /// The parents of a group, with their statuses.
     pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = (&SlotRef, ParentStatus)> {
         let of = move |(_, parent): &(&SlotRef, &AwaitedParent)| parent.groups.contains(&group);
         self.parents.iter().filter(of).map(|(slot, parent)| (slot, parent.standing))
     }
 
-    /// Notes where a parent stands. Says whether the job is to be looked at because of that; none where the parent is not one
-    /// of its own, or the counts are wrong.
+    /// Notes the status of a parent. Returns whether the job is to be evaluated because of that; none if it is not a
+    /// parent of the job, or if the counts are wrong.
     pub(super) fn learn(&mut self, parent: &SlotRef, now: ParentStatus) -> Option<bool> {
         let known = self.parents.get_mut(parent)?;
         let before = std::mem::replace(&mut known.standing, now);
@@ -134,17 +135,17 @@ impl Dependencies {
             let rest = group.nameless;
             news |= (missing == rest) != (group.missing == rest) || (dead == 0) != (group.dead == 0);
         }
-        // One that vanished has to be opened again.
+        // A parent that vanished has to be opened again.
         Some(news || now == ParentStatus::Absent && before != ParentStatus::Unknown)
     }
 
-    /// Whether it waits for nothing any more.
+    /// Whether no dependency is missing.
     pub(super) fn is_met(&self) -> bool {
         self.groups.is_empty() || self.groups.iter().any(|group| group.missing == 0)
     }
 
-    /// Whether the success of a parent opens the job: it waits for nothing any more, or for nothing but jobs that can't be named.
-    /// The latter can't ever run, and is opened so that it says why.
+    /// Whether the success of a parent opens the job: no dependency is missing, or only jobs without an id. In the
+    /// second case the job can never run, and is opened so that it says why.
     pub(super) fn is_due(&self) -> bool {
         let is_hopeless = |group: &AwaitedGroup| group.nameless > 0;
         let is_all_but = |group: &AwaitedGroup| group.missing == group.nameless && group.total > group.nameless;
@@ -152,18 +153,18 @@ impl Dependencies {
         !self.groups.is_empty() && (self.is_met() || is_stuck())
     }
 
-    /// Whether it is known where all parents stand.
+    /// Whether the statuses of all parents are known.
     pub(super) fn is_known(&self) -> bool {
         self.unknown == 0
     }
 
-    /// The group by which it goes on: the first of which no parent has failed it.
+    /// The group to continue with: the first one without a failed parent.
     pub(super) fn way(&self) -> Option<usize> {
         self.groups.iter().position(|group| group.dead == 0)
     }
 }
 
-/// A count after what one of those that it counts was and is; none where that is impossible.
+/// A count after a change of one item; none if that is impossible.
 fn changed(count: usize, was: bool, is: bool) -> Option<usize> {
     match (was, is) {
         (true, false) => count.checked_sub(1),

@@ -1,8 +1,9 @@
-//! Jobs: slots that are named by job ids, and open each other. The graph says which belong together; here is what each waits for,
-//! what functions are asked about them, and which of those that are not open may have become possible.
+//! Jobs: slots that are named by job ids, and open each other. The graph has the relation between them; this module has
+//! the dependencies of each job, the questions to functions about them, and the candidates, which are not open and may
+//! have become possible.
 //!
-//! The scheduler tells what becomes of slots, and opens, asks and looks at what follows. Absent: slots themselves, and
-//! whether a job that may go does.
+//! The scheduler reports changes of slots, and opens, asks and evaluates what follows. Absent: slots themselves, and
+//! the decision whether a job runs.
 
 mod awaited;
 mod parents;
@@ -23,11 +24,10 @@ use parents::explained;
 use relations::{ASK_AGAIN, Knowledge, Relations};
 pub(crate) use valid::Validity;
 
-/// Jobs that are not open, and of which some parent has succeeded: so many are remembered. What is forgotten is found again
-/// when the next of its parents succeeds.
+/// The most candidates that are remembered. Forgotten ones are found again when their next parent succeeds.
 const MOST_PROSPECTS: usize = 200_000;
 
-/// The slots that jobs are, as far as they have to know of them.
+/// The slots of jobs, as far as their relations depend on them.
 pub(crate) trait Slots {
     /// The state of a slot in memory.
     fn state(&self, slot: &SlotRef) -> Option<SlotState>;
@@ -37,53 +37,54 @@ pub(crate) trait Slots {
         self.state(slot).is_some()
     }
 
-    /// Whether a slot is in memory, or certain not to exist.
+    /// Whether a slot is in memory, or is known not to exist.
     fn is_known(&self, slot: &SlotRef) -> bool;
 
-    /// Has a slot read of the past.
+    /// Requests a slot from the past.
     fn read(&mut self, slot: &SlotRef);
 
-    /// Has a job hear from now on what becomes of a parent. Gives the state of that, an inner none where it does not exist; none
-    /// where the past is read first.
+    /// Subscribes a job to the state of a parent. Returns that state, with an inner none if the parent does not exist;
+    /// none if the past has to be read first.
     fn listen(&mut self, child: &SlotRef, parent: &SlotRef) -> Option<Option<SlotState>>;
 
-    /// Has a job hear of a parent no more.
+    /// Unsubscribes a job from a parent.
     fn stop_listening(&mut self, child: &SlotRef, parent: &SlotRef);
 
-    /// Has the scheduler come back to a job at a moment; at none where it need not.
+    /// Sets the timer of a job; none clears it.
     fn come_back(&mut self, job: &SlotRef, at: Option<Timestamp>);
 }
 
-/// What a look at the parents of an open job led to.
+/// The result of evaluating the parents of an open job.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ParentsSeen {
-    /// It waits for none of them any more.
+    /// All its dependencies are met.
     Met(Reason),
-    /// It waits, and these are to be opened, which it waits for and which do not exist.
+    /// It waits for these parents among others, which do not exist and are to be opened.
     Missing(Vec<SlotRef>),
-    /// It waits for what functions say of its parents, and is looked at again at this moment, where there is one.
+    /// It waits for the answers of functions about its parents, and is evaluated again at this moment, if there is one.
     AskedFor(Reason, Option<Timestamp>),
-    /// The past is read first, or its id makes no sense.
+    /// The past has to be read first, or its id is not valid.
     Unknown,
 }
 
-/// What is known of jobs beside their slots.
+/// The relations between jobs, and their dependencies.
 #[derive(Default)]
 pub(crate) struct Jobs {
     graph: JobGraph,
     relations: Relations,
-    /// What jobs wait for: those that are open, and prospects.
+    /// The dependencies of open jobs and of candidates.
     awaited: BTreeMap<SlotRef, Dependencies>,
-    /// Jobs that are not open, and may have become possible, each with the parent whose success made somebody look.
+    /// The candidates: jobs that are not open and may have become possible, each with the parent whose success is the
+    /// cause.
     prospects: BTreeMap<SlotRef, SlotRef>,
-    /// How many of `awaited` are not open.
+    /// The number of entries of `awaited` that are not open.
     closed: usize,
-    /// Jobs that succeeded, and whose children are to be looked at.
+    /// The jobs that succeeded, and whose children are to be examined.
     succeeded: BTreeSet<SlotRef>,
-    /// Those of them of which it is not known yet what waits for them: a person said that they succeeded.
+    /// Those of them whose children are not known yet, because a person marked them as succeeded.
     told: BTreeSet<SlotRef>,
-    /// Runs that succeeded, and of which it is not known yet what waits for their jobs. They count as going on, so that no
-    /// crash can come between the success of a job and the opening of its children.
+    /// The runs that succeeded, and whose jobs' children are not known yet. They count as live, so that no crash can
+    /// come between the success of a job and the opening of its children.
     finishing: BTreeMap<SlotRef, u32>,
     breaches: Breaches,
 }
@@ -94,7 +95,7 @@ impl Jobs {
         &self.graph
     }
 
-    /// Takes what definitions say of job ids from now on. Gives the jobs that are to be looked at again.
+    /// Replaces the graph. Returns the jobs to be evaluated again.
     pub(crate) fn define(&mut self, graph: JobGraph, slots: &mut impl Slots) -> Vec<SlotRef> {
         self.graph = graph;
         self.closed = 0;
@@ -111,7 +112,7 @@ impl Jobs {
         open
     }
 
-    /// Tells the children of a slot where that stands. Gives those that are open and to be looked at because of that.
+    /// Announces the state of a slot to its children. Returns the open ones to be evaluated because of that.
     pub(crate) fn heard(
         &mut self,
         parent: &SlotRef,
@@ -134,38 +135,38 @@ impl Jobs {
         open
     }
 
-    /// Notes where a parent stands. Says whether its child is to be looked at because of that.
+    /// Notes the status of a parent. Returns whether its child is to be evaluated because of that.
     fn hears(&mut self, child: &SlotRef, parent: &SlotRef, standing: ParentStatus) -> bool {
         let awaited = self.awaited.get_mut(child).filter(|awaited| awaited.has(parent));
         let Some(awaited) = awaited else {
             self.breaches.report_slot(Invariant::ParentsAreCounted, child);
             return false;
         };
-        // What only the past tells of it happened before.
+        // A success that only the past knows happened before.
         if standing == ParentStatus::Done && awaited.is_known() {
             awaited.opened_by = Some(parent.clone());
         }
         learn(awaited, child, parent, standing, &mut self.breaches)
     }
 
-    /// Notes that a slot succeeded: if it is a job its children are looked at in the next tick.
+    /// Notes the success of a slot. If it is a job, its children are examined in the next tick.
     pub(crate) fn note_success(&mut self, slot: &SlotRef) {
         if slot.key.job().is_some() {
             self.succeeded.insert(slot.clone());
         }
     }
 
-    /// Stops a job from listening to its parents. Only those that wait have it counted what they wait for.
+    /// Unsubscribes a job from its parents. Only waiting jobs have counted dependencies.
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef, slots: &mut impl Slots) {
         if let Some(awaited) = self.awaited.remove(child) {
             awaited.parents().for_each(|parent| slots.stop_listening(child, parent));
         }
     }
 
-    /// Looks for children of those that succeeded: what may have become possible is a prospect.
+    /// Examines the children of succeeded jobs. Those that may have become possible are candidates.
     pub(crate) fn follow_successes(&mut self, now: Timestamp, slots: &mut impl Slots) {
         for parent in std::mem::take(&mut self.succeeded) {
-            // It may have been opened again meanwhile.
+            // It may have been reopened meanwhile.
             let succeeded = slots.state(&parent) == Some(SlotState::Succeeded);
             if succeeded && self.knows_children(&parent, now, slots) {
                 self.find_prospects(&parent, now, slots);
@@ -177,24 +178,24 @@ impl Jobs {
         self.find_late_prospects(now, slots);
     }
 
-    /// Takes out what may have become possible, each with the parent whose success made somebody look.
+    /// Takes the candidates, each with the parent whose success is the cause.
     pub(crate) fn take_prospects(&mut self) -> BTreeMap<SlotRef, SlotRef> {
         std::mem::take(&mut self.prospects)
     }
 
-    /// Whether a prospect has become possible, and is to be opened.
+    /// Whether a candidate has become possible, and is to be opened.
     pub(crate) fn is_possible(&mut self, job: &SlotRef, by: &SlotRef, now: Timestamp, slots: &mut impl Slots) -> bool {
         if slots.has(job) {
             self.drop_prospect(job, slots);
             return false;
         }
         if !self.awaited.contains_key(job) {
-            // The definitions changed: its parents are others now.
+            // The definitions have changed, and its parents with them.
             self.await_parents(job, now, slots);
             self.closed += usize::from(self.awaited.contains_key(job));
         }
         let Some(awaited) = self.awaited.get_mut(job) else {
-            // Where its id makes no sense any more, it is no prospect.
+            // If its id is no longer valid, it is not a candidate.
             if self.knows_parents(job, now) != Knowledge::Whole {
                 self.prospects.insert(job.clone(), by.clone());
             }
@@ -213,7 +214,7 @@ impl Jobs {
         true
     }
 
-    /// A prospect turned out to exist. If it waits, it goes on listening.
+    /// Drops a candidate that turned out to exist. If it waits, it stays subscribed.
     fn drop_prospect(&mut self, job: &SlotRef, slots: &mut impl Slots) {
         let waits = slots.state(job) == Some(SlotState::Waiting);
         if self.awaited.contains_key(job) && !waits {
@@ -222,7 +223,7 @@ impl Jobs {
         }
     }
 
-    /// Forgets all prospects where there are too many.
+    /// Forgets all candidates if there are too many.
     pub(crate) fn bound_prospects(&mut self, slots: &mut impl Slots) {
         if self.closed <= MOST_PROSPECTS {
             return;
@@ -253,11 +254,11 @@ impl Jobs {
         self.told.insert(parent);
     }
 
-    /// Looks again at the children of those that succeeded because a person said so.
+    /// Examines the children of jobs that a person marked as succeeded.
     pub(crate) fn find_late_prospects(&mut self, now: Timestamp, slots: &mut impl Slots) {
         for parent in std::mem::take(&mut self.told) {
             if slots.state(&parent).is_some_and(|state| state != SlotState::Succeeded) {
-                // It was opened again.
+                // It was reopened.
                 continue;
             }
             if self.knows_children(&parent, now, slots) {
@@ -269,13 +270,13 @@ impl Jobs {
         }
     }
 
-    /// Sees to it that a job listens to its parents. Where its id makes no sense, or what its workflow says, it doesn't.
+    /// Subscribes a job to its parents, unless its id or its workflow's relation is not valid.
     fn await_parents(&mut self, job: &SlotRef, now: Timestamp, slots: &mut impl Slots) {
         if self.awaited.contains_key(job) {
             return;
         }
         let Some(id) = job.key.job() else { return self.breaches.report_slot(Invariant::JobsHaveIds, job) };
-        // What its workflow says of parents may make no sense for it: then it waits for none.
+        // The relation may not be valid for this job, which then waits for no parents.
         let Ok(mut groups) = self.graph.parents(&job.workflow, id) else { return };
         if self.knows_parents(job, now) != Knowledge::Whole {
             return;
@@ -289,7 +290,7 @@ impl Jobs {
         self.awaited.insert(job.clone(), awaited);
     }
 
-    /// Looks at the parents of a job that is open and waits.
+    /// Evaluates the parents of a waiting job.
     pub(crate) fn look_at_parents(&mut self, job: &SlotRef, now: Timestamp, slots: &mut impl Slots) -> ParentsSeen {
         self.await_parents(job, now, slots);
         let Some(awaited) = self.awaited.get(job) else {
@@ -305,20 +306,20 @@ impl Jobs {
         }
     }
 
-    /// Why an open job waits for its parents.
+    /// The reason why an open job waits for its parents.
     pub(crate) fn explained(&mut self, job: &SlotRef) -> Option<Reason> {
         let awaited = self.awaited.get(job);
         self.breaches.check_slot(awaited.is_some(), Invariant::ParentsAreCounted, job);
         awaited.map(explained)
     }
 
-    /// Whether functions have said what a job waits for. Where not, they are asked.
+    /// Whether the functions have answered all questions about a job's parents. If not, they are asked.
     fn knows_parents(&mut self, job: &SlotRef, now: Timestamp) -> Knowledge {
         let questions = self.parent_questions(job);
         self.relations.know(&questions, now)
     }
 
-    /// Whether it is known what waits for a job, and what each of these waits for besides. Where not, functions are asked.
+    /// Whether the children of a job are known, and the other parents of each. If not, functions are asked.
     fn knows_children(&mut self, job: &SlotRef, now: Timestamp, slots: &impl Slots) -> bool {
         if !self.graph.asks_functions() {
             return true;
@@ -327,7 +328,7 @@ impl Jobs {
         let named = questions.iter().filter_map(|question| self.relations.named(question));
         let mut children: Vec<SlotRef> = named.flatten().cloned().collect();
         children.extend(self.listed_children(job));
-        // Those that are open have asked for themselves.
+        // Open jobs have asked for themselves.
         let closed = children.iter().filter(|child| !slots.has(child) && !self.awaited.contains_key(*child));
         let beyond: Vec<Relation> = closed.flat_map(|child| self.parent_questions(child)).collect();
         questions.extend(beyond);
@@ -342,13 +343,13 @@ impl Jobs {
         job.key.job().map(|id| self.graph.asks_children(&job.workflow, id)).unwrap_or_default()
     }
 
-    /// What definitions alone say that waits for a job.
+    /// The children of a job according to definitions alone.
     pub(crate) fn listed_children(&self, job: &SlotRef) -> Vec<SlotRef> {
         let children = job.key.job().and_then(|id| self.graph.children(&job.workflow, id).ok());
         children.unwrap_or_default().jobs.into_iter().map(|(job, _)| slot_of(job)).collect()
     }
 
-    /// What functions said that a job waits for. It is forgotten with that.
+    /// Takes the answers of functions about a job's parents.
     fn take_parents(&mut self, job: &SlotRef) -> Vec<Parents> {
         let mut groups = Vec::new();
         for question in self.parent_questions(job) {
@@ -358,7 +359,7 @@ impl Jobs {
                 Some(Job { id, workflow: slot.workflow })
             });
             let jobs: Vec<_> = jobs.collect();
-            // A function that names nobody is not about the job.
+            // An empty answer means that the function is not about the job.
             if !jobs.is_empty() {
                 groups.push(Parents { group: question.group, jobs, unwritable: Vec::new() });
             }
@@ -366,21 +367,22 @@ impl Jobs {
         groups
     }
 
-    /// What functions said that waits for a job. It is forgotten with that.
+    /// Takes the answers of functions about a job's children.
     fn take_children(&mut self, job: &SlotRef) -> Vec<SlotRef> {
         let questions = self.child_questions(job);
         questions.iter().flat_map(|question| self.take_named(question, job)).collect()
     }
 
-    /// Takes what a function said, which has been waited for.
+    /// Takes the answer of a function, which is known to be there.
     fn take_named(&mut self, question: &Relation, job: &SlotRef) -> Vec<SlotRef> {
         let named = self.relations.take_named(question);
         self.breaches.check_slot(named.is_some(), Invariant::ParentsAreCounted, job);
         named.unwrap_or_default()
     }
 
-    /// Whether the success of a run can be recorded: it is known what waits for its job. Where not, the run counts as going on, also
-    /// one that ended while nobody led and is told of before the files have been read.
+    /// Whether the success of a run can be recorded, because the children of its job are known. If not, the run counts
+    /// as live; so does one that ended while there was no leader and is reported before the definitions have been
+    /// given.
     pub(crate) fn may_succeed(&mut self, run: &RunId, is_defined: bool, now: Timestamp, slots: &impl Slots) -> bool {
         let is_told_early = !is_defined && run.slot.key.job().is_some();
         if !is_told_early && self.knows_children(&run.slot, now, slots) {
@@ -396,7 +398,7 @@ impl Jobs {
         self.finishing.iter().map(|(slot, number)| RunId { slot: slot.clone(), number: *number }).collect()
     }
 
-    /// The reason that holds up the success of a job's run.
+    /// The reason why the success of a job's run is not recorded yet.
     pub(crate) fn why_finishing(&self, job: &SlotRef, is_defined: bool) -> Option<Reason> {
         self.finishing.get(job)?;
         let questions = self.child_questions(job);
@@ -409,7 +411,7 @@ impl Jobs {
         Some(Reason::leaf(ReasonKind::Children, Answer::NotYet, finding))
     }
 
-    /// Takes what a function said. Says whether that was waited for.
+    /// Takes the answer of a function. Returns whether it was awaited.
     pub(crate) fn related(&mut self, question: &Relation, answer: Result<NamedJobs, String>, now: Timestamp) -> bool {
         let is_awaited = self.relations.take_asked(question);
         if is_awaited {
@@ -420,12 +422,12 @@ impl Jobs {
         is_awaited
     }
 
-    /// Takes the questions out that functions are to be asked.
+    /// Takes the questions to functions that are due.
     pub(crate) fn take_questions(&mut self) -> Vec<Relation> {
         self.relations.take_questions()
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }
@@ -435,7 +437,7 @@ fn slot_of(job: Job) -> SlotRef {
     SlotRef::job(job.workflow, job.id)
 }
 
-/// Notes where a parent stands. Says whether the job is to be looked at because of that.
+/// Notes the status of a parent. Returns whether the job is to be evaluated because of that.
 fn learn(
     awaited: &mut Dependencies,
     child: &SlotRef,
@@ -448,8 +450,8 @@ fn learn(
     news.unwrap_or_default()
 }
 
-/// The parents that do not exist on the way by which a job goes on. Where no way is possible it waits for the definitions to
-/// change.
+/// The parents that do not exist in the group that a job continues with. If no group is possible, it waits for a change
+/// of definitions.
 fn missing(awaited: &Dependencies) -> Vec<SlotRef> {
     let of_way = awaited.way().into_iter().flat_map(|way| awaited.of_group(way));
     of_way.filter(|(_, standing)| *standing == ParentStatus::Absent).map(|(parent, _)| parent.clone()).collect()

@@ -1,15 +1,15 @@
-//! What a job waits for.
+//! The reason why a job waits for its parents.
 
 use kelos_model::reason::Blockage;
 use kelos_model::{Answer, Finding, Reason, ReasonKind, SlotRef};
 
 use super::awaited::{AwaitedGroup, Dependencies, ParentStatus};
 
-/// Parents of a group that a reason names; of the others there is a number.
+/// The most parents of a group that a reason names.
 const NAMED: usize = 5;
 
-/// What a job waits for. How many parents of a group have succeeded is left out: it would make each step of a parent a new line
-/// of the log.
+/// The reason why a job waits. It leaves out how many parents of a group have succeeded: otherwise each change of a
+/// parent would be another event in the log.
 pub(super) fn explained(awaited: &Dependencies) -> Reason {
     let groups = awaited.groups();
     let is_met = awaited.is_met();
@@ -17,7 +17,7 @@ pub(super) fn explained(awaited: &Dependencies) -> Reason {
         (true, _) if groups.is_empty() => Finding::NoParents,
         (true, _) => Finding::ParentsSucceeded,
         (false, Some(way)) => {
-            // The name of the only group says nothing.
+            // The name of a single group adds nothing.
             let group = groups.get(way).filter(|_| groups.len() > 1);
             Finding::ParentsAwaited { group: group.map(|group| group.name.clone()) }
         }
@@ -31,7 +31,7 @@ pub(super) fn explained(awaited: &Dependencies) -> Reason {
     }
 }
 
-/// Why no group can be met.
+/// The reason why no group can be met.
 fn blockage(groups: &[AwaitedGroup]) -> Blockage {
     let is_hopeless = |group: &AwaitedGroup| !group.unwritable.is_empty();
     if groups.iter().all(is_hopeless) {
@@ -50,7 +50,7 @@ fn explained_group(awaited: &Dependencies, at: usize, group: &AwaitedGroup) -> R
         parents: group.total as u64,
         blocked: has_others && group.dead > 0,
     };
-    // Who blocks it comes first.
+    // Parents that block it come first.
     let rank = |standing: ParentStatus| match standing {
         ParentStatus::Dead(_) => 0,
         ParentStatus::Absent | ParentStatus::Unknown => 1,

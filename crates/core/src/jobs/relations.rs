@@ -1,5 +1,5 @@
-//! Functions that know which jobs belong together: what they are asked, and what they said. They are asked outside the step, so
-//! whoever needs to know waits for the answer.
+//! Functions that know the relations of jobs: the questions to them, and their answers. They are called outside the
+//! step, so their answers have to be awaited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::jobs::Relation;
 use kelos_model::{Answer, Finding, Reason, ReasonKind, SlotRef};
 
-/// A function that failed is asked again after this time.
+/// The time after which a failed function is asked again.
 pub(super) const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// The questions to functions, and their answers.
@@ -15,29 +15,30 @@ pub(super) const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 pub(super) struct Relations {
     asked: BTreeSet<Relation>,
     answers: BTreeMap<Relation, Result<Vec<SlotRef>, FunctionFailure>>,
-    /// Questions that are to be sent.
+    /// The questions to be sent.
     to_send: Vec<Relation>,
 }
 
-/// Why a function gave no answer, and since when.
+/// The failure of a function, and its moment.
 struct FunctionFailure {
     why: String,
     since: Timestamp,
 }
 
-/// The progress of the functions that know a job's parents.
+/// The state of the questions to functions about a job's parents.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Knowledge {
-    /// They have said everything.
+    /// All answers.
     Whole,
-    /// Some are being asked.
+    /// Some questions are in flight.
     Asked,
-    /// One failed, and is asked again at this moment.
+    /// A function failed with this message, and is asked again at this moment.
     Failed(String, Timestamp),
 }
 
 impl Knowledge {
-    /// Why a job waits for functions, and when one that failed is asked again; none where they have said everything.
+    /// The reason why a job waits for functions, and the moment at which a failed one is asked again; none if all have
+    /// answered.
     pub(super) fn explained(self) -> Option<(Reason, Option<Timestamp>)> {
         let (finding, again) = match self {
             Knowledge::Whole => return None,
@@ -49,7 +50,7 @@ impl Knowledge {
 }
 
 impl Relations {
-    /// Asks what is not known yet.
+    /// Asks those of some questions that have no answers.
     pub(super) fn know(&mut self, questions: &[Relation], now: Timestamp) -> Knowledge {
         let mut known = Knowledge::Whole;
         for question in questions {
@@ -76,37 +77,37 @@ impl Relations {
         }
     }
 
-    /// Takes the questions out that are to be sent.
+    /// Takes the questions to be sent.
     pub(super) fn take_questions(&mut self) -> Vec<Relation> {
         std::mem::take(&mut self.to_send)
     }
 
-    /// Whether the answer to a question is waited for. The next one is not.
+    /// Whether the answer to a question is awaited. A second answer is not.
     pub(super) fn take_asked(&mut self, question: &Relation) -> bool {
         self.asked.remove(question)
     }
 
-    /// Keeps what a function said at a moment.
+    /// Keeps the answer of a function.
     pub(super) fn keep(&mut self, question: Relation, answer: Result<Vec<SlotRef>, String>, at: Timestamp) {
         self.answers.insert(question, answer.map_err(|why| FunctionFailure { why, since: at }));
     }
 
-    /// The jobs that a function named.
+    /// The jobs in the answer of a function.
     pub(super) fn named(&self, question: &Relation) -> Option<&[SlotRef]> {
         self.answers.get(question)?.as_ref().ok().map(Vec::as_slice)
     }
 
-    /// The same, which is forgotten with that.
+    /// Takes the jobs in the answer of a function.
     pub(super) fn take_named(&mut self, question: &Relation) -> Option<Vec<SlotRef>> {
         self.answers.remove(question)?.ok()
     }
 
-    /// Why a function gave no answer.
+    /// The message of a failed function.
     pub(super) fn trouble(&self, question: &Relation) -> Option<&str> {
         self.answers.get(question)?.as_ref().err().map(|trouble| trouble.why.as_str())
     }
 
-    /// Forgets what was asked and said: the definitions changed.
+    /// Forgets all questions and answers, because the definitions have changed.
     pub(super) fn forget(&mut self) {
         self.asked.clear();
         self.answers.clear();

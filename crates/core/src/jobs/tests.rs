@@ -7,11 +7,11 @@ use kelos_model::{Finding, WorkflowId};
 
 use super::*;
 
-/// Slots as they are said to be, and what is asked of them.
+/// Slots with given states, and a record of what is asked of them.
 #[derive(Default)]
 struct Table {
     states: BTreeMap<SlotRef, SlotState>,
-    /// What the past was read for, or is about to be.
+    /// The slots that were read from the past, or are about to be.
     read: BTreeSet<SlotRef>,
     listening: BTreeSet<(SlotRef, SlotRef)>,
     come_back: BTreeMap<SlotRef, Timestamp>,
@@ -68,7 +68,7 @@ impl World {
         self.jobs.define(graph.expect("a sound graph"), &mut self.table)
     }
 
-    /// Says where a slot stands; gives the open jobs that are to be looked at because of that.
+    /// Sets the state of a slot; returns the open jobs to be evaluated because of that.
     fn says(&mut self, slot: &SlotRef, state: SlotState) -> Vec<SlotRef> {
         self.table.states.insert(slot.clone(), state);
         if state == SlotState::Succeeded {
@@ -83,7 +83,7 @@ impl World {
         self.jobs.heard(slot, state, children, &self.table)
     }
 
-    /// The past says of all that was read and is not there that it does not exist.
+    /// Answers from the past: none of the slots that were read and are not there exists.
     fn nothing_else_exists(&mut self) {
         let absent: Vec<SlotRef> = self.table.read.iter().filter(|slot| !self.table.has(slot)).cloned().collect();
         for slot in absent {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// What became possible, with the parent by which it did.
+    /// The candidates that became possible, each with the parent that is the cause.
     fn possible(&mut self, second: i64) -> Vec<(SlotRef, SlotRef)> {
         self.jobs.follow_successes(at(second), &mut self.table);
         let mut possible = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether a job is worth running: what its workflow lists, or a function of a script says.
+//! The validity of jobs: the condition in which a workflow lists values, or a function of a script decides.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use kelos_model::jobs;
 use kelos_model::probe::Verdict;
 use kelos_model::{Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotRef};
 
-/// Whether a job is worth running.
+/// The validity of a job.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Validity {
     Yes,
@@ -15,7 +15,7 @@ pub(crate) enum Validity {
 }
 
 impl Validity {
-    /// What a workflow says of a job with these identifiers, where a function may have been asked.
+    /// The validity of a job with these identifiers. `answer` returns the answer of a function.
     pub(crate) fn of(
         valid: &jobs::Validity,
         job: &SlotRef,

@@ -1,8 +1,9 @@
-//! Permits: which queued slots may run now. A run needs a place in its workflow's concurrency, the permits of its pools,
-//! and a place among all runs; it gets all of them or none.
+//! Permits: which queued slots may run now. A run needs a permit of its workflow's concurrency, the permits of its
+//! pools, and a permit of the limit on all runs; it gets all of them or none.
 //!
-//! The scheduler says what becomes of slots ([`Permits::follow`]), on which terms a workflow runs ([`Permits::agree`]) and what
-//! workers offer; [`Permits::grant`] says who goes. It knows nothing of triggers, definitions or the log.
+//! The scheduler reports changes of slots ([`Permits::follow`]), the terms on which a workflow runs
+//! ([`Permits::agree`]) and the offers of workers; [`Permits::grant`] decides which slots run. Absent: triggers,
+//! definitions and the log.
 
 mod offers;
 mod pass;
@@ -29,48 +30,48 @@ use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
 use crate::workers::Offer;
 
-/// Whether a queued slot may go as far as all else is concerned.
+/// Whether a queued slot may run, apart from permits.
 pub(crate) type IsReady<'a> = &'a dyn Fn(&WorkflowId, &SlotKey) -> bool;
 
-/// All permits: who has them, and who waits for them.
+/// All permits, with the runs that hold them and the slots that wait for them.
 pub(crate) struct Permits {
-    /// Runs of all workflows at a time.
+    /// The limit on the live runs of all workflows.
     limit: u32,
-    /// Live runs of all workflows.
+    /// The number of live runs of all workflows.
     running: u32,
     queues: BTreeMap<WorkflowId, Queue>,
     pools: Pools,
     offers: Offers,
-    /// Workflows whose queued slots only the limit on all runs holds back, longest first.
+    /// Workflows whose queued slots wait only for the limit on all runs, longest wait first.
     starved: VecDeque<WorkflowId>,
-    /// Workflows that may have a free place and a queued slot.
+    /// Workflows that may have a free permit and a queued slot.
     woken: BTreeSet<WorkflowId>,
-    /// When workflows at the front of their lines become starved there.
+    /// The moments at which workflows at the front of their pools' queues become starved.
     patience: BTreeSet<(Timestamp, WorkflowId)>,
     breaches: Breaches,
 }
 
-/// Whether workers keep the jobs of a workflow waiting.
+/// Whether the jobs of a workflow wait for workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkersOf {
     /// No worker serves the workflow.
     None,
-    /// All that serve it are busy.
+    /// All workers that serve it are busy.
     Busy,
-    /// One would do another of its jobs, or it needs no workers.
+    /// A worker would run another of its jobs, or it needs no workers.
     Enough,
 }
 
-/// The permits of a run, given to a slot.
+/// The permits of a run, granted to a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) slot: SlotRef,
-    /// The worker that is to do it, where workers run its jobs.
+    /// The worker that runs it, if workers run the jobs of its workflow.
     pub(crate) taker: Option<Taker>,
 }
 
 impl Permits {
-    /// Nothing queued, nothing running.
+    /// Permits without queued slots and without runs.
     pub(crate) fn new(limit: u32) -> Permits {
         Permits {
             limit,
@@ -85,7 +86,7 @@ impl Permits {
         }
     }
 
-    /// Takes the terms on which a workflow runs from now on. Runs of a removed workflow go on, and hold what they hold.
+    /// Sets the terms on which a workflow runs. Runs of a removed workflow continue, and keep their permits.
     pub(crate) fn agree(&mut self, id: &WorkflowId, terms: Terms) {
         let queue = self.queues.entry(id.clone()).or_default();
         if queue.terms == terms {
@@ -111,7 +112,7 @@ impl Permits {
         self.woken.insert(id.clone());
     }
 
-    /// Follows what became of a slot. A queued slot that is not `in_line` keeps out of the way of others.
+    /// Follows a change of a slot. A queued slot that is not `in_line` does not hold up others.
     pub(crate) fn follow(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot, in_line: bool) {
         let before = before.filter(|slot| slot.state == SlotState::Queued);
         if let Some(before) = before {
@@ -123,7 +124,7 @@ impl Permits {
         self.count(id, after.run_alive);
     }
 
-    /// Puts a queued slot where it belongs.
+    /// Puts a slot into its queue.
     pub(crate) fn enqueue(&mut self, id: &SlotRef, slot: &Slot) {
         let queue = self.queues.entry(id.workflow.clone()).or_default();
         queue.insert(Position::of(slot, &id.key), slot.since);
@@ -137,7 +138,7 @@ impl Permits {
         }
     }
 
-    /// Counts the run of a slot, or counts it no more.
+    /// Counts or discounts the run of a slot.
     fn count(&mut self, id: &SlotRef, is_alive: bool) {
         let queue = self.queues.entry(id.workflow.clone()).or_default();
         let changed = if is_alive { queue.begin(&id.key) } else { queue.end(&id.key) };
@@ -150,12 +151,12 @@ impl Permits {
         }
     }
 
-    /// Has a workflow's queue served in the next pass.
+    /// Has the queue of a workflow served in the next pass.
     pub(crate) fn wake(&mut self, id: &WorkflowId) {
         self.woken.insert(id.clone());
     }
 
-    /// Takes what a worker offers now for all that it offers.
+    /// Replaces the offer of a worker.
     pub(crate) fn offered(&mut self, worker: Arc<str>, offer: Option<Offer>) {
         if let Some(id) = self.offers.forget(&worker) {
             self.breaches.report(Invariant::OffersAreListed, &id);
@@ -166,7 +167,7 @@ impl Permits {
         }
     }
 
-    /// Gives what is free to queued slots, of some workflows or of all. What is given counts as taken at once.
+    /// Grants free permits to queued slots, of some workflows or of all. Granted permits count as held at once.
     pub(crate) fn grant(&mut self, now: Timestamp, only: &WorkflowFilter, is_ready: IsReady<'_>) -> Vec<Grant> {
         while let Some((at, id)) = self.patience.first().cloned().filter(|(at, _)| *at <= now) {
             self.patience.remove(&(at, id.clone()));
@@ -180,17 +181,17 @@ impl Permits {
         Pass::new(self, now, only, is_ready).run()
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take().or_else(|| self.pools.take_breach())
     }
 
-    /// Whether a pass would find something to do, whatever the time is.
+    /// Whether a pass has something to do, at whatever moment.
     pub(crate) fn is_due(&self) -> bool {
         !self.woken.is_empty() || (!self.starved.is_empty() && self.has_place())
     }
 
-    /// When time alone will give a pass something to do.
+    /// The next moment at which a pass has something to do by time alone.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         self.patience.first().map(|(at, _)| *at)
     }
@@ -199,17 +200,17 @@ impl Permits {
         self.running < self.limit
     }
 
-    /// Live runs of all workflows.
+    /// The number of live runs of all workflows.
     pub(crate) fn running(&self) -> u32 {
         self.running
     }
 
-    /// Runs of all workflows at a time.
+    /// The limit on the live runs of all workflows.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// The queue of a workflow, and its live runs.
+    /// The queue of a workflow, with its live runs.
     pub(crate) fn queue(&self, id: &WorkflowId) -> Option<&Queue> {
         self.queues.get(id)
     }
@@ -219,22 +220,22 @@ impl Permits {
         self.queues.iter()
     }
 
-    /// All pools that definitions name, or whose permits are held.
+    /// All pools that a present definition names, or whose permits are held.
     pub(crate) fn pools(&self) -> impl Iterator<Item = (&PoolId, &Pool)> {
         self.pools.iter()
     }
 
-    /// One pool.
+    /// A pool.
     pub(crate) fn pool(&self, id: &PoolId) -> Option<&Pool> {
         self.pools.get(id)
     }
 
-    /// The workflows that only the limit on all runs holds back, in the order in which they get their turns.
+    /// The workflows that only the limit on all runs holds back, in the order in which they are served.
     pub(crate) fn starved(&self) -> impl Iterator<Item = &WorkflowId> {
         self.starved.iter()
     }
 
-    /// Whether workers keep the jobs of a workflow waiting.
+    /// Whether the jobs of a workflow wait for workers.
     pub(crate) fn workers_of(&self, id: &WorkflowId) -> WorkersOf {
         match self.queues.get(id).is_some_and(|queue| queue.terms.by_workers) {
             true if !self.offers.serves(id) => WorkersOf::None,

@@ -1,4 +1,4 @@
-//! Workers, and what they offer to do. Only memory knows: whoever leads next hears from them again.
+//! The offers of workers. They are only in memory: after a change of leader the workers offer again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use kelos_model::{SlotRef, WorkflowId};
 
 use crate::workers::Offer;
 
-/// What all workers would do now.
+/// The current offers of all workers.
 #[derive(Default)]
 pub(crate) struct Offers {
     by_worker: BTreeMap<Arc<str>, Offer>,
@@ -22,9 +22,9 @@ pub(crate) struct Taker {
 }
 
 impl Offers {
-    /// Forgets what a worker offered. Gives a workflow of that for which it was not listed: there is never one.
+    /// Forgets the offer of a worker. Returns a workflow of the offer for which it was not listed, which is a breach.
     pub(crate) fn forget(&mut self, worker: &Arc<str>) -> Option<WorkflowId> {
-        // Most workers that come have offered nothing before.
+        // Most new workers have made no offer before.
         let offer = self.by_worker.remove(worker)?;
         let mut unlisted = None;
         for id in &offer.workflows {
@@ -51,33 +51,33 @@ impl Offers {
         workers.filter_map(|worker| Some((worker, self.by_worker.get(worker)?)))
     }
 
-    /// Whether any worker serves a workflow, be it busy.
+    /// Whether any worker serves a workflow, even a busy one.
     pub(crate) fn serves(&self, id: &WorkflowId) -> bool {
         self.by_workflow.contains_key(id)
     }
 
-    /// Whether workers serve a workflow, and none of them would do one more of its jobs.
+    /// Whether workers serve a workflow and all of them are busy.
     pub(crate) fn are_busy(&self, id: &WorkflowId) -> bool {
         self.serves(id) && self.of(id).all(|(_, offer)| offer.free == 0)
     }
 
-    /// The workflows that a worker serves, where it would do no more of their jobs now.
+    /// The workflows that a worker serves, if it is busy.
     pub(crate) fn of_busy(&self, worker: &Arc<str>) -> impl Iterator<Item = &WorkflowId> {
         let offer = self.by_worker.get(worker).filter(|offer| offer.free == 0);
         offer.into_iter().flat_map(|offer| &offer.workflows)
     }
 
-    /// How many more jobs of a workflow workers would do, whichever they are.
+    /// The number of further jobs of a workflow that workers offer to run, without naming one.
     pub(crate) fn free_for(&self, id: &WorkflowId) -> u32 {
         self.of(id).filter(|(_, offer)| offer.job.is_none()).fold(0, |sum, (_, offer)| sum.saturating_add(offer.free))
     }
 
-    /// The jobs that workers offer to do and no others.
+    /// The jobs that workers offer to run by name.
     pub(crate) fn named(&self) -> impl Iterator<Item = &SlotRef> {
         self.by_worker.values().filter(|offer| offer.free > 0).filter_map(|offer| offer.job.as_ref())
     }
 
-    /// Gives a job to a worker: to one that waits for this very job, or to the one with most room.
+    /// Assigns a job to a worker: to one that asks for this job by name, or else to the one with the most room.
     pub(crate) fn take(&mut self, slot: &SlotRef) -> Option<Taker> {
         let fits =
             |(_, offer): &(&Arc<str>, &Offer)| offer.free > 0 && offer.job.as_ref().is_none_or(|job| job == slot);

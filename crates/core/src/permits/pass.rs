@@ -1,4 +1,4 @@
-//! One pass over those who wait: everybody who can go is given all that its run needs.
+//! One pass over all queues: each slot that can run is granted everything that its run needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ impl<'a> Pass<'a> {
         Pass { permits, now, only, is_ready, grants: Vec::new() }
     }
 
-    /// Gives what is free: first to those that the limit on all runs held back, in turn, then to those that something woke.
+    /// Grants free permits, first to the workflows that the limit on all runs held back, in turn, and then to those
+    /// that something woke.
     pub(super) fn run(mut self) -> Vec<Grant> {
         let woken = take_allowed(&mut self.permits.woken, self.only);
         for id in &woken {
@@ -38,7 +39,7 @@ impl<'a> Pass<'a> {
                 self.mark_pools_of(id);
             }
         }
-        // A workflow whose run just ended comes after those that have been waiting for its place.
+        // A workflow whose run just ended comes after those that have been waiting for the permit.
         self.serve_starved();
         for id in &woken {
             self.serve_queue(id);
@@ -48,7 +49,7 @@ impl<'a> Pass<'a> {
         self.grants
     }
 
-    /// Gives places that became free to the workflows that the limit on all runs held back, in turn.
+    /// Grants free permits of the limit on all runs to the workflows that it held back, in turn.
     fn serve_starved(&mut self) {
         let mut waiting = std::mem::take(&mut self.permits.starved);
         while self.permits.has_place() {
@@ -65,18 +66,18 @@ impl<'a> Pass<'a> {
                 (true, false) => self.serve_queue(&id),
             }
         }
-        // Those that still wait come before those that had a turn and want another.
+        // Workflows that still wait come before those that were served and want another permit.
         waiting.append(&mut self.permits.starved);
         self.permits.starved = waiting;
     }
 
-    /// Gives what the concurrency of a workflow without pools allows.
+    /// Grants what the concurrency of a workflow without pools allows.
     fn serve_queue(&mut self, id: &WorkflowId) {
         let free = self.permits.limit.saturating_sub(self.permits.running);
         let plain = |queue: &&Queue| queue.terms.pools.is_empty() && !queue.terms.by_workers;
-        // A workflow may be woken that has no queue yet.
+        // A woken workflow may have no queue yet.
         let Some(queue) = self.permits.queues.get(id).filter(plain) else { return };
-        // One more than there is room for tells whether the limit on all runs holds anything back.
+        // One more than there is room for shows whether the limit on all runs holds anything back.
         let most = self.places(id, queue).min(free.saturating_add(1)) as usize;
         let going: Vec<Position> = self.going(id, queue).take(most).cloned().collect();
         let is_starved = going.len() > free as usize;
@@ -88,9 +89,10 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Gives jobs to the workers that offer to do them: across workflows by priority, then the one that was queued first.
+    /// Assigns jobs to the workers that offer to run them: by priority across workflows, then in the order in which
+    /// they were queued.
     fn serve_workers(&mut self, woken: &BTreeSet<WorkflowId>) {
-        // They wait in no line, so whatever woke others may be what they wait for.
+        // They are in no queue of a pool, so anything that woke others may be what they wait for.
         let named = self.permits.offers.named().filter(|job| allows(self.only, &job.workflow));
         for job in named.cloned().collect::<Vec<SlotRef>>() {
             if let Some(position) = self.position_of_named(&job) {
@@ -101,7 +103,7 @@ impl<'a> Pass<'a> {
         }
         let mut heads: BTreeSet<(Position, WorkflowId)> = woken.iter().filter_map(|id| self.head(id)).collect();
         while let Some((position, id)) = heads.pop_first() {
-            // The worker that it was to have may have gone to another: then it is not the limit that holds it back.
+            // If its worker took another job, it is not the limit that holds it back.
             if self.head(&id).is_none() {
                 continue;
             }
@@ -114,15 +116,15 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The job of a workflow without pools that goes next to a worker.
+    /// The first job of a workflow without pools, if a worker would run it.
     fn head(&self, id: &WorkflowId) -> Option<(Position, WorkflowId)> {
         let queue =
             self.permits.queues.get(id).filter(|queue| queue.terms.pools.is_empty() && queue.terms.by_workers)?;
         Some((self.next(id, queue)?.clone(), id.clone()))
     }
 
-    /// The position of a job that a worker asks for by name, where it is queued, and its workflow and its pools have room for
-    /// it: a worker that waits for one job overtakes the lines.
+    /// The position of a job that a worker asks for by name, if it is queued and its workflow and pools have room for
+    /// it. It overtakes the queues of pools.
     fn position_of_named(&self, job: &SlotRef) -> Option<Position> {
         let queue = self.permits.queues.get(&job.workflow)?;
         let is_free = queue.terms.by_workers && queue.is_open() && queue.places() > 0;
@@ -132,8 +134,8 @@ impl<'a> Pass<'a> {
         self.going(&job.workflow, queue).find(|position| position.key == job.key).cloned()
     }
 
-    /// Sweeps the lines of pools that something changed for, until nobody goes any more: a start can leave a waiter short in
-    /// more pools than before, which releases what it had reserved, even for those further in front.
+    /// Sweeps the changed queues of pools until no slot can start any more. A start can leave a slot short in more
+    /// pools than before, which releases the permits reserved for it, even for slots ahead of it.
     fn serve_lines(&mut self) {
         let mut put_off = BTreeSet::new();
         loop {
@@ -150,13 +152,13 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-        // They wait for a pass that is about them, and until then are in nobody's way.
+        // They wait for a pass that includes them, and until then don't hold up others.
         for id in &put_off {
             self.mark_pools_of(id);
         }
     }
 
-    /// Gives a place to a workflow with pools whose turn it is, if those before it in its lines leave it the permits.
+    /// Serves a workflow with pools whose turn it is, if the slots ahead of it leave it enough permits.
     fn take_turn(&mut self, id: &WorkflowId) {
         let Some(queue) = self.permits.queues.get(id) else { return self.no_queue(id) };
         let uses = queue.terms.pools.clone();
@@ -170,11 +172,11 @@ impl<'a> Pass<'a> {
                 break;
             }
         }
-        // It may have kept from others what it could not use.
+        // It may have reserved permits that it could not use.
         self.permits.pools.mark(&uses);
     }
 
-    /// The turn of a workflow in line: it goes, or reserves permits, or lets others pass.
+    /// Serves a workflow in the queues of its pools: it starts a slot, reserves permits, or lets others pass.
     fn serve(&mut self, position: &LinePosition, sweep: &mut Sweep, may_start: bool) {
         let Some(queue) = self.permits.queues.get(&position.workflow) else {
             return self.no_queue(&position.workflow);
@@ -200,10 +202,10 @@ impl<'a> Pass<'a> {
             return sweep.keep(uses);
         }
         if let Some(until) = patient_until {
-            // Permits reserved from then on may leave others short in more pools, and they let others pass.
+            // Permits that it reserves from then on may leave others short in more pools, so that they let others pass.
             self.set_patience(&position.workflow, Some(until));
         }
-        // Permits reserved in one pool would lie idle for as long as the other pools have too few.
+        // Permits reserved in one pool would be idle as long as the other pools have too few.
         if short == 1 {
             sweep.keep_short(uses);
         }
@@ -211,7 +213,7 @@ impl<'a> Pass<'a> {
 
     fn start_or_starve(&mut self, id: &WorkflowId) {
         let next = self.permits.queues.get(id).and_then(|queue| self.next(id, queue)).cloned();
-        // Nothing of it may run now.
+        // None of its slots may run now.
         let Some(next) = next else { return };
         if !self.permits.has_place() {
             return self.starve(id);
@@ -221,8 +223,8 @@ impl<'a> Pass<'a> {
         self.mark_pools_of(id);
     }
 
-    /// When a workflow that is first in all its lines becomes starved: from then on all permits it needs are reserved, so that
-    /// those who wait for one pool alone can't overtake it for ever.
+    /// The moment at which a workflow that is first in all its queues becomes starved. From then on all permits that it
+    /// needs are reserved, so that slots that wait for a single pool can't overtake it forever.
     fn patient_until(&self, position: &LinePosition, uses: &[PoolUse]) -> Option<Timestamp> {
         let (_, since) = self.permits.queues.get(&position.workflow)?.in_line.as_ref()?;
         let is_first = uses.iter().all(|one| self.is_first(position, one));
@@ -238,10 +240,10 @@ impl<'a> Pass<'a> {
         pools.get(&one.pool).and_then(|pool| pool.line().iter().find(could_ever_go)) == Some(position)
     }
 
-    /// Moves a workflow to where the slot that goes next belongs in its lines. Says whether anything is new about that: the
-    /// position, or since when it waits.
+    /// Moves a workflow to the position of its first slot in the queues of its pools. Returns whether the position, or
+    /// the moment since which it waits, has changed.
     fn line_up(&mut self, id: &WorkflowId) -> bool {
-        // A workflow may be woken that has no queue yet.
+        // A woken workflow may have no queue yet.
         let Some(queue) = self.permits.queues.get(id).filter(|queue| !queue.terms.pools.is_empty()) else {
             return false;
         };
@@ -269,7 +271,7 @@ impl<'a> Pass<'a> {
         self.permits.patience.extend(until.map(|until| (until, id.clone())));
     }
 
-    /// Has the lines swept that a workflow waits in.
+    /// Has the queues of a workflow's pools swept.
     fn mark_pools_of(&mut self, id: &WorkflowId) {
         match self.permits.queues.get(id) {
             Some(queue) => self.permits.pools.mark(&queue.terms.pools),
@@ -284,12 +286,12 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A workflow waits that has no queue.
+    /// Reports a waiting workflow without a queue.
     fn no_queue(&mut self, id: &WorkflowId) {
         self.permits.breaches.report(Invariant::WaitersHaveQueues, id);
     }
 
-    /// Gives a slot its permits: to a worker, where workers run its jobs and one offers to.
+    /// Grants a slot its permits, and assigns it to a worker if workers run the jobs of its workflow.
     fn give(&mut self, id: &WorkflowId, position: &Position) {
         let slot = SlotRef::new(id.clone(), position.key.clone());
         let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
@@ -308,7 +310,8 @@ impl<'a> Pass<'a> {
         }
         let unserved = taker.as_ref().map(|taker| self.in_line_for(&taker.worker)).unwrap_or_default();
         self.grants.push(Grant { slot, taker });
-        // Whoever it would have served leaves the lines of pools, and what they kept there is for those behind.
+        // Workflows that it no longer serves leave the queues of pools, and the permits reserved for them are free for
+        // those behind.
         for id in unserved {
             if self.line_up(&id) {
                 self.mark_pools_of(&id);
@@ -316,23 +319,23 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The workflows in lines of pools that a worker serves, once it would do no more of their jobs.
+    /// The workflows in queues of pools that a worker serves, once it is busy.
     fn in_line_for(&self, worker: &Arc<str>) -> Vec<WorkflowId> {
         let is_in_line = |id: &&WorkflowId| self.permits.queues.get(id).is_some_and(|queue| queue.in_line.is_some());
         self.permits.offers.of_busy(worker).filter(is_in_line).cloned().collect()
     }
 
-    /// The queued slots of a workflow that may go, in the order in which they do.
+    /// The queued slots of a workflow that may run, in order.
     fn going<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
         queue.waiting().map(|(position, _)| position).filter(|position| (self.is_ready)(id, &position.key))
     }
 
-    /// The slot of a workflow that goes next, as long as there is a place for it.
+    /// The first slot of a workflow that may run, as long as there is a permit for it.
     fn next<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> Option<&'q Position> {
         self.going(id, queue).next().filter(|_| self.places(id, queue) > 0)
     }
 
-    /// How many more runs its concurrency allows a workflow, and its workers offer.
+    /// The number of further runs that the concurrency of a workflow allows and its workers offer.
     fn places(&self, id: &WorkflowId, queue: &Queue) -> u32 {
         if !queue.is_open() {
             return 0;

@@ -1,7 +1,7 @@
-//! Pools: permits that runs of several workflows share, and the lines of those who wait for them.
+//! Pools: permits that runs of several workflows share, and the queues of the workflows that wait for them.
 //!
-//! A workflow stands in the lines of all its pools with the slot that goes next, as long as its own concurrency leaves a
-//! place. [`Sweep`] walks through lines that something changed for, in one order for all of them.
+//! A workflow is in the queues of all its pools with its first slot, as long as its own concurrency allows another run.
+//! [`Sweep`] walks through the changed queues, in one order for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,14 +12,15 @@ use kelos_model::{Breach, Invariant, PoolId, PoolUse, WorkflowId};
 use super::queue::LinePosition;
 use crate::breaches::Breaches;
 
-/// Who has been queued for so long, and is first in the line of each of its pools, keeps what comes free in any of them.
+/// The time after which a slot that is first in the queue of each of its pools is starved, and reserves every permit
+/// that becomes free in any of them.
 pub const POOL_PATIENCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// All pools that are named or held.
 #[derive(Default)]
 pub(crate) struct Pools {
     by_id: BTreeMap<PoolId, Pool>,
-    /// Those in whose lines somebody may be able to go.
+    /// The pools in whose queues a slot may be able to start.
     changed: BTreeSet<PoolId>,
     breaches: Breaches,
 }
@@ -27,19 +28,19 @@ pub(crate) struct Pools {
 /// A pool.
 #[derive(Default)]
 pub(crate) struct Pool {
-    /// The sizes that present definitions give it, and how many give each: the smallest holds.
+    /// The sizes that present definitions give it, and the number of definitions for each. The smallest size applies.
     sizes: BTreeMap<u32, usize>,
-    /// The pools that present definitions name beside it, and how many do.
+    /// The other pools that present definitions name together with it, and the number of such definitions.
     beside: BTreeMap<PoolId, usize>,
-    /// Workflows whose live runs hold permits, and how many.
+    /// The workflows whose live runs hold permits, and the number of permits.
     holders: BTreeMap<WorkflowId, u64>,
-    /// What they hold together.
+    /// The number of permits that they hold together.
     held: u64,
     line: BTreeSet<LinePosition>,
 }
 
 impl Pool {
-    /// How many permits it has; none where no present definition names it.
+    /// The number of its permits; none if no present definition names it.
     pub(crate) fn size(&self) -> Option<u32> {
         self.sizes.first_key_value().map(|(size, _)| *size)
     }
@@ -49,17 +50,17 @@ impl Pool {
         self.sizes.len() > 1
     }
 
-    /// How many permits are held.
+    /// The number of held permits.
     pub(crate) fn held(&self) -> u64 {
         self.held
     }
 
-    /// Who holds them.
+    /// The workflows whose live runs hold permits, and the number of permits.
     pub(crate) fn holders(&self) -> &BTreeMap<WorkflowId, u64> {
         &self.holders
     }
 
-    /// Who waits, first to go first.
+    /// The queue, in order.
     pub(crate) fn line(&self) -> &BTreeSet<LinePosition> {
         &self.line
     }
@@ -78,7 +79,7 @@ impl Pools {
         self.by_id.iter()
     }
 
-    /// A present definition names these.
+    /// Counts a present definition that names these pools.
     pub(crate) fn named(&mut self, uses: &[PoolUse]) {
         for one in uses {
             let pool = self.by_id.entry(one.pool.clone()).or_default();
@@ -90,7 +91,7 @@ impl Pools {
         self.mark(uses);
     }
 
-    /// The definition of a workflow that named these is present no more.
+    /// Discounts a definition of a workflow that named these pools.
     pub(crate) fn unnamed(&mut self, id: &WorkflowId, uses: &[PoolUse]) {
         self.mark(uses);
         for one in uses {
@@ -106,7 +107,7 @@ impl Pools {
         }
     }
 
-    /// So many runs of a workflow are alive now.
+    /// Sets the number of live runs of a workflow.
     pub(crate) fn hold(&mut self, id: &WorkflowId, uses: &[PoolUse], runs: u32) {
         for one in uses {
             let pool = self.by_id.entry(one.pool.clone()).or_default();
@@ -125,7 +126,7 @@ impl Pools {
         }
     }
 
-    /// Moves a workflow to another place in its lines, or out of them.
+    /// Moves a workflow to another position in its queues, or out of them.
     pub(crate) fn stand(
         &mut self,
         id: &WorkflowId,
@@ -135,7 +136,7 @@ impl Pools {
     ) {
         for one in uses {
             let Some(pool) = self.by_id.get_mut(&one.pool) else {
-                // Who stands nowhere and goes nowhere, as one that comes to be, needs no pool.
+                // A new workflow that is not in any queue needs no pool.
                 if before.or(now).is_some() {
                     self.breaches.report(Invariant::WaitersHaveQueues, id);
                 }
@@ -148,27 +149,27 @@ impl Pools {
         }
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }
 
-    /// Has the lines of these swept.
+    /// Has the queues of these pools swept.
     pub(crate) fn mark(&mut self, uses: &[PoolUse]) {
         self.changed.extend(uses.iter().map(|one| one.pool.clone()));
     }
 
-    /// The pools in whose lines somebody may be able to go; they count as swept then.
+    /// Takes the pools in whose queues a slot may be able to start. They count as swept from then on.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<PoolId> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether a run could go if nobody else held or wanted anything.
+    /// Whether a run could start if no other run held or needed permits.
     pub(crate) fn are_large_enough(&self, uses: &[PoolUse]) -> bool {
         uses.iter().all(|one| self.get(&one.pool).and_then(Pool::size).is_some_and(|size| one.permits <= size))
     }
 
-    /// Whether the permits of a run are there, whoever stands in line for them.
+    /// Whether the permits of a run are free, regardless of the queues.
     pub(crate) fn have_room(&self, uses: &[PoolUse]) -> bool {
         let fits = |pool: &Pool, permits: u32| {
             pool.size().is_some_and(|size| pool.held + u64::from(permits) <= u64::from(size))
@@ -196,25 +197,25 @@ fn count_down<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
     }
 }
 
-/// A walk through the lines of pools that definitions name together, in the order in which their waiters go. What is
-/// left in each pool shrinks by what those in front take or keep.
+/// A walk through the queues of pools that definitions name together, in the order in which slots start. The rest of
+/// each pool shrinks by the permits that slots ahead take or reserve.
 pub(crate) struct Sweep {
-    /// Permits that those further behind may take; none where somebody in front keeps all that comes free.
+    /// The permits that slots further behind may take; none if a slot ahead reserves all that become free.
     left: BTreeMap<PoolId, u64>,
     last: Option<LinePosition>,
 }
 
-/// What somebody in line can do.
+/// The outcome for a workflow in the queues of its pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eligibility {
-    /// All its permits are there.
+    /// All its permits are free.
     Fits,
-    /// So many of its pools are short.
+    /// This number of its pools have too few free permits.
     Short(usize),
 }
 
 impl Sweep {
-    /// Of these pools, and of all that are named together with them.
+    /// A walk through the queues of these pools, and of all that are named together with them.
     pub(crate) fn of(pools: &Pools, from: BTreeSet<PoolId>) -> Sweep {
         let mut sweep = Sweep { left: BTreeMap::new(), last: None };
         let mut found: Vec<PoolId> = from.into_iter().collect();
@@ -227,7 +228,7 @@ impl Sweep {
         sweep
     }
 
-    /// The next in line that has not had its turn: only where something is left does anybody have one.
+    /// The next workflow in the queues that was not served yet. Only pools with a rest are considered.
     pub(crate) fn next(&mut self, pools: &Pools) -> Option<LinePosition> {
         let from = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let open = self.left.iter().filter(|(_, left)| **left > 0);
@@ -248,7 +249,7 @@ impl Sweep {
         self.left.get(&one.pool).is_none_or(|left| *left < u64::from(one.permits))
     }
 
-    /// Leaves to those behind what a run does not take of its pools. Where a pool has too little, it leaves nothing.
+    /// Deducts the permits of a run from the rest of its pools. A pool with too few is left empty.
     pub(crate) fn keep(&mut self, uses: &[PoolUse]) {
         for one in uses {
             if let Some(left) = self.left.get_mut(&one.pool) {
@@ -257,7 +258,7 @@ impl Sweep {
         }
     }
 
-    /// Leaves nothing of the pools that have too little for a run.
+    /// Empties those pools of a run that have too few permits for it.
     pub(crate) fn keep_short(&mut self, uses: &[PoolUse]) {
         let short: Vec<_> = uses.iter().filter(|one| self.is_short(one)).cloned().collect();
         self.keep(&short);

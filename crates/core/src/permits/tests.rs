@@ -4,7 +4,7 @@ use kelos_model::{PoolUse, slot};
 
 use super::*;
 
-/// Permits beside the slots that they are given to.
+/// Permits, and the slots that they are granted to.
 struct World {
     permits: Permits,
     slots: BTreeMap<SlotRef, Slot>,
@@ -59,7 +59,7 @@ impl World {
         self.put(&World::name(id, hour), SlotState::Succeeded, false);
     }
 
-    /// Grants, dispatches who was granted, and says who that was: workflow and hour.
+    /// Grants permits, dispatches the slots, and returns their workflows and hours.
     fn grant(&mut self) -> Vec<String> {
         let grants = self.permits.grant(self.now, &None, &|_, _| true);
         let mut told = Vec::new();
@@ -166,7 +166,7 @@ fn whoever_waits_long_at_the_front_of_all_lines_is_not_overtaken_for_ever() {
     world.grant();
     world.queue("all", 0, 9);
     world.queue("x", 2, 0);
-    // Short in two pools: it keeps nothing yet, and is passed.
+    // It is short in two pools, so it reserves nothing yet and is overtaken.
     assert_eq!(world.grant(), ["x@2"]);
     let until = world.permits.next_wake().expect("a moment at which its patience ends");
     assert_eq!(until, world.now + POOL_PATIENCE);
@@ -179,7 +179,7 @@ fn whoever_waits_long_at_the_front_of_all_lines_is_not_overtaken_for_ever() {
     assert_eq!(world.grant(), ["all@0"]);
 }
 
-/// Random queues and ends: no limit is ever passed, and in the end everybody went.
+/// Random queues and ends: no limit is ever exceeded, and in the end every slot has run.
 #[test]
 fn no_limit_is_passed_and_nobody_is_forgotten() {
     for seed in 0..200_u64 {
@@ -257,7 +257,7 @@ fn jobs_go_by_when_they_were_queued_whatever_is_noted_of_them_later() {
     world.queue_slot(job("y"), 0);
     world.now += SignedDuration::from_secs(1);
     world.queue_slot(job("x"), 0);
-    // Such as that the run ended which was killed before the job was opened again.
+    // For example, the run that was killed before the job was reopened has ended.
     let before = world.slots[&job("y")].clone();
     let after = Slot { last_event: 9, ..before.clone() };
     world.permits.follow(&job("y"), Some(&before), &after, true);
@@ -265,7 +265,7 @@ fn jobs_go_by_when_they_were_queued_whatever_is_noted_of_them_later() {
     assert_eq!(grants, [Grant { slot: job("y"), taker: None }]);
 }
 
-/// Two apps whose jobs a worker does, the second with a pool; the worker has room for one.
+/// Two workflows whose jobs a worker runs, the second with a pool; the worker has room for one job.
 fn two_apps(limit: u32) -> World {
     let mut world = World::new(limit);
     world.agree("a", 5, &[]);

@@ -1,4 +1,5 @@
-//! A workflow's backlog beside its queue: which of its times are among the first of all that may run. Reads organs, and changes none.
+//! The backlog of a workflow beside its queue: which of its times are among the first that may run. It reads organs,
+//! and changes none.
 
 use std::cmp::Reverse;
 
@@ -14,66 +15,68 @@ use crate::workflows::{WorkflowState, Workflows};
 
 use super::frontier::{Frontier, UpstreamCheck};
 
-/// Slots that are asked about at once whether they have succeeded.
+/// The most slots whose success is read at once.
 const ASKED_AT_ONCE: usize = 256;
 
-/// The backlog of a workflow, and what stands beside it.
+/// The backlog of a workflow, with the organs that its next times depend on.
 pub(crate) struct BacklogOf<'a> {
     pub(super) id: &'a WorkflowId,
     pub(super) workflow: &'a WorkflowState,
     pub(super) slots: &'a SlotTable,
     pub(super) permits: &'a Permits,
     pub(super) frontier: &'a Frontier,
-    /// So many slots are queued before the next are left in the backlog.
+    /// The most queued slots before the next ones stay in the backlog.
     pub(super) size: usize,
 }
 
 /// The next step of a backlog.
 pub(crate) enum Draw {
-    /// Nothing: it is empty, or its workflow rests or has no times.
+    /// Nothing: it is empty, or its workflow is paused or frozen or has no times.
     Nothing,
-    /// Something in the next tick: no more may be drawn in this one, or slots are about to be queued that may go first.
+    /// Something in the next tick: the limit of this one is reached, or slots that may come first are about to be
+    /// queued.
     Later,
-    /// It was planned by a schedule that holds no more. All of these times become slots, be they killed or paused: each for itself is in
-    /// the schedule of now or not.
+    /// An earlier schedule planned it. All of these times become slots, even killed or paused ones: each by itself is
+    /// in the present schedule or not.
     ByEarlier {
         times: Vec<Timestamp>,
-        /// Whether no more are left after these.
+        /// Whether these are the last ones.
         are_last: bool,
     },
-    /// These go.
+    /// These times become slots.
     Next(Next),
 }
 
-/// The times of a backlog that go next.
+/// The next times of a backlog.
 #[derive(Default)]
 pub(crate) struct Next {
-    /// The times that are among the first, in the order in which they go.
+    /// The times that are among the first, in order.
     pub(crate) times: Vec<Position>,
-    /// The first that is not, and how many slots go before it; none where all that may go are among the first.
+    /// The first time that is not, and the number of slots ahead of it; none if all times that may run are among the
+    /// first.
     pub(crate) cutoff: Option<(Position, usize)>,
-    /// The question that comes before more can be said, where there is room for more.
+    /// The question that has to be answered first, if there is room for more.
     pub(crate) check: Option<UpstreamCheck>,
 }
 
 impl BacklogOf<'_> {
-    /// Whether times may be left in it: what they wait for lets ranges be passed over.
+    /// Whether times may stay in it, because their prerequisites allow whole ranges to be passed over.
     pub(crate) fn is_kept(&self) -> bool {
         self.frontier.prerequisites(self.id).is_some()
     }
 
-    /// Whether more than so many slots are to be left in it, and may be.
+    /// Whether more than this number of slots should stay in it, and may.
     pub(crate) fn takes(&self, slots: u64) -> bool {
         self.is_kept() && slots > self.size as u64 && self.earlier_schedule().is_none()
     }
 
-    /// The schedule that it was planned by, in words, where it is not that of now.
+    /// The text of the schedule that planned it, if that is not the present one.
     pub(crate) fn earlier_schedule(&self) -> Option<String> {
         self.slots.earlier_schedule(self.id, &self.workflow.planned().schedule)
     }
 
-    /// Its next step now: no more than so many times become slots. Where its slots in memory are not settled, some of them are
-    /// about to be looked at.
+    /// Its next step: up to `most` times become slots. If its slots in memory are not settled, some of them are about
+    /// to be evaluated.
     pub(crate) fn draw(&self, now: Timestamp, most: usize, are_settled: bool) -> Draw {
         let Some(schedule) = self.workflow.schedule().ok().filter(|_| self.workflow.is_open()) else {
             return Draw::Nothing;
@@ -96,7 +99,7 @@ impl BacklogOf<'_> {
         Draw::Next(self.next(schedule, now, most))
     }
 
-    /// The times that go next, no more than so many.
+    /// The next times, up to `most`.
     fn next(&self, schedule: &CronSchedule, now: Timestamp, most: usize) -> Next {
         // There is never room for more.
         let most = if self.is_kept() { most.min(self.size) } else { most };
@@ -129,7 +132,7 @@ impl BacklogOf<'_> {
         }
     }
 
-    /// The stretches that may go, in the order in which their times go.
+    /// The stretches that may run, in the order of their times.
     fn stretches(&self) -> Vec<Stretch> {
         let start_time = self.workflow.definition().start_time.unwrap_or(Timestamp::MIN);
         let is_paused = |stretch: &Stretch| stretch.backfill.as_ref().is_some_and(|id| self.workflow.has_paused(id));
@@ -147,8 +150,8 @@ impl BacklogOf<'_> {
         open
     }
 
-    /// How many of these, in the order in which they go, are among the first of all that are queued or may be; and how many queued
-    /// ones go before the last of them, or before the first that is not.
+    /// The number of these positions that are among the first of all that are queued or may be, and the number of
+    /// queued slots ahead of the last of them, or of the first that is not.
     fn room_for(&self, found: &[Position]) -> (usize, usize) {
         if !self.is_kept() {
             return (found.len(), 0);
@@ -157,7 +160,7 @@ impl BacklogOf<'_> {
         if all.0 == found.len() {
             return all;
         }
-        // Dormant slots in the queue hold nobody up.
+        // Dormant slots in the queue don't hold up others.
         self.room_beside(found, &|position| {
             let live = self.slots.get(&SlotRef::new(self.id.clone(), position.key.clone()));
             self.workflow.dormant(&position.key, live.as_ref().map(|live| &live.slot)).is_none()
@@ -179,7 +182,7 @@ impl BacklogOf<'_> {
         (found.len(), ahead)
     }
 
-    /// How many slots go before one of its times, as far as triggers let them; none where it is none of them.
+    /// The number of slots ahead of one of its times, apart from triggers; none if the slot is not in it.
     pub(crate) fn ahead_of(&self, slot: &SlotRef) -> Option<usize> {
         let at = slot.key.time().filter(|_| self.slots.is_planned(slot))?;
         let live = self.slots.get(slot)?;
@@ -196,7 +199,7 @@ impl BacklogOf<'_> {
         Some(queued.saturating_add(usize::try_from(planned).unwrap_or(usize::MAX)))
     }
 
-    /// The moment at which time alone lets more of it go.
+    /// The next moment at which more of it may run by time alone.
     pub(crate) fn free_at(&self, schedule: &CronSchedule, now: Timestamp) -> Option<Timestamp> {
         let prerequisites = self.frontier.prerequisites(self.id)?;
         let bound = prerequisites.free_until(now);
@@ -207,10 +210,10 @@ impl BacklogOf<'_> {
     }
 }
 
-/// As much of a check as is asked at once.
+/// The part of a check that is read at once.
 pub(crate) struct UpstreamPage {
     check: UpstreamCheck,
-    /// The times whose slot may have succeeded: it is not in a backlog itself.
+    /// The times whose upstream slot is not in a backlog itself, and so may have succeeded.
     times: Vec<Timestamp>,
 }
 
@@ -228,8 +231,8 @@ impl UpstreamPage {
         let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
         let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
         let mut times = Vec::new();
-        // A workflow that never was has no slots, and none lies beyond all that was ever planned. What is planned by now says nothing: slots
-        // of an earlier schedule and imported ones may lie beside it.
+        // A workflow that never existed has no slots, and none is beyond everything that was ever planned. The planned
+        // ranges don't matter: slots of an earlier schedule and imported ones may lie outside them.
         let Some(until) = workflows.get(upstream).and_then(|workflow| workflow.planned().until) else {
             return UpstreamPage { check, times };
         };
@@ -252,7 +255,7 @@ impl UpstreamPage {
         &self.check
     }
 
-    /// How many times it asks about.
+    /// The number of times that it asks about.
     pub(crate) fn len(&self) -> usize {
         self.times.len()
     }
@@ -262,13 +265,13 @@ impl UpstreamPage {
         self.times.iter().filter_map(|time| self.upstream(*time))
     }
 
-    /// The slot that the one of a time waits for.
+    /// The upstream slot of a time.
     fn upstream(&self, time: Timestamp) -> Option<SlotRef> {
         let (upstream, offset) = &self.check.upstream;
         Some(SlotRef::at(upstream.clone(), time.checked_add(SignedDuration::from_secs(*offset)).ok()?))
     }
 
-    /// The times whose slot has succeeded. What lies up to the next time is alike, so that neighbours become one range.
+    /// The times whose upstream slot has succeeded. Each extends to the next time, so that neighbours become one range.
     pub(crate) fn succeeded(&self, schedule: &CronSchedule, slots: &SlotTable) -> Vec<Range> {
         let state = |time: Timestamp| slots.state(&self.upstream(time)?);
         let alike = |time: &Timestamp| Range::new(*time, schedule.next_after(*time).unwrap_or(*time + TICK));
@@ -276,7 +279,7 @@ impl UpstreamPage {
     }
 }
 
-/// A range without the times of which a workflow has slots of their own in memory.
+/// A range without the times that have slots of their own in memory.
 pub(crate) fn free_of_slots(slots: &SlotTable, id: &WorkflowId, range: Range) -> RangeSet {
     let mut free = RangeSet::default();
     let mut start = range.start;

@@ -1,10 +1,11 @@
-//! The frontier: which times of a backlog become slots next. A workflow has no more queued slots of its backlog than may come to
-//! run soon, and they are those that go first.
+//! The frontier: the next times of a backlog that become slots. A workflow has no more queued slots from its backlog
+//! than may run soon, and they are the first ones.
 //!
-//! A trigger that waits for time and the success of other slots alone lets whole ranges be passed over. Which of the slots that it
-//! waits for have succeeded is read of the past once, in pages, when there is room for more; later successes are told.
+//! A trigger that depends only on time and on the success of other slots allows whole ranges to be passed over. The
+//! success of the upstream slots is read from the past once, in pages, when there is room for more; later successes are
+//! announced.
 //!
-//! Absent: slots, and how one is made. What is found here to be ready is looked at like any other slot before it goes.
+//! Absent: slots, and their creation. A time that is ready here is evaluated like any other slot before it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,31 +20,31 @@ use crate::filter::{WorkflowFilter, take_allowed};
 use crate::moments::TICK;
 use crate::permits::Position;
 
-/// A slot that another waits for: of which workflow, and how many seconds later.
+/// An upstream slot: its workflow, and its offset in seconds.
 type Upstream = (WorkflowId, i64);
 
-/// The backlogs of all workflows, as far as is known when they may go.
+/// The backlogs of all workflows, and what is known about the readiness of their times.
 #[derive(Default)]
 pub(super) struct Frontier {
     workflows: BTreeMap<WorkflowId, Readiness>,
-    /// The workflows that wait for the slots of another, and how many seconds before its own.
+    /// The workflows that depend on the slots of another, with the offset in seconds.
     dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>,
-    /// Workflows of whose backlogs slots may be made.
+    /// The workflows whose backlogs may have times that become slots.
     woken: BTreeSet<WorkflowId>,
-    /// Where backlogs begin of which no more is queued for now, because enough is.
+    /// The positions from which on no more is queued for now, because enough is.
     cutoffs: BTreeMap<WorkflowId, Cutoff>,
     breaches: Breaches,
 }
 
-/// The first time of a backlog that may go and is not queued.
+/// The first time of a backlog that may run and is not queued.
 struct Cutoff {
-    /// Where it will stand in the queue.
+    /// Its position in the queue.
     position: Position,
-    /// How many slots go before it, as far as they have not left the queue.
+    /// The number of slots ahead of it that have not left the queue.
     ahead: usize,
 }
 
-/// The slots of a workflow's backlog that may go as far as others are concerned.
+/// The readiness of the times in a workflow's backlog, as far as prerequisites decide it.
 struct Readiness {
     prerequisites: Prerequisites,
     upstream: BTreeMap<Upstream, Successes>,
@@ -52,37 +53,38 @@ struct Readiness {
 /// The times whose upstream slot has succeeded.
 #[derive(Default)]
 struct Successes {
-    /// Of these it has, or had once.
+    /// The times whose slot has succeeded, now or once.
     had: RangeSet,
-    /// Of these it was asked: where they are not among `had`, their slot had not succeeded then.
+    /// The times that were asked about. Those not among `had` had not succeeded then.
     asked: RangeSet,
 }
 
-/// The next times of a stretch that may go.
+/// The next times of a stretch that may run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ready {
-    /// Ascending.
+    /// The times, ascending.
     pub(super) times: Vec<Timestamp>,
-    /// The question that comes before more can be said; none where there is no more, or enough.
+    /// The question that has to be answered first; none if there are no further times, or enough.
     pub(super) check: Option<UpstreamCheck>,
 }
 
-/// A question to the past: of a range of times, whose slots that they wait for have succeeded?
+/// A question to the past: which upstream slots of a range of times have succeeded?
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamCheck {
-    /// The slots that they wait for.
+    /// The upstream slots.
     pub(super) upstream: Upstream,
-    /// Their own times.
+    /// The range of the times that depend on them.
     pub(super) range: Range,
 }
 
 impl Frontier {
-    /// Has slots made of a workflow's backlog, where any may go.
+    /// Has slots made of a workflow's backlog, if any may run.
     pub(super) fn wake(&mut self, id: &WorkflowId) {
         self.woken.insert(id.clone());
     }
 
-    /// Notes the first time of a backlog that may go and is not queued, and how many slots go before it; none where there is none.
+    /// Notes the first time of a backlog that may run and is not queued, with the number of slots ahead of it; none if
+    /// there is no such time.
     pub(super) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
         match first {
             Some((position, ahead)) => drop(self.cutoffs.insert(id.clone(), Cutoff { position, ahead })),
@@ -90,9 +92,10 @@ impl Frontier {
         }
     }
 
-    /// Notes that a slot has left the queue. Once fewer than so many go before the first that is not queued, more are made of the backlog.
+    /// Notes that a slot has left the queue. Once fewer than `fewest` slots are ahead of the first one that is not
+    /// queued, more are drawn from the backlog.
     pub(super) fn dequeued(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
-        // Most workflows have no backlog, and what lies beyond the cutoff matters to nobody.
+        // Most workflows have no backlog, and positions beyond the cutoff don't matter.
         let Some(cutoff) = self.cutoffs.get_mut(id).filter(|cutoff| *position < cutoff.position) else { return };
         cutoff.ahead = cutoff.ahead.saturating_sub(1);
         if cutoff.ahead < fewest {
@@ -100,27 +103,27 @@ impl Frontier {
         }
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(super) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }
 
-    /// Whether slots may be made of any backlog.
+    /// Whether any backlog may have times that become slots.
     pub(super) fn is_due(&self) -> bool {
         !self.woken.is_empty()
     }
 
-    /// How many workflows there are of whose backlogs slots may be made.
+    /// The number of workflows whose backlogs may have times that become slots.
     pub(super) fn count_woken(&self) -> usize {
         self.woken.len()
     }
 
-    /// Takes the workflows of whose backlogs slots may be made.
+    /// Takes the workflows whose backlogs may have times that become slots.
     pub(super) fn take_woken(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         take_allowed(&mut self.woken, only)
     }
 
-    /// Takes what the slots of a workflow wait for; none where anything but time and success may decide.
+    /// Sets the prerequisites of a workflow's slots; none if anything but time and success may decide.
     pub(super) fn agree(&mut self, id: &WorkflowId, prerequisites: Option<Prerequisites>) {
         if self.prerequisites(id) == prerequisites.as_ref() {
             return;
@@ -130,7 +133,7 @@ impl Frontier {
             dependents.retain(|(dependent, _)| dependent != id);
             !dependents.is_empty()
         });
-        // None are told of where anything else may decide.
+        // Where anything else may decide, successes are not announced.
         let Some(prerequisites) = prerequisites else { return };
         let mut upstream = BTreeMap::new();
         for (workflow, offsets) in &prerequisites.slots {
@@ -142,24 +145,25 @@ impl Frontier {
         self.workflows.insert(id.clone(), Readiness { prerequisites, upstream });
     }
 
-    /// The conditions that the slots of a workflow wait for; none where anything but time and success may decide.
+    /// The prerequisites of a workflow's slots; none if anything but time and success may decide.
     pub(super) fn prerequisites(&self, id: &WorkflowId) -> Option<&Prerequisites> {
         self.workflows.get(id).map(|readiness| &readiness.prerequisites)
     }
 
-    /// The slots that wait for one, whether they exist or not.
+    /// The slots that depend on a slot, whether they exist or not.
     pub(super) fn dependents(&self, slot: &SlotRef) -> Vec<SlotRef> {
         let dependents = self.dependents.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |offset: &i64| slot.key.offset(offset.checked_neg()?);
         dependents.iter().filter_map(|(id, offset)| Some(SlotRef::new(id.clone(), key(offset)?))).collect()
     }
 
-    /// Notes that a slot succeeded which a time of a backlog waits for, and has that made a slot unless it lies beyond the cutoff.
+    /// Notes the success of an upstream slot of a time in a backlog. Unless the time is beyond the cutoff, it becomes a
+    /// slot.
     pub(super) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef, position: &Position) {
         if self.cutoffs.get(&dependent.workflow).is_none_or(|cutoff| *position < cutoff.position) {
             self.woken.insert(dependent.workflow.clone());
         }
-        // Only slots by time are left in backlogs.
+        // Only slots of times are in backlogs.
         let (Some(time), Some(at)) = (dependent.key.time(), upstream.key.time()) else { return };
         let Some(readiness) = self.workflows.get_mut(&dependent.workflow) else {
             return self.breaches.report_slot(Invariant::BondsGoBothWays, dependent);
@@ -172,13 +176,13 @@ impl Frontier {
         }
     }
 
-    /// Has a range of a workflow's times asked about anew: they are of its backlog from now on.
+    /// Forgets the answers about a range of times, which are newly in the backlog.
     pub(super) fn forget(&mut self, id: &WorkflowId, range: Range) {
         let successes = self.workflows.get_mut(id).into_iter().flat_map(|readiness| readiness.upstream.values_mut());
         successes.for_each(|one| one.asked.remove(range));
     }
 
-    /// Takes the answer to a question: of these times the slot that they wait for has succeeded.
+    /// Takes the answer to a question: the times whose upstream slot has succeeded.
     pub(super) fn answered(&mut self, id: &WorkflowId, check: &UpstreamCheck, succeeded: &[Range]) {
         let readiness = self.workflows.get_mut(id);
         let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&check.upstream)) else {
@@ -188,7 +192,7 @@ impl Frontier {
         succeeded.iter().for_each(|range| successes.had.insert(*range));
     }
 
-    /// The first times of a stretch that may go at a moment, no more than so many.
+    /// The first times of a stretch that may run at a moment, up to `most`.
     pub(super) fn ready(
         &self,
         id: &WorkflowId,
@@ -213,7 +217,7 @@ impl Frontier {
 }
 
 impl Readiness {
-    /// The first range of which nobody has asked.
+    /// The first range that was not asked about.
     fn check(&self, range: Range) -> Option<UpstreamCheck> {
         let gap = |(upstream, successes): (&Upstream, &Successes)| {
             let gap = successes.asked.gaps(range).first().copied()?;
@@ -222,7 +226,7 @@ impl Readiness {
         self.upstream.iter().filter_map(gap).min_by_key(|check| check.range.start)
     }
 
-    /// The first times of a range of which all that they wait for has succeeded.
+    /// The first times of a range whose upstream slots have all succeeded.
     fn times(&self, range: Range, schedule: &CronSchedule, most: usize) -> Vec<Timestamp> {
         let mut upstream = self.upstream.values();
         let Some(first) = upstream.next() else {
@@ -256,7 +260,7 @@ mod tests {
         Position::of(&stretch(0, 1).slot(), &kelos_model::SlotKey::Time(hour(hours)))
     }
 
-    /// A frontier with a workflow `b` whose slots wait for those of `a` and for an hour to pass.
+    /// A frontier with a workflow `b` whose slots wait for those of `a` and for a delay of an hour.
     fn after_a() -> Frontier {
         let success = Trigger::Success { workflow: id("a") };
         let trigger = Trigger::And { triggers: vec![success, Trigger::Delay { seconds: 3600 }] };

@@ -1,7 +1,7 @@
-//! Planning: which times of a schedule become slots now, which are left in the backlog, and which of those go next.
+//! Planning: which times of a schedule become slots now, which stay in the backlog, and which of those are next.
 //!
-//! It decides, and the core makes the slots and records what was planned. What it has to know of workflows, slots and queues it
-//! reads of the organs that have them. Absent: the log, and how a slot is made.
+//! It decides, and the core makes the slots and records what was planned. It reads workflows, slots and queues from the
+//! organs that own them. Absent: the log, and the creation of slots.
 
 mod backlog;
 mod frontier;
@@ -26,37 +26,37 @@ use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
 use frontier::Frontier;
 
-/// The workflows that are to be planned, and the parts of backlogs that may go.
+/// The workflows to be planned, and the readiness of backlogs.
 pub(crate) struct Planner {
-    /// Workflows whose schedule may have new times, or whose backlog more slots.
+    /// The workflows whose schedule may have new times, or whose backlog more slots.
     due: BTreeSet<WorkflowId>,
     frontier: Frontier,
     /// How far back from now slots are planned.
     window: SignedDuration,
-    /// So many slots of a workflow are queued before the next are left in its backlog.
+    /// The most queued slots of a workflow before the next ones stay in its backlog.
     size: usize,
 }
 
-/// The part of a schedule that is to be planned now.
+/// The part of a schedule to be planned now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Ranges, ascending, none of which was planned before.
+    /// The ranges to plan, ascending; none of them was planned before.
     pub(crate) parts: Vec<PlanPart>,
-    /// Whether that is all that its window holds.
+    /// Whether they are all that the window holds.
     pub(crate) is_whole: bool,
 }
 
 /// A range that is planned at once.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PlanPart {
-    /// These times of it become slots; it has no others.
+    /// These are all its times, and become slots.
     Slots { range: Range, times: Vec<Timestamp> },
-    /// All of it is left in the backlog.
+    /// All its times stay in the backlog.
     Backlog { range: Range },
 }
 
 impl PlanPart {
-    /// The range.
+    /// The range of the part.
     pub(crate) fn range(&self) -> Range {
         match self {
             PlanPart::Slots { range, .. } | PlanPart::Backlog { range } => *range,
@@ -74,37 +74,37 @@ impl Planner {
         }
     }
 
-    /// Has a workflow be planned with the next tick.
+    /// Marks a workflow for planning with the next tick.
     pub(crate) fn plan_soon(&mut self, id: &WorkflowId) {
         self.due.insert(id.clone());
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.frontier.take_breach()
     }
 
-    /// Takes the workflows that are to be planned, of those that a tick is about.
+    /// Takes the workflows to be planned that a tick includes.
     pub(crate) fn take_due(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         take_allowed(&mut self.due, only)
     }
 
-    /// Whether a tick would find something to plan or to make of a backlog.
+    /// Whether a tick has something to plan or to draw from a backlog.
     pub(crate) fn is_due(&self) -> bool {
         !self.due.is_empty() || self.frontier.is_due()
     }
 
-    /// Takes what the slots of a workflow wait for: whether any of its times may be left in a backlog.
+    /// Takes the prerequisites of a workflow's slots, which decide whether its times may stay in a backlog.
     pub(crate) fn agree(&mut self, id: &WorkflowId, workflow: &WorkflowState) {
         let definition = workflow.definition();
-        // A timeout ends slots while they wait, and constraints count from when a slot was looked at.
+        // A timeout ends slots while they wait, and constraints count from the moment of an evaluation.
         let is_plain = definition.wait_timeout_seconds.is_none() && definition.constraints.is_empty();
         let may_be_left = is_plain && definition.keys.jobs().is_none();
         self.frontier.agree(id, definition.trigger.prerequisites().filter(|_| may_be_left));
         self.due.insert(id.clone());
     }
 
-    /// The times in the window of a workflow that are not planned yet: no more than so many slots, or a backlog.
+    /// The unplanned times in the window of a workflow: up to `most` slots, or a backlog.
     pub(crate) fn plan(
         &self,
         id: &WorkflowId,
@@ -137,7 +137,7 @@ impl Planner {
         Plan { parts, is_whole: true }
     }
 
-    /// The backlog of a workflow beside its queue; none where there is no such workflow.
+    /// The backlog of a workflow beside its queue; none if there is no such workflow.
     pub(crate) fn backlog<'a>(
         &'a self,
         id: &'a WorkflowId,
@@ -149,60 +149,62 @@ impl Planner {
         Some(BacklogOf { id, workflow, slots, permits, frontier: &self.frontier, size: self.size })
     }
 
-    /// Notes that ranges are in the backlog of a workflow from now on.
+    /// Notes that ranges are newly in the backlog of a workflow.
     pub(crate) fn follow_backlog(&mut self, id: &WorkflowId, ranges: &RangeSet) {
         ranges.ranges().iter().for_each(|range| self.frontier.forget(id, *range));
         self.due.insert(id.clone());
     }
 
-    /// Has slots made of a workflow's backlog, where any may go.
+    /// Has slots made of a workflow's backlog, if any may run.
     pub(crate) fn draw_soon(&mut self, id: &WorkflowId) {
         self.frontier.wake(id);
     }
 
-    /// How many workflows there are of whose backlogs slots may be made.
+    /// The number of workflows whose backlogs may have times that become slots.
     pub(crate) fn count_to_draw(&self) -> usize {
         self.frontier.count_woken()
     }
 
-    /// Takes the workflows of whose backlogs slots may be made, of those that a tick is about.
+    /// Takes the workflows whose backlogs may have times that become slots and that a tick includes.
     pub(crate) fn take_to_draw(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         self.frontier.take_woken(only)
     }
 
-    /// Notes the first time of a backlog that may go and is not queued, and how many slots go before it; none where there is none.
+    /// Notes the first time of a backlog that may run and is not queued, with the number of slots ahead of it; none if
+    /// there is no such time.
     pub(crate) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
         self.frontier.cut_off(id, first);
     }
 
-    /// Takes what the past says of slots that a backlog waits for.
+    /// Takes the answer of the past about the upstream slots of a backlog.
     pub(crate) fn answered(&mut self, id: &WorkflowId, page: &UpstreamPage, succeeded: &[Range]) {
         self.frontier.answered(id, page.check(), succeeded);
     }
 
-    /// Notes that a slot has left the queue: more may be made of the backlog.
+    /// Notes that a slot has left the queue, so that more may be drawn from the backlog.
     pub(crate) fn dequeued(&mut self, id: &WorkflowId, position: &Position) {
         self.frontier.dequeued(id, position, self.size.div_ceil(2));
     }
 
-    /// Notes that a slot has succeeded, where times of backlogs wait for it.
+    /// Notes the success of a slot that times in backlogs may depend on.
     pub(crate) fn succeeded(&mut self, slot: &SlotRef, slots: &SlotTable) {
         for dependent in self.frontier.dependents(slot) {
             let planned = slots.get(&dependent).filter(|_| slots.is_planned(&dependent));
-            // Most have slots of their own, which hear of it themselves.
+            // Most dependents are slots of their own, to which the success is announced otherwise.
             let Some(position) = planned.map(|live| Position::of(&live.slot, &dependent.key)) else { continue };
             self.frontier.succeeded(slot, &dependent, &position);
         }
     }
 }
 
-/// When the next slot of a schedule is to be planned. It exists once its time has passed: the window's end is exclusive.
+/// The moment at which the next slot of a schedule is planned. A slot exists once its time has passed: the end of the
+/// window is exclusive.
 pub(crate) fn next_planning(workflow: &WorkflowState, schedule: &CronSchedule, now: Timestamp) -> Option<Timestamp> {
     let after = (now - TICK).max(start_of(workflow).checked_sub(TICK).unwrap_or(Timestamp::MIN));
     schedule.next_after(after).map(|next| next + TICK)
 }
 
-/// The moment before which a workflow has no slots that nobody asks for.
+/// The moment before which a workflow has no slots by itself.
 fn start_of(workflow: &WorkflowState) -> Timestamp {
     workflow.definition().start_time.unwrap_or(Timestamp::MIN)
 }

@@ -1,4 +1,4 @@
-//! The planner alone, without a scheduler.
+//! Tests of the planner without a scheduler.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn hourly(name: &str) -> Workflow {
     Workflow::new(id(name), Schedule::Cron(CronSchedule::hourly()), Job::new("command", serde_json::Map::new()))
 }
 
-/// A planner with all that it reads.
+/// A planner with the organs that it reads.
 struct World {
     planner: Planner,
     workflows: Workflows,
@@ -35,7 +35,7 @@ struct World {
 }
 
 impl World {
-    /// With backlogs behind two queued slots.
+    /// A world in which backlogs begin behind two queued slots.
     fn new() -> World {
         World {
             planner: Planner::new(&Config { frontier: 2, ..Config::default() }),
@@ -61,7 +61,7 @@ impl World {
         self.planner.plan(&id(name), workflow, &CronSchedule::hourly(), now, most)
     }
 
-    /// Leaves a range in the backlog, as the core does with what is planned.
+    /// Leaves a range in the backlog, as the core does with a plan.
     fn leave(&mut self, name: &str, range: Range) {
         let stretch = Stretch { range, since: hour(0), backfill: None, priority: 0, killed: None };
         self.slots.backlog_mut(&id(name)).put(stretch);
@@ -78,7 +78,7 @@ impl World {
     }
 }
 
-/// One whose slots may go for other reasons than time and success: nothing of it is left in a backlog.
+/// A workflow with a constraint, so that none of its times stay in a backlog.
 fn limited(name: &str) -> Workflow {
     Workflow { wait_timeout_seconds: Some(60), ..hourly(name) }
 }

@@ -1,4 +1,4 @@
-//! The lines of held slots: the largest priority goes first, then who is held longest.
+//! The queues of held slots, by priority and then by age.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -9,11 +9,11 @@ use kelos_model::{Invariant, Slot, SlotRef, WorkflowId};
 use super::{Program, Programs};
 use crate::filter::{WorkflowFilter, allows};
 
-/// A position in the lines of a program.
+/// A position in the queues of a program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeldPosition {
     priority: Reverse<i32>,
-    /// Since when the slot is held.
+    /// The moment since which the slot is held.
     since: Timestamp,
     pub(crate) slot: SlotRef,
 }
@@ -25,12 +25,12 @@ impl HeldPosition {
     }
 }
 
-/// The held slots that a look is about.
+/// The held slots that an evaluation is limited to.
 #[derive(Clone, Copy)]
 pub(crate) struct About<'a> {
-    /// Of these workflows.
+    /// The workflows of the slots.
     pub(crate) only: &'a WorkflowFilter,
-    /// Held before this moment.
+    /// The moment before which the slots were held; none means any.
     pub(crate) before: Option<Timestamp>,
 }
 
@@ -39,14 +39,14 @@ impl About<'_> {
         allows(self.only, &position.slot.workflow) && self.before.is_none_or(|before| position.since < before)
     }
 
-    /// Whether it is about all held slots.
+    /// Whether it includes all held slots.
     fn is_all(&self) -> bool {
         self.only.is_none() && self.before.is_none()
     }
 }
 
 impl Program {
-    /// The first of those whose limit leaves room.
+    /// The first held slot whose limit leaves room.
     fn first_with_room(&self, about: &About<'_>) -> Option<&HeldPosition> {
         let lines = self.lines.range(self.runs().saturating_add(1)..);
         lines.filter_map(|(_, line)| line.iter().find(|position| about.includes(position))).min()
@@ -54,16 +54,16 @@ impl Program {
 }
 
 impl Programs {
-    /// Has a held slot looked at.
+    /// Marks a held slot for evaluation.
     pub(crate) fn wake(&mut self, position: HeldPosition) {
         let program = self.of(&position.slot.workflow).clone();
         self.woken.entry(program).or_default().insert(position);
     }
 
-    /// Takes a held slot out of those that are to be looked at. Says whether it was one of them.
+    /// Takes a held slot out of those to be evaluated. Returns whether it was one of them.
     pub(crate) fn take(&mut self, position: &HeldPosition) -> bool {
         let program = self.of(&position.slot.workflow).clone();
-        // Whether it was woken is the question.
+        // It may not have been woken.
         let Some(line) = self.woken.get_mut(&program) else { return false };
         let was_there = line.remove(position);
         if line.is_empty() {
@@ -72,14 +72,14 @@ impl Programs {
         was_there
     }
 
-    /// Has a held slot wait for fewer runs than a limit.
+    /// Queues a held slot until there are fewer runs than a limit.
     pub(crate) fn await_room(&mut self, position: HeldPosition, limit: u32) {
         let program = self.program_mut(&position.slot.workflow);
         program.positions.insert(position.slot.clone(), (limit, position.clone()));
         program.lines.entry(limit).or_default().insert(position);
     }
 
-    /// Has a held slot looked at again when a run of its program ends, if the clock doesn't wake it before.
+    /// Evaluates a held slot again when a run of its program ends, if the clock does not wake it before.
     pub(crate) fn await_end(&mut self, id: &SlotRef) {
         let program = self.program_mut(&id.workflow);
         let waits_for_room = program.positions.contains_key(id);
@@ -87,7 +87,7 @@ impl Programs {
         self.breaches.check_slot(!waits_for_room, Invariant::HeldStandInLine, id);
     }
 
-    /// Has a slot wait for runs no more.
+    /// Takes a slot out of all queues for runs.
     pub(crate) fn leave(&mut self, id: &SlotRef) {
         let name = self.of(&id.workflow).clone();
         if let Some(program) = self.by_id.get_mut(&name) {
@@ -96,7 +96,7 @@ impl Programs {
         }
     }
 
-    /// Moves a slot whose priority changed to where it belongs in its line.
+    /// Moves a slot to the position of its new priority.
     pub(crate) fn move_in_line(&mut self, position: HeldPosition) {
         let limit = self.program_mut(&position.slot.workflow).leave_line(&position.slot);
         if let Some(limit) = limit {
@@ -104,7 +104,7 @@ impl Programs {
         }
     }
 
-    /// Has a slot leave its line although there is room for it: lest one that can't go stays first for ever.
+    /// Takes a slot out of its queue if there is room for it, so that one that can't run does not stay first forever.
     pub(crate) fn leave_unless_held_back(&mut self, id: &SlotRef) {
         let program = self.program_mut(&id.workflow);
         if program.positions.get(id).is_some_and(|(limit, _)| program.runs() < *limit) {
@@ -117,24 +117,24 @@ impl Programs {
         self.woken.keys().chain(&self.to_admit).cloned().collect()
     }
 
-    /// How many programs have held slots that something woke.
+    /// The number of programs with held slots that something woke.
     pub(crate) fn woken(&self) -> usize {
         self.woken.len()
     }
 
-    /// Whether no held slot is to be looked at.
+    /// Whether no held slot is to be evaluated.
     pub(crate) fn is_idle(&self) -> bool {
         self.woken.is_empty() && self.to_admit.is_empty()
     }
 
-    /// Notes that all held slots were looked at that there is room for, but for those of some programs.
+    /// Notes that all held slots with room were evaluated, except for those of some programs.
     pub(crate) fn admitted(&mut self, about: &About<'_>, is_put_off: impl Fn(&WorkflowId) -> bool) {
         if about.is_all() {
             self.to_admit.retain(is_put_off);
         }
     }
 
-    /// The first of the held slots of a program that something woke, or that there is room for.
+    /// The first held slot of a program that something woke, or that there is room for.
     pub(crate) fn next(&self, program: &WorkflowId, about: &About<'_>) -> Option<HeldPosition> {
         let admitted = self.by_id.get(program).and_then(|program| program.first_with_room(about));
         let mut woken = self.woken.get(program).into_iter().flatten();
@@ -142,7 +142,7 @@ impl Programs {
         admitted.into_iter().chain(woken).min().cloned()
     }
 
-    /// Whether any held slot may be looked at: something woke it, or there is room for it.
+    /// Whether any held slot may be evaluated: something woke it, or there is room for it.
     pub(crate) fn has_next(&self, about: &About<'_>, may_look: impl Fn(&WorkflowId) -> bool) -> bool {
         let mut woken = self.woken.iter().filter(|(program, _)| may_look(program));
         let mut admitted = self.to_admit.iter().filter(|program| may_look(program));
@@ -150,7 +150,7 @@ impl Programs {
             || admitted.any(|program| self.by_id.get(program).is_some_and(|one| one.first_with_room(about).is_some()))
     }
 
-    /// How many slots wait for room in front of one; none where it waits for none.
+    /// The number of slots ahead of one that waits for room; none if it does not.
     pub(crate) fn ahead(&self, id: &SlotRef) -> Option<usize> {
         let program = self.program(&id.workflow)?;
         let (_, position) = program.positions.get(id)?;
@@ -159,7 +159,7 @@ impl Programs {
 }
 
 impl Program {
-    /// Takes a slot out of its line. Gives the limit that it waited for.
+    /// Takes a slot out of its queue. Returns the limit that it waited for.
     pub(super) fn leave_line(&mut self, id: &SlotRef) -> Option<u32> {
         let (limit, position) = self.positions.remove(id)?;
         let line: &mut BTreeSet<HeldPosition> = self.lines.get_mut(&limit)?;

@@ -1,8 +1,8 @@
-//! Programs: all workflows that run the same job, the runs that constraints count, whoever asked for them, and the held slots
-//! that wait for them.
+//! Programs: the workflows that run the same job, the runs that constraints count, whatever their origin, and the held
+//! slots that wait for them.
 //!
-//! The scheduler says what becomes of slots ([`Programs::follow`]) and what held slots wait for; [`Programs::next`] says at whose
-//! constraints to look. What constraints say, it does not know.
+//! The scheduler reports changes of slots ([`Programs::follow`]) and what held slots wait for; [`Programs::next`]
+//! returns the next slot to be evaluated. Absent: the answers of constraints.
 
 mod line;
 #[cfg(test)]
@@ -22,11 +22,11 @@ use crate::breaches::Breaches;
 #[derive(Default)]
 pub(crate) struct Programs {
     by_id: BTreeMap<WorkflowId, Program>,
-    /// The program among whose runs those of a workflow count.
+    /// The program that counts the runs of a workflow.
     of: BTreeMap<WorkflowId, WorkflowId>,
-    /// Held slots that something woke, by program.
+    /// The held slots that something woke, by program.
     woken: BTreeMap<WorkflowId, BTreeSet<HeldPosition>>,
-    /// Programs that may have room for a slot that waits for that.
+    /// The programs that may have room for a slot that waits for it.
     to_admit: BTreeSet<WorkflowId>,
     breaches: Breaches,
 }
@@ -34,36 +34,36 @@ pub(crate) struct Programs {
 /// The members of a program, its runs, and the held slots that wait for them.
 #[derive(Default)]
 struct Program {
-    /// The workflows: the program itself and the event schedules that run it.
+    /// The members: the program itself and the event schedules that run it.
     members: BTreeSet<WorkflowId>,
-    /// Runs that go on, by the log position of their dispatch.
+    /// The live runs, by the log position of their dispatch.
     going: BTreeSet<(u64, SlotRef)>,
-    /// Slots that are queued for one.
+    /// The number of its queued slots.
     queued: u32,
-    /// Held slots that wait for fewer runs, by the limit that has to be kept.
+    /// The held slots that wait for fewer runs, by the limit.
     lines: BTreeMap<u32, BTreeSet<HeldPosition>>,
-    /// Where each of them waits.
+    /// The position of each of them.
     positions: BTreeMap<SlotRef, (u32, HeldPosition)>,
-    /// Held slots that may go once a run ends, sooner than the clock says.
+    /// The held slots that may run once a run ends, before the clock wakes them.
     awaiting_end: BTreeSet<SlotRef>,
-    /// When its runs changed since the last tick, and how they stood before that.
+    /// The moments of changes since the last tick, each with the runs before it.
     changes: Vec<(Timestamp, Runs)>,
 }
 
-/// The runs of a program as constraints see them: how many there are, and the start of the last.
+/// The runs of a program as constraints see them: their number, and the start of the last.
 pub(crate) type Runs = (u32, Option<LastStart>);
 
 /// The result of joining a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
-    /// The program that was left, where that was another one.
+    /// The earlier program, if it was another one.
     pub(crate) left: Option<WorkflowId>,
-    /// Slots that may go now that the runs of the workflow are not counted there.
+    /// The held slots that may run now that the workflow's runs do not count there.
     pub(crate) woken: BTreeSet<SlotRef>,
 }
 
 impl Program {
-    /// Runs that go on, and slots that are queued for one: no limit is passed by those that are about to start.
+    /// The number of live runs and of queued slots: runs that are about to start count towards limits.
     fn runs(&self) -> u32 {
         u32::try_from(self.going.len()).unwrap_or(u32::MAX).saturating_add(self.queued)
     }
@@ -75,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Says whether what is counted no more was counted.
+    /// Discounts a slot. Returns whether it was counted.
     fn discount(&mut self, id: &SlotRef, slot: &Slot) -> bool {
         let queued = self.queued.checked_sub(u32::from(slot.state == SlotState::Queued));
         self.queued = queued.unwrap_or_default();
@@ -90,7 +90,7 @@ fn counted(slot: &Slot) -> (bool, Option<u64>) {
 }
 
 impl Programs {
-    /// Counts the slots of a workflow among those of a program from now on.
+    /// Counts the slots of a workflow for a program.
     pub(crate) fn join<'a>(
         &mut self,
         id: &WorkflowId,
@@ -124,7 +124,7 @@ impl Programs {
     }
 
     fn move_woken(&mut self, id: &WorkflowId, from: &WorkflowId, to: &WorkflowId) {
-        // Where nothing woke any of its slots there is nothing to move.
+        // If none of its slots was woken there is nothing to move.
         let Some(line) = self.woken.get_mut(from) else { return };
         let moved: Vec<HeldPosition> = line.extract_if(.., |position| position.slot.workflow == *id).collect();
         if line.is_empty() {
@@ -140,7 +140,7 @@ impl Programs {
         self.of.get(id).unwrap_or(id)
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }
@@ -159,7 +159,7 @@ impl Programs {
         self.by_id.get(program).into_iter().flat_map(|program| &program.members)
     }
 
-    /// Runs of the program of a workflow, as its constraints count them.
+    /// The number of runs of a workflow's program, as its constraints count them.
     pub(crate) fn runs(&self, of: &WorkflowId) -> u32 {
         self.program(of).map_or(0, Program::runs)
     }
@@ -169,18 +169,18 @@ impl Programs {
         self.by_id.get(program).is_some_and(|program| program.queued > 0)
     }
 
-    /// The latest run of a program that goes on: the log position of its dispatch, and its slot.
+    /// The latest live run of a program: the log position of its dispatch, and its slot.
     pub(crate) fn latest_going(&self, program: &WorkflowId) -> Option<&(u64, SlotRef)> {
         self.by_id.get(program)?.going.last()
     }
 
-    /// Whether what becomes of a slot changes the runs of its program.
+    /// Whether a change of a slot changes the runs of its program.
     pub(crate) fn are_changed_by(before: Option<&Slot>, after: &Slot) -> bool {
         before.map(counted).unwrap_or_default() != counted(after)
     }
 
-    /// Notes how the runs of a workflow's program stand before they change. What was before the last tick is forgotten: whose
-    /// time was over by then was ended by it.
+    /// Keeps the runs of a workflow's program as they were before a change. Those from before the last tick are
+    /// forgotten: slots that had timed out by then were ended by it.
     pub(crate) fn keep_before(&mut self, of: &WorkflowId, now: Timestamp, ticked: Timestamp, runs: Runs) {
         let program = self.program_mut(of);
         program.changes.retain(|(changed, _)| *changed > ticked);
@@ -189,13 +189,13 @@ impl Programs {
         }
     }
 
-    /// How the runs of a program stood at a moment since the last tick, where they changed after it.
+    /// The runs of a program at a moment since the last tick, if they changed after it.
     pub(crate) fn runs_before(&self, program: &WorkflowId, moment: Timestamp) -> Option<Runs> {
         let changes = &self.by_id.get(program)?.changes;
         changes.iter().find(|(changed, _)| *changed > moment).map(|(_, runs)| *runs)
     }
 
-    /// Follows what became of a slot. Gives the held slots that may go because a run has ended.
+    /// Follows a change of a slot. Returns the held slots that may run because a run has ended.
     pub(crate) fn follow(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) -> BTreeSet<SlotRef> {
         if let Some(before) = before.filter(|slot| slot.state == SlotState::Held) {
             let was_woken = self.take(&HeldPosition::of(before, id));

@@ -13,7 +13,7 @@ struct World {
 }
 
 impl World {
-    /// Schedules that run the program `job`.
+    /// A world of schedules that run the program `job`.
     fn new(schedules: &[&str]) -> World {
         let mut programs = Programs::default();
         for schedule in schedules {
@@ -22,7 +22,7 @@ impl World {
         World { programs, slots: BTreeMap::new() }
     }
 
-    /// Puts a slot into a state; gives the slots that may go because a run has ended.
+    /// Puts a slot into a state; returns the held slots that may run because a run has ended.
     fn put(&mut self, slot: &SlotRef, state: SlotState, run_alive: bool, priority: i32) -> Vec<SlotRef> {
         let before = self.slots.get(slot).cloned();
         let planned = slot::apply(None, &SlotEvent::planned(Origin::Fact, 0), at(0), 1).expect("a new slot");

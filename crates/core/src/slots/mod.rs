@@ -1,9 +1,9 @@
-//! The slot table: the only holder of slots. It has those that are live, and for the length of a turn those that a step read of
-//! the past or that ended in the turn; what the turn changed is newer than what is stored. Times of a backlog are slots to all who
-//! ask; one becomes a slot of its own when something happens to it.
+//! The slot table, the only owner of slots. It holds the live ones, and for the length of a turn those that a step read
+//! from the past or that ended in the turn; changes of the turn are newer than the store. Times in a backlog are slots
+//! for all readers; one becomes a slot of its own when something happens to it.
 //!
-//! Absent: what an event means to anything but its slot. Whoever keeps an index over slots follows the changes that this table
-//! tells of.
+//! Absent: the effect of an event on anything but its slot. The owners of indices over slots follow the changes that
+//! this table reports.
 
 mod planned;
 mod recalled;
@@ -39,28 +39,28 @@ use resting::{Names, TableEntry};
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) slot: Slot,
-    /// Whether it is known to be worth running.
+    /// Whether its job is known to be valid.
     pub(crate) valid: bool,
-    /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
+    /// Its latest run, while that is alive. It is boxed because most slots in memory wait.
     pub(crate) run: Option<Box<LiveRun>>,
 }
 
-/// A run that is alive, and what only memory knows of it.
+/// A live run, with details that only memory has.
 #[derive(Clone)]
 pub(crate) struct LiveRun {
     pub(crate) run: Run,
-    /// The worker that it was given to; none where no worker has it, or which one is not remembered since a restart.
+    /// The worker that runs it; none if there is none, or if it is not known since a restart.
     pub(crate) worker: Option<Arc<str>>,
-    /// How often the slot is attempted in all, where the worker said so.
+    /// The total number of attempts, if the worker set one.
     pub(crate) attempts: Option<u32>,
-    /// Why the executor put off the start, and how often it did, until it starts.
+    /// The reason why the executor deferred the start, and the number of deferrals.
     pub(crate) deferred: Option<(String, u32)>,
-    /// How many bytes its outputs have, where that was more than a run keeps: it can't succeed any more.
+    /// The size of its outputs in bytes, if that is more than a run keeps. It can't succeed then.
     pub(crate) gave_too_much: Option<usize>,
 }
 
 impl LiveRun {
-    /// Whether workers do it.
+    /// Whether a worker runs it.
     pub(crate) fn is_by_worker(&self) -> bool {
         self.run.executor == WORKER
     }
@@ -71,12 +71,12 @@ impl Live {
         Live { slot, valid: false, run: None }
     }
 
-    /// The run that is alive.
+    /// The live run.
     pub(crate) fn run(&self) -> Option<&Run> {
         self.run.as_ref().map(|live| &live.run)
     }
 
-    /// Whether the executor put off the start of its run.
+    /// Whether the executor deferred the start of its run.
     pub(crate) fn is_deferred(&self) -> bool {
         self.run.as_ref().is_some_and(|live| live.deferred.is_some())
     }
@@ -91,34 +91,34 @@ pub(crate) struct Change {
 /// All slots in memory.
 #[derive(Default)]
 pub(crate) struct SlotTable {
-    /// The slots of each workflow that ever was, also of one that has none here.
+    /// The slots of each workflow that ever existed, even if it has none here.
     workflows: BTreeMap<WorkflowId, KeyMap<TableEntry>>,
-    /// The names of the backfills that they belong to.
+    /// The names of their backfills.
     names: Names,
-    /// What is planned and has no slots yet.
+    /// The planned times without slots.
     planned: PlannedTimes,
     recalled: RecalledSlots,
-    /// Slots of the past that somebody waits to hear of.
+    /// The slots of the past that are to be read.
     wanted: BTreeSet<SlotRef>,
-    /// Slots that this turn changed.
+    /// The slots that this turn changed.
     changed: BTreeSet<SlotRef>,
-    /// Runs that this turn changed, by the log position of their dispatch.
+    /// The runs that this turn changed, by the log position of their dispatch.
     runs: BTreeMap<u64, Run>,
     breaches: Breaches,
 }
 
 impl SlotTable {
-    /// Has a workflow have slots. Those of one that nobody added do not exist.
+    /// Adds a workflow. Slots of others don't exist.
     pub(crate) fn add_workflow(&mut self, id: &WorkflowId) {
         self.workflows.entry(id.clone()).or_default();
     }
 
-    /// Puts a live slot in that the store remembers.
+    /// Restores a live slot from the store.
     pub(crate) fn restore(&mut self, id: &SlotRef, slot: Slot) {
         self.put(id, Live::new(slot));
     }
 
-    /// Gives a live slot the run that the store remembers, where it is the slot's latest.
+    /// Restores the run of a live slot from the store, if it is the slot's latest.
     pub(crate) fn restore_run(&mut self, run: Run) {
         let Some(live) = self.whole_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number) else {
             return;
@@ -126,7 +126,7 @@ impl SlotTable {
         live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None, gave_too_much: None }));
     }
 
-    /// A slot, where it is in memory.
+    /// A slot; none if it is not in memory.
     pub(crate) fn get(&self, id: &SlotRef) -> Option<Cow<'_, Live>> {
         match self.stored(id) {
             Some(stored) => Some(stored.live(&self.names)),
@@ -139,12 +139,12 @@ impl SlotTable {
         self.whole(id)?.slot.collected.as_deref()
     }
 
-    /// The run of a slot that is alive.
+    /// The live run of a slot.
     pub(crate) fn run(&self, id: &SlotRef) -> Option<&Run> {
         self.whole(id)?.run()
     }
 
-    /// Where a slot stands, if it is in memory.
+    /// The state of a slot; none if it is not in memory.
     pub(crate) fn state(&self, id: &SlotRef) -> Option<SlotState> {
         self.stored(id).map(TableEntry::state).or_else(|| self.planned.of(id).map(Stretch::state))
     }
@@ -154,12 +154,12 @@ impl SlotTable {
         self.stored(id).is_some() || self.planned.of(id).is_some()
     }
 
-    /// The run of a slot that is alive, whose worker and deferral may be changed; the slot changes by [`SlotTable::enter`] alone.
+    /// The live run of a slot, to change its worker and deferral. The slot itself changes only by [`SlotTable::enter`].
     pub(crate) fn run_mut(&mut self, id: &SlotRef) -> Option<&mut LiveRun> {
         self.whole_mut(id)?.run.as_deref_mut()
     }
 
-    /// Notes that a slot is worth running.
+    /// Notes that the job of a slot is valid.
     pub(crate) fn set_valid(&mut self, id: &SlotRef) {
         let stored = self.workflows.get_mut(&id.workflow).and_then(|slots| slots.get_mut(&id.key));
         match stored {
@@ -206,7 +206,7 @@ impl SlotTable {
         }
     }
 
-    /// The slots of a workflow in memory, in the order of their keys, but for those of its backlog.
+    /// The slots of a workflow in memory, in the order of their keys, without those in its backlog.
     pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, Cow<'a, Live>)> + Clone {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
         slots.map(|(key, stored)| (SlotRef::new(id.clone(), key), stored.live(&self.names)))
@@ -221,28 +221,28 @@ impl SlotTable {
         })
     }
 
-    /// The names of a workflow's slots in memory, in the order of their keys.
+    /// The ids of a workflow's slots in memory, in the order of their keys.
     pub(crate) fn names_of(&self, id: &WorkflowId) -> Vec<SlotRef> {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
         slots.map(|(key, _)| SlotRef::new(id.clone(), key)).collect()
     }
 
-    /// The slots of a backfill in memory, but for those of the backlog.
+    /// The slots of a backfill in memory, without those in the backlog.
     pub(crate) fn of_backfill<'a>(&'a self, row: &'a Backfill) -> impl Iterator<Item = (SlotRef, Cow<'a, Live>)> {
         self.of(&row.workflow).filter(|(_, live)| live.slot.backfill.as_ref() == Some(&row.id))
     }
 
-    /// The names of those of them whose states a predicate lets through.
+    /// The ids of a backfill's slots in memory whose state passes a filter.
     pub(crate) fn names_of_backfill(&self, row: &Backfill, lets: impl Fn(SlotState) -> bool) -> Vec<SlotRef> {
         self.of_backfill(row).filter(|(_, live)| lets(live.slot.state)).map(|(slot, _)| slot).collect()
     }
 
-    /// How many slots are in memory, but for those of backlogs.
+    /// The number of slots in memory, without those in backlogs.
     pub(crate) fn len(&self) -> usize {
         self.workflows.values().map(KeyMap::len).sum()
     }
 
-    /// Forgets which slots of a workflow are worth running: what that says is another thing now.
+    /// Forgets which jobs of a workflow are valid, because the condition has changed.
     pub(crate) fn doubt(&mut self, id: &WorkflowId) {
         let slots = self.workflows.get_mut(id).into_iter().flat_map(KeyMap::values_mut);
         slots.for_each(|stored| stored.set_valid(false));
@@ -253,12 +253,13 @@ impl SlotTable {
         self.planned.backlog(id)
     }
 
-    /// The backlog of a workflow, to be changed. No slot may lie in what is put in: see [`SlotTable::times_of`].
+    /// The backlog of a workflow, to be changed. A range that is put in must not contain slots: see
+    /// [`SlotTable::times_of`].
     pub(crate) fn backlog_mut(&mut self, id: &WorkflowId) -> &mut Backlog {
         self.planned.backlog_mut(id)
     }
 
-    /// Plans those slots of a backfill otherwise that are in the backlog. Says whether there were any.
+    /// Changes the stretches of a backfill in the backlog. Returns whether there were any.
     pub(crate) fn replan(&mut self, row: &Backfill, change: impl Fn(&mut Stretch)) -> bool {
         let mut waiting: Vec<Stretch> = self.backlog(&row.workflow).of(&row.id).cloned().collect();
         for stretch in &mut waiting {
@@ -268,28 +269,28 @@ impl SlotTable {
         !waiting.is_empty()
     }
 
-    /// Whether any slot of a backfill is live, or in the backlog.
+    /// Whether any slot of a backfill is live or in the backlog.
     pub(crate) fn is_going_on(&self, row: &Backfill) -> bool {
         let waits = self.backlog(&row.workflow).of(&row.id).next().is_some();
         waits || self.of_backfill(row).any(|(_, live)| !live.slot.state.is_final())
     }
 
-    /// The schedule that says which times lie in a workflow's backlog, or would.
+    /// The schedule of the times in a workflow's backlog, even if that is empty.
     pub(crate) fn schedule_of_backlog(&self, id: &WorkflowId) -> Option<&CronSchedule> {
         self.planned.schedule(id)
     }
 
-    /// The schedule that a workflow's backlog was planned by, in words, where those are not these.
+    /// The text of the schedule that planned a workflow's backlog, if it differs from this one.
     pub(crate) fn earlier_schedule(&self, id: &WorkflowId, words: &str) -> Option<String> {
         self.planned.earlier_schedule(id, words)
     }
 
-    /// Has a schedule say which times lie in a workflow's backlog, unless there is one by another schedule.
+    /// Sets the schedule of a workflow's backlog, unless that is not empty and another schedule planned it.
     pub(crate) fn reschedule(&mut self, id: &WorkflowId, schedule: &CronSchedule) {
         self.planned.reschedule(id, schedule);
     }
 
-    /// Takes the backlog of a workflow out of what the store remembers, with the schedule that it was planned by.
+    /// Takes the backlog of a workflow and its schedule out of a stored row.
     pub(crate) fn restore_backlog(&mut self, id: &WorkflowId, planned: &mut PlanState) {
         if let Some(schedule) = planned.schedule_of_backlog() {
             self.planned.restore(id, std::mem::take(&mut planned.backlog), schedule);
@@ -297,17 +298,17 @@ impl SlotTable {
         planned.backlog_schedule = None;
     }
 
-    /// Whether a slot is a time of a backlog, and none of its own yet.
+    /// Whether a slot is a time in a backlog.
     pub(crate) fn is_planned(&self, id: &SlotRef) -> bool {
         self.planned.of(id).is_some()
     }
 
-    /// What makes a slot of its own of a time of a backlog; nothing where it is none.
+    /// The events that make a time in a backlog a slot of its own; none for any other slot.
     pub(crate) fn events_of_planned(&self, id: &SlotRef) -> Vec<SlotEvent> {
         self.planned.of(id).map(Stretch::events).unwrap_or_default()
     }
 
-    /// The slots of a workflow in memory whose times lie in a range, in their order, but for those of its backlog.
+    /// The slots of a workflow in memory whose times are within a range, in order and without those in its backlog.
     pub(crate) fn within<'a>(
         &'a self,
         id: &'a WorkflowId,
@@ -318,13 +319,13 @@ impl SlotTable {
         timed.filter(move |(at, _)| range.contains(*at)).map(|(at, stored)| (at, stored.live(&self.names)))
     }
 
-    /// The times in a range of which a workflow has slots in memory.
+    /// The times within a range that have slots in memory.
     pub(crate) fn times_of(&self, id: &WorkflowId, range: Range) -> Vec<Timestamp> {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
         slots.filter_map(|(key, _)| key.time()).filter(|at| range.contains(*at)).collect()
     }
 
-    /// The slot before and after an event; none where that can't happen.
+    /// A slot before and after an event; none if the event is not possible.
     pub(crate) fn change(&self, id: &SlotRef, what: &SlotEvent, at: Timestamp, seq: u64) -> Option<Change> {
         if !self.workflows.contains_key(&id.workflow) {
             return None;
@@ -334,7 +335,7 @@ impl SlotTable {
         Some(Change { before, after })
     }
 
-    /// Has a slot be what an event made of it, and its run as well. Gives the run where it succeeded by that.
+    /// Applies a change to a slot and its run. Returns the run if it succeeded by that.
     pub(crate) fn enter(
         &mut self,
         id: &SlotRef,
@@ -372,9 +373,9 @@ impl SlotTable {
         succeeded
     }
 
-    /// Notes what the executor calls a run that is to be ended.
+    /// Notes the executor's id of a run that is to be ended.
     pub(crate) fn name_run(&mut self, slot: &SlotRef, external_id: String) {
-        // A run that another scheduler started and that was taken over has no record here.
+        // A run that another scheduler started and this one adopted has no record here.
         if let Some(known) = self.run_mut(slot) {
             known.run.external_id = Some(external_id);
             let run = known.run.clone();
@@ -387,18 +388,18 @@ impl SlotTable {
         self.runs.get(&seq)
     }
 
-    /// The slots that the turn changed, as they are now.
+    /// The slots that the turn changed, in their current state.
     pub(crate) fn changed(&self) -> Vec<(SlotRef, Slot)> {
         let rows = self.changed.iter().filter_map(|id| Some((id.clone(), self.stored(id)?.slot(&self.names))));
         rows.collect()
     }
 
-    /// The runs that the turn changed, as they are now.
+    /// The runs that the turn changed, in their current state.
     pub(crate) fn changed_runs(&self) -> Vec<Run> {
         self.runs.values().cloned().collect()
     }
 
-    /// Ends a turn: what is not live leaves memory.
+    /// Ends a turn: slots that are not live leave memory.
     pub(crate) fn settle(&mut self) {
         self.runs.clear();
         let changed = std::mem::take(&mut self.changed);
@@ -416,12 +417,12 @@ impl SlotTable {
 
     /// Whether a slot is in memory, or certain not to exist.
     pub(crate) fn is_known(&self, id: &SlotRef) -> bool {
-        // Those of a workflow that nobody added do not exist.
+        // Slots of workflows that were not added don't exist.
         let Some(slots) = self.workflows.get(&id.workflow) else { return true };
         slots.get(&id.key).is_some() || self.recalled.is_absent(id) || self.planned.of(id).is_some()
     }
 
-    /// Brings slots into memory, wherever they are. Those that are not there after this don't exist.
+    /// Reads slots from the past, unless they are in memory. Those that are not in memory after this don't exist.
     pub(crate) fn recall<E>(&mut self, ids: impl IntoIterator<Item = SlotRef>, past: PastOf<'_, E>) -> Result<(), E> {
         let unknown = ids.into_iter().filter(|slot| !self.is_known(slot)).collect();
         let rows = self.recalled.read(unknown, past)?;
@@ -429,7 +430,7 @@ impl SlotTable {
         Ok(())
     }
 
-    /// Brings all slots of a range into memory that exist.
+    /// Reads all slots of a range from the past.
     pub(crate) fn recall_range<E>(&mut self, id: &WorkflowId, range: Range, past: PastOf<'_, E>) -> Result<(), E> {
         if !self.workflows.contains_key(id) {
             return Ok(());
@@ -439,7 +440,7 @@ impl SlotTable {
         Ok(())
     }
 
-    /// Puts slots of the past into memory for this turn. Those that are there are newer.
+    /// Keeps slots of the past in memory for this turn. Those already in memory are newer.
     fn bring_back(&mut self, rows: Vec<(SlotRef, Slot)>) {
         for (id, slot) in rows {
             if self.stored(&id).is_none() {
@@ -448,17 +449,17 @@ impl SlotTable {
         }
     }
 
-    /// Has a slot read together with all others of which somebody waits to hear.
+    /// Requests a slot from the past, to be read together with others.
     pub(crate) fn want(&mut self, slot: SlotRef) {
         self.wanted.insert(slot);
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take().or_else(|| self.recalled.take_breach())
     }
 
-    /// Brings the slots into memory of which somebody waits to hear, in one question. Gives their names.
+    /// Reads all requested slots with one question. Returns their ids.
     pub(crate) fn recall_wanted<E>(&mut self, past: PastOf<'_, E>) -> Result<BTreeSet<SlotRef>, E> {
         let wanted = std::mem::take(&mut self.wanted);
         self.recall(wanted.iter().cloned(), past)?;
@@ -466,7 +467,7 @@ impl SlotTable {
     }
 }
 
-/// Carries an event over to the record of the slot's run; gives the record if it changed.
+/// Applies an event to the record of the slot's run. Returns the record if it changed.
 fn follow_run(
     live: &mut Live,
     id: &SlotRef,
@@ -487,7 +488,7 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-            // A run that would be given too much ends before it starts.
+            // A run with arguments beyond the limit ends before it starts.
             arguments: kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
             outputs: None,
         };

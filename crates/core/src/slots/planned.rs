@@ -1,11 +1,11 @@
-//! The backlogs of all workflows: which times are planned and have no slots yet.
+//! The backlogs of all workflows: planned times without slots.
 
 use std::collections::BTreeMap;
 
 use kelos_model::time::CronSchedule;
 use kelos_model::{Backlog, SlotRef, Stretch, WorkflowId};
 
-/// The backlog of each workflow that has one, and the schedules that say which times lie in them.
+/// The backlogs, and the schedules of their times.
 #[derive(Default)]
 pub(super) struct PlannedTimes {
     backlogs: BTreeMap<WorkflowId, Backlog>,
@@ -15,7 +15,7 @@ pub(super) struct PlannedTimes {
 static NONE: Backlog = Backlog::EMPTY;
 
 impl PlannedTimes {
-    /// What a slot is part of that is no slot of its own yet.
+    /// The stretch of a time in a backlog; none for any other slot.
     pub(super) fn of(&self, id: &SlotRef) -> Option<&Stretch> {
         let at = id.key.time()?;
         let stretch = self.backlogs.get(&id.workflow)?.at(at)?;
@@ -30,33 +30,33 @@ impl PlannedTimes {
         self.backlogs.entry(id.clone()).or_default()
     }
 
-    /// The schedule that says which times lie in a workflow's backlog, or would.
+    /// The schedule of the times in a workflow's backlog, even if that is empty.
     pub(super) fn schedule(&self, id: &WorkflowId) -> Option<&CronSchedule> {
         self.schedules.get(id)
     }
 
-    /// The schedule that a backlog was planned by, in words, where those are not these.
+    /// The text of the schedule that planned a backlog, if it differs from this one.
     pub(super) fn earlier_schedule(&self, id: &WorkflowId, words: &str) -> Option<String> {
         let earlier = self.schedule(id).filter(|_| !self.backlog(id).is_empty())?;
         serde_json::to_string(earlier).ok().filter(|earlier| earlier != words)
     }
 
-    /// Has a schedule say which times lie in a backlog, unless there is one by another schedule.
+    /// Sets the schedule of a backlog, unless that is not empty and another schedule planned it.
     pub(super) fn reschedule(&mut self, id: &WorkflowId, schedule: &CronSchedule) {
         if self.backlog(id).is_empty() {
             self.schedules.insert(id.clone(), schedule.clone());
         }
     }
 
-    /// Takes over a backlog as the store has it.
+    /// Restores a backlog from the store.
     pub(super) fn restore(&mut self, id: &WorkflowId, backlog: Backlog, schedule: CronSchedule) {
         self.backlogs.insert(id.clone(), backlog);
         self.schedules.insert(id.clone(), schedule);
     }
 
-    /// Notes that a time has a slot of its own. Says whether it is known which times lie in the backlog that it was of.
+    /// Notes that a time has a slot of its own. Returns whether the schedule of its backlog is known.
     pub(super) fn take(&mut self, id: &SlotRef) -> bool {
-        // Only times lie in backlogs, and few of them.
+        // Only times are in backlogs.
         let Some(at) = id.key.time() else { return true };
         let Some(backlog) = self.backlogs.get_mut(&id.workflow).filter(|backlog| backlog.at(at).is_some()) else {
             return true;

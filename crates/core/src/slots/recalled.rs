@@ -1,4 +1,4 @@
-//! The slots of the past that a turn has read: each is read once, and known until the turn settles.
+//! The slots that a turn has read from the past. Each is read once, and known until the turn settles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use kelos_model::{Breach, Invariant, Slot, SlotRef, WorkflowId};
 use crate::breaches::Breaches;
 use crate::past::PastOf;
 
-/// The slots that were read, and those of them that do not exist.
+/// The slots that were read, including those that do not exist.
 #[derive(Default)]
 pub(super) struct RecalledSlots {
-    /// Slots that were brought into memory for this turn only.
+    /// The slots that are in memory for this turn only.
     slots: BTreeSet<SlotRef>,
-    /// Slots that do not exist.
+    /// The slots that do not exist.
     absent: BTreeSet<SlotRef>,
-    /// Ranges of which all slots were brought into memory.
+    /// The ranges that were read completely.
     ranges: BTreeMap<WorkflowId, RangeSet>,
     breaches: Breaches,
 }
 
 impl RecalledSlots {
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(super) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }
@@ -32,7 +32,7 @@ impl RecalledSlots {
         self.absent.contains(slot) || slot.key.time().is_some_and(is_covered)
     }
 
-    /// Reads slots of which nothing is known; gives those that exist.
+    /// Reads those of some slots that are not known. Returns the existing ones.
     pub(super) fn read<E>(
         &mut self,
         unknown: BTreeSet<SlotRef>,
@@ -51,7 +51,7 @@ impl RecalledSlots {
         Ok(rows)
     }
 
-    /// Reads what is not known of a range; gives the slots that exist there.
+    /// Reads the unknown parts of a range. Returns the existing slots there.
     pub(super) fn read_range<E>(
         &mut self,
         workflow: &WorkflowId,
@@ -80,12 +80,12 @@ impl RecalledSlots {
         }
     }
 
-    /// Notes that a slot exists from now on.
+    /// Notes that a slot exists.
     pub(super) fn exists(&mut self, slot: &SlotRef) {
         self.absent.remove(slot);
     }
 
-    /// The slots that were brought into memory for this turn.
+    /// The slots that are in memory for this turn only.
     pub(super) fn into_slots(self) -> BTreeSet<SlotRef> {
         self.slots
     }

@@ -1,5 +1,5 @@
-//! Slots at rest: those that wait and have never run, of which there may be millions. What is like that of nearly all of them
-//! is left out.
+//! Slots at rest: those that wait and have never run, of which there may be millions. Properties that nearly all of
+//! them share are not stored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,15 +22,15 @@ pub(super) struct CompactSlot {
     last_event: u64,
     said: u32,
     priority: i32,
-    /// The number of its backfill among the names, from 1; 0 without one.
+    /// The number of its backfill in the names, from 1; 0 if it has none.
     backfill: u32,
     requested: bool,
-    /// Whether somebody asked for it, at the moment since when it waits.
+    /// Whether it was opened by a request, at the moment since which it waits.
     is_asked_for: bool,
     valid: bool,
 }
 
-/// The names of backfills, by numbers from 1. They are never forgotten, as backfills are not.
+/// The names of backfills, numbered from 1. They are never removed, as backfills are not.
 #[derive(Default)]
 pub(super) struct Names {
     numbers: BTreeMap<BackfillId, u32>,
@@ -55,12 +55,12 @@ impl Names {
 }
 
 impl TableEntry {
-    /// Stores a slot in the least room.
+    /// Stores a slot as compactly as possible.
     pub(super) fn new(live: Live, names: &mut Names) -> TableEntry {
         CompactSlot::of(&live, names).map_or_else(|| TableEntry::Whole(Box::new(live)), TableEntry::Resting)
     }
 
-    /// The slot as everybody else sees it.
+    /// The slot as other modules see it.
     pub(super) fn live(&self, names: &Names) -> Cow<'_, Live> {
         match self {
             TableEntry::Whole(live) => Cow::Borrowed(live),
@@ -68,7 +68,7 @@ impl TableEntry {
         }
     }
 
-    /// The slot alone, without what only memory knows of its run.
+    /// The slot without the details of its run.
     pub(super) fn slot(&self, names: &Names) -> Slot {
         match self {
             TableEntry::Whole(live) => live.slot.clone(),
@@ -76,7 +76,7 @@ impl TableEntry {
         }
     }
 
-    /// The backfill that it belongs to.
+    /// The backfill of the slot.
     pub(super) fn backfill<'a>(&'a self, names: &'a Names) -> Option<&'a BackfillId> {
         match self {
             TableEntry::Whole(live) => live.slot.backfill.as_ref(),
@@ -107,9 +107,9 @@ impl TableEntry {
 }
 
 impl CompactSlot {
-    /// The slot in little room, if that leaves nothing of it out.
+    /// The compact form of a slot; none if it would lose anything.
     fn of(live: &Live, names: &mut Names) -> Option<CompactSlot> {
-        // All fields are named, so that none is forgotten that comes later.
+        // All fields are listed, so that none added later is forgotten.
         let Slot {
             state: SlotState::Waiting,
             since,

@@ -1,4 +1,4 @@
-//! The slot table alone, without a scheduler.
+//! Tests of the slot table without a scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -10,13 +10,13 @@ use super::recalled::RecalledSlots;
 use super::*;
 use crate::past::Past;
 
-/// A workflow whose job is done by the executor `command`.
+/// A workflow whose jobs the executor `command` runs.
 fn commands() -> Workflow {
     let schedule = kelos_model::time::Schedule::Cron(kelos_model::time::CronSchedule::hourly());
     Workflow::new(WorkflowId::new("w").unwrap(), schedule, kelos_model::Job::new("command", serde_json::Map::new()))
 }
 
-/// A past that notes what is read of it.
+/// A past that records what is read.
 #[derive(Default)]
 struct Noted {
     slots: BTreeMap<SlotRef, Slot>,
@@ -139,7 +139,7 @@ fn planned(table: &mut SlotTable, slot: &SlotRef) {
     happen(table, slot, what, 1);
 }
 
-/// Has an event happen to a slot, as the core does.
+/// Applies an event to a slot, as the core does.
 fn happen(table: &mut SlotTable, slot: &SlotRef, what: SlotEvent, seq: u64) -> Option<LastRun> {
     let Change { after, .. } = table.change(slot, &what, second(9), seq).expect("it can happen");
     table.enter(slot, &after, &what, &commands(), (second(9), seq))

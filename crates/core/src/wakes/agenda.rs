@@ -1,5 +1,5 @@
-//! Moments of slots: a table of when something is to be done about each, and its minimum. They are kept by workflow, so that
-//! one that has many due does not keep the others waiting.
+//! The timers of slots, and the earliest of them. They are kept by workflow, so that one with many due timers does not
+//! delay the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::dense::DenseMap;
 use crate::keyed::{SlotMap, time_of};
 use crate::moments::{millis, moment};
 
-/// One moment for each slot.
+/// At most one timer for each slot.
 #[derive(Default)]
 pub(super) struct Agenda {
-    /// To when each is set, in whole milliseconds.
+    /// The moment of each timer, in whole milliseconds.
     by_slot: SlotMap<i64>,
     by_workflow: BTreeMap<WorkflowId, Moments>,
     /// The first moment of each workflow.
@@ -22,7 +22,7 @@ pub(super) struct Agenda {
     breaches: Breaches,
 }
 
-/// The moments of a workflow's slots, in order.
+/// The timers of a workflow's slots, in order.
 #[derive(Default)]
 struct Moments {
     times: DenseMap<(i64, i64), ()>,
@@ -43,7 +43,7 @@ impl Moments {
         }
     }
 
-    /// Says whether it was there.
+    /// Returns whether it was there.
     fn remove(&mut self, at: i64, key: &SlotKey) -> bool {
         match time_of(key) {
             Some(time) => self.times.remove(&(at, time)).is_some(),
@@ -51,7 +51,7 @@ impl Moments {
         }
     }
 
-    /// The key whose moment is the first.
+    /// The key with the earliest moment.
     fn first_key(&self) -> Option<SlotKey> {
         let times = self.times.first().map(|((at, time), ())| (*at, SlotKey::Time(moment(*time))));
         let others = self.others.first().cloned();
@@ -59,13 +59,13 @@ impl Moments {
     }
 }
 
-/// A moment in whole milliseconds, and never before it.
+/// A moment in whole milliseconds, rounded up.
 fn ceiling(at: Timestamp) -> i64 {
     millis(at).unwrap_or_else(|| at.as_millisecond().saturating_add(i64::from(at.subsec_nanosecond() > 0)))
 }
 
 impl Agenda {
-    /// Sets the moment of a slot, whatever it was set to before.
+    /// Sets the timer of a slot, and replaces an earlier one.
     pub(super) fn set(&mut self, slot: &SlotRef, at: Timestamp) {
         let at = ceiling(at);
         match self.by_slot.insert(slot, at) {
@@ -84,7 +84,7 @@ impl Agenda {
         }
     }
 
-    /// Takes the moment of a slot back.
+    /// Clears the timer of a slot.
     pub(super) fn clear(&mut self, slot: &SlotRef) {
         if let Some(at) = self.by_slot.remove(slot) {
             self.take_out(slot, at);
@@ -116,12 +116,12 @@ impl Agenda {
         }
     }
 
-    /// To when a slot is set.
+    /// The moment of a slot's timer.
     pub(super) fn get(&self, slot: &SlotRef) -> Option<Timestamp> {
         self.by_slot.get(slot).map(|at| moment(*at))
     }
 
-    /// Moves the moments of some slots by the same span.
+    /// Moves the timers of some slots by a span.
     pub(super) fn shift(&mut self, by: SignedDuration, which: impl Fn(&SlotRef) -> bool) {
         let moved = self.by_slot.iter().filter(|(slot, _)| which(slot));
         for (slot, at) in moved.map(|(slot, at)| (slot, moment(*at))).collect::<Vec<_>>() {
@@ -131,7 +131,7 @@ impl Agenda {
         }
     }
 
-    /// The workflows that have anything due, and the first moment of each.
+    /// The workflows with due timers, and the first moment of each.
     pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkflowId)> {
         self.firsts.iter().map(|(at, id)| (moment(*at), id)).take_while(move |(at, _)| *at <= now)
     }
@@ -146,7 +146,7 @@ impl Agenda {
         self.by_workflow.get(workflow)?.first().map(moment)
     }
 
-    /// Takes the slot of a workflow whose moment is the first.
+    /// Takes the slot of a workflow with the earliest timer.
     pub(super) fn pop(&mut self, workflow: &WorkflowId) -> Option<SlotRef> {
         let Some(key) = self.by_workflow.get(workflow).and_then(Moments::first_key) else {
             self.breaches.report(Invariant::TimersAreSet, workflow);
@@ -154,7 +154,7 @@ impl Agenda {
         };
         let slot = SlotRef::new(workflow.clone(), key);
         if self.by_slot.get(&slot).is_none() {
-            // It would stay the first for ever.
+            // It would stay the first forever.
             self.breaches.report_slot(Invariant::TimersAreSet, &slot);
             return None;
         }
@@ -162,7 +162,7 @@ impl Agenda {
         Some(slot)
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(super) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }

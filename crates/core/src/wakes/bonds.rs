@@ -1,5 +1,5 @@
-//! Bonds between slots: one waits for the other. Most are bound to a slot of their own time, or at a fixed distance from it: such a
-//! bond is a number, the same for all slots of a workflow.
+//! Dependencies between slots. Most slots depend on one of their own time, or at a fixed distance from it; such a
+//! dependency is stored as a number, the same for all slots of a workflow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::few::Few;
 use crate::keyed::SlotMap;
 use crate::moments::{millis, moment};
 
-/// A workflow, and how far from a slot's time its own slot lies, in milliseconds.
+/// A workflow, and the distance of its slot from another slot's time, in milliseconds.
 type Distance = (WorkflowId, i64);
 
-/// The numbers of distances. They are never forgotten: there are as many as definitions have named.
+/// The numbered distances. They are never removed: there are only as many as definitions have named.
 #[derive(Default)]
 pub(super) struct Distances {
     numbers: BTreeMap<Distance, u32>,
@@ -20,7 +20,7 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// The number of the distance of another slot; none unless both have times.
+    /// The number of the distance to another slot; none unless both have times.
     fn number(&mut self, from: &SlotRef, to: &SlotRef) -> Option<u32> {
         let (SlotKey::Time(from), SlotKey::Time(at)) = (&from.key, &to.key) else { return None };
         let distance = (to.workflow.clone(), millis(*at)?.checked_sub(millis(*from)?)?);
@@ -33,7 +33,7 @@ impl Distances {
         Some(number)
     }
 
-    /// The slot that lies at a distance.
+    /// The slot at a distance.
     fn slot(&self, from: &SlotRef, number: u32) -> Option<SlotRef> {
         let (workflow, distance) = self.named.get(usize::try_from(number).ok()?)?;
         let at = millis(from.key.time()?)?.checked_add(*distance)?;
@@ -41,11 +41,11 @@ impl Distances {
     }
 }
 
-/// Bonds in one direction.
+/// Dependencies in one direction.
 #[derive(Default)]
 pub(super) struct Bonds {
     by_distance: SlotMap<Few<u32>>,
-    /// Where one end has no time.
+    /// Those with an end that has no time.
     others: BTreeMap<SlotRef, BTreeSet<SlotRef>>,
 }
 
@@ -61,7 +61,7 @@ impl Bonds {
         }
     }
 
-    /// Says whether there was one.
+    /// Returns whether there was one.
     pub(super) fn remove(&mut self, from: &SlotRef, to: &SlotRef, distances: &mut Distances) -> bool {
         if let Some(number) = distances.number(from, to) {
             let Some(few) = self.by_distance.get_mut(from) else { return false };
@@ -84,7 +84,7 @@ impl Bonds {
         self.by_distance.get(from).is_some() || self.others.contains_key(from)
     }
 
-    /// The other ends, in their order; none where one of them can't be told.
+    /// The other ends, in order; none if one of them can't be computed.
     pub(super) fn of(&self, from: &SlotRef, distances: &Distances) -> Option<BTreeSet<SlotRef>> {
         let near = self.by_distance.get(from).into_iter().flat_map(Few::iter);
         let near = near.map(|number| distances.slot(from, *number));

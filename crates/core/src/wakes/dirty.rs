@@ -1,4 +1,4 @@
-//! Slots that are to be looked at, by workflow: so that one that has many does not keep the others waiting.
+//! Slots to be evaluated, by workflow, so that one with many of them does not delay the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use kelos_model::{SlotKey, SlotRef, WorkflowId};
 use crate::budget::Budget;
 use crate::filter::{WorkflowFilter, allows};
 
-/// Slots that something woke and that are not held: [`crate::programs`] keeps those that constraints hold back.
+/// Slots that something woke and that are not held; held ones are in [`crate::programs`].
 #[derive(Default)]
 pub(crate) struct Dirty {
     by_workflow: BTreeMap<WorkflowId, BTreeSet<SlotKey>>,
 }
 
 impl Dirty {
-    /// Notes a slot.
+    /// Adds a slot.
     pub(crate) fn insert(&mut self, slot: SlotRef) {
         self.by_workflow.entry(slot.workflow).or_default().insert(slot.key);
     }
@@ -30,17 +30,17 @@ impl Dirty {
         self.by_workflow.is_empty()
     }
 
-    /// How many a workflow has.
+    /// The number of slots of a workflow.
     pub(crate) fn count(&self, id: &WorkflowId) -> usize {
         self.by_workflow.get(id).map_or(0, BTreeSet::len)
     }
 
-    /// The workflows that have any.
+    /// The workflows with such slots.
     pub(crate) fn workflows(&self) -> impl Iterator<Item = &WorkflowId> {
         self.by_workflow.keys()
     }
 
-    /// Takes slots of those workflows that a tick is about, of each its share.
+    /// Takes slots of the workflows that a tick includes, a share of each.
     pub(crate) fn take_share(&mut self, only: &WorkflowFilter, looks: &mut Budget) -> Vec<SlotRef> {
         let woken: Vec<WorkflowId> = self.workflows().filter(|id| allows(only, id)).cloned().collect();
         let mut taken = Vec::new();
@@ -52,14 +52,14 @@ impl Dirty {
         taken
     }
 
-    /// Whether any slot may be taken of those workflows that a tick is about.
+    /// Whether any slot may be taken of the workflows that a tick includes.
     pub(crate) fn has_share(&self, only: &WorkflowFilter, looks: &Budget) -> bool {
         self.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
     }
 
-    /// Takes the first slots of a workflow, and no more than so many.
+    /// Takes the first slots of a workflow, up to a limit.
     fn take(&mut self, id: &WorkflowId, most: usize) -> Vec<SlotRef> {
-        // Of a workflow that nothing woke there is nothing to take.
+        // A workflow that nothing woke has none.
         let Some(keys) = self.by_workflow.get_mut(id) else { return Vec::new() };
         let taken: Vec<SlotKey> = std::iter::from_fn(|| keys.pop_first()).take(most).collect();
         self.tidy(id);

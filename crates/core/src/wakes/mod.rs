@@ -1,7 +1,7 @@
-//! The wakes of slots: moments, other slots that change their state, answers from outside. Cost follows what happens: whoever
-//! waits costs nothing until that comes for which it waits.
+//! The wakes of slots: timers, changes of other slots, answers to probes. Cost follows events: a waiting slot costs
+//! nothing until one of them comes.
 //!
-//! Absent: whether a slot that is woken may go, and where slots stand.
+//! Absent: the decision whether a woken slot starts, and the states of slots.
 
 mod agenda;
 mod bonds;
@@ -26,32 +26,32 @@ pub(crate) use probes::{Probes, Waits};
 use timers::Timers;
 pub(crate) use upstream::{Audience, Upstream};
 
-/// The purpose of a moment that has come.
+/// The purpose of a timer that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A schedule's next time has passed.
+    /// The next time of a schedule has passed.
     Plan(WorkflowId),
-    /// A slot's delay, timeout or back-off has passed.
+    /// The delay, timeout or back-off of a slot has passed.
     Look(SlotRef),
-    /// A run has not been heard of for long.
+    /// There is no recent news of a run.
     Ask(SlotRef),
 }
 
-/// All that can wake a slot.
+/// Everything that can wake a slot.
 pub(crate) struct Wakes {
-    /// When schedules have their next times.
+    /// The timers for the next times of schedules.
     plans: Timers<WorkflowId>,
-    /// When slots are looked at because of the clock.
+    /// The timers of slots.
     looks: Agenda,
-    /// When runs that are not heard of are asked about.
+    /// The timers after which runs without news are checked.
     runs: Agenda,
-    /// How long a run may be silent before that.
+    /// The time without news after which a run is checked.
     patience: SignedDuration,
     pub(crate) probes: Probes,
     pub(crate) upstream: Upstream,
-    /// The questions that slots wait on.
+    /// The probes that slots wait for.
     questions: SlotMap<Box<[Arc<Probe>]>>,
-    /// Slots to be looked at.
+    /// The slots to be evaluated.
     pub(crate) dirty: Dirty,
 }
 
@@ -69,7 +69,7 @@ impl Wakes {
         }
     }
 
-    /// Has a slot be woken by these and by nothing else, and by the clock at the first of their moments and this one. Gives the
+    /// Sets everything that wakes a slot, including a timer for the first of its moments and `also_at`. Returns the
     /// slots of the past that have to be read for that.
     pub(crate) fn subscribe(
         &mut self,
@@ -90,7 +90,7 @@ impl Wakes {
         self.upstream.look_at(slot, upstream.cloned().collect(), in_memory)
     }
 
-    /// Has nothing wake a slot any more.
+    /// Removes everything that wakes a slot.
     pub(crate) fn unsubscribe(&mut self, slot: &SlotRef) {
         self.looks.clear(slot);
         for probe in self.questions.remove(slot).unwrap_or_default() {
@@ -99,7 +99,7 @@ impl Wakes {
         self.upstream.look_at(slot, BTreeSet::new(), |_| None);
     }
 
-    /// Has a slot wait on these questions and on no others.
+    /// Sets the probes that a slot waits for.
     fn wait_on(&mut self, slot: &SlotRef, probes: Vec<&Probe>, now: Timestamp) {
         let before = self.questions.remove(slot).unwrap_or_default();
         let mut waited_on: Vec<Arc<Probe>> = Vec::with_capacity(probes.len());
@@ -117,39 +117,39 @@ impl Wakes {
         }
     }
 
-    /// The last answers to the questions that a slot waits on.
+    /// The latest answers to the probes that a slot waits for.
     pub(crate) fn answers(&self, slot: &SlotRef) -> Vec<(Probe, ProbeAnswer)> {
         let probes = self.questions.get(slot).into_iter().flatten();
         probes.filter_map(|probe| Some((Probe::clone(probe), self.probes.answer(probe)?))).collect()
     }
 
-    /// When a slot is looked at next by itself; a look under way counts from when it began.
+    /// The next moment at which a slot is evaluated by itself; for a probe in flight, the moment at which it was sent.
     pub(crate) fn next_look(&self, slot: &SlotRef) -> Option<Timestamp> {
         let probes = self.questions.get(slot).into_iter().flatten();
         let probes = probes.filter_map(|probe| self.probes.next_look(probe));
         probes.chain(self.looks.get(slot)).min()
     }
 
-    /// Has a slot looked at when a moment comes, whatever else wakes it.
+    /// Sets the timer of a slot, in addition to everything else that wakes it.
     pub(crate) fn look_at_moment(&mut self, slot: &SlotRef, at: Timestamp) {
         self.looks.set(slot, at);
     }
 
-    /// Has a slot not be looked at because of the clock.
+    /// Clears the timer of a slot.
     pub(crate) fn forget_moment(&mut self, slot: &SlotRef) {
         self.looks.clear(slot);
     }
 
-    /// Sets or clears the watch over a run that may fall silent: when it is asked about.
+    /// Starts or stops the timer after which a run without news is checked.
     pub(crate) fn watch_run(&mut self, slot: &SlotRef, is_alive: bool, now: Timestamp) {
-        // Beyond the end of time nobody asks.
+        // A moment beyond the end of time is never reached.
         match now.checked_add(self.patience).ok().filter(|_| is_alive) {
             Some(at) => self.runs.set(slot, at),
             None => self.runs.clear(slot),
         }
     }
 
-    /// Sets or clears when a workflow's schedule has its next time.
+    /// Sets or clears the timer for the next time of a workflow's schedule.
     pub(crate) fn plan_at(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
         match at {
             Some(at) => self.plans.set(id, id.clone(), at),
@@ -157,14 +157,14 @@ impl Wakes {
         }
     }
 
-    /// The clock was put back: waits are spans, and go on from there. So do the looks at these slots.
+    /// Moves waits back with the clock, including the timers of the given slots: a wait is a span.
     pub(crate) fn shift(&mut self, by: SignedDuration, waits: impl Fn(&SlotRef) -> bool) {
         self.runs.shift(by, |_| true);
         self.looks.shift(by, waits);
         self.probes.shift(by);
     }
 
-    /// The workflows that have a moment that has come, in the order of their first.
+    /// The workflows with due timers, in the order of their first ones.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<WorkflowId> {
         let mut firsts: BTreeMap<&WorkflowId, Timestamp> = BTreeMap::new();
         for (at, id) in self.looks.due(now).chain(self.runs.due(now)).chain(self.plans.due(now)) {
@@ -175,7 +175,7 @@ impl Wakes {
         in_order.into_iter().map(|(_, id)| id.clone()).collect()
     }
 
-    /// Takes what is first of a workflow of what a moment that has come is for.
+    /// Takes the first due timer of a workflow.
     pub(crate) fn pop(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Due> {
         let (plan, look, run) = (self.plans.get(id), self.looks.first_of(id), self.runs.first_of(id));
         let first = [plan, look, run].into_iter().flatten().min().filter(|at| *at <= now);
@@ -191,7 +191,7 @@ impl Wakes {
         }
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         let parts = [
             self.plans.take_breach(),
@@ -203,7 +203,7 @@ impl Wakes {
         parts.into_iter().flatten().next()
     }
 
-    /// When time alone will wake anything.
+    /// The next moment at which a timer is due.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         let next = [self.plans.next(), self.looks.next(), self.runs.next(), self.probes.next()];
         next.into_iter().flatten().min()

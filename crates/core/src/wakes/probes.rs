@@ -1,4 +1,4 @@
-//! Questions to the outside world: each asked once for all slots that wait on it, and again with growing waits.
+//! Probes: each is asked once for all slots that wait for it, and again after growing waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::budget::share;
 use crate::few::Few;
 use crate::filter::WorkflowFilter;
 
-/// How long to wait before a question is asked again.
+/// The waits before a probe is asked again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waits {
-    /// Between the first two looks.
+    /// The wait between the first two checks.
     first: SignedDuration,
-    /// The wait grows by half with each look, up to this.
+    /// The longest wait. It grows by half with each check, up to this.
     longest: SignedDuration,
-    /// Where no answer comes.
+    /// The wait for a missing answer.
     pub(super) patience: SignedDuration,
 }
 
@@ -30,8 +30,8 @@ impl Waits {
         Waits { first: config.probe_first, longest: config.probe_longest, patience: config.patience }
     }
 
-    /// When to look again. Questions that have waited long are asked together, at moments that all of them share: so
-    /// one listing can answer many, and an idle server wakes once for all.
+    /// The moment of the next check. Probes that have waited long are asked together, at moments common to all of them,
+    /// so that one listing can answer many, and an idle server wakes only once.
     fn next_look(&self, now: Timestamp, looks: u32) -> Option<Timestamp> {
         let (wait, longest) = (self.after(looks), self.longest.as_millis());
         let at = now.checked_add(wait).ok()?;
@@ -43,7 +43,7 @@ impl Waits {
         Some(if shared > now { shared } else { at })
     }
 
-    /// The wait after a number of looks, in whole milliseconds as all times are.
+    /// The wait after a number of checks, in whole milliseconds as all times are.
     pub(crate) fn after(&self, looks: u32) -> SignedDuration {
         let (first, longest) = (self.first.as_millis(), self.longest.as_millis());
         let grown = (0..looks).try_fold(first, |wait, _| Some(wait + wait / 2).filter(|longer| *longer < longest));
@@ -52,13 +52,13 @@ impl Waits {
     }
 }
 
-/// All questions that slots wait on.
+/// All probes that slots wait for.
 pub(crate) struct Probes {
     waits: Waits,
     asked: BTreeMap<Arc<Probe>, ProbeState>,
-    /// When each is asked again, or its answer is overdue, kept for a workflow of a slot that waits for it.
+    /// The timers for the next checks and for overdue answers, each under the workflow of a slot that waits for it.
     timers: Timers<Arc<Probe>>,
-    /// Questions that are to be sent.
+    /// The probes to be sent.
     questions: Vec<Probe>,
     breaches: Breaches,
 }
@@ -66,9 +66,9 @@ pub(crate) struct Probes {
 #[derive(Default)]
 struct ProbeState {
     answer: Option<ProbeAnswer>,
-    /// When the question was last sent.
+    /// The moment at which the probe was last sent.
     sent_at: Timestamp,
-    /// From when the answer is, at least: from when its question was sent.
+    /// The earliest possible moment of the answer: when the probe was sent.
     as_of: Timestamp,
     in_flight: bool,
     looks: u32,
@@ -76,14 +76,14 @@ struct ProbeState {
 }
 
 impl ProbeState {
-    /// The workflow that its timer is kept for.
+    /// The workflow of its timer.
     fn workflow(&self) -> Option<&WorkflowId> {
         self.waiting.first().map(|slot| &slot.workflow)
     }
 }
 
 impl Probes {
-    /// No questions yet.
+    /// An organ without probes.
     pub(crate) fn new(waits: Waits) -> Probes {
         Probes {
             waits,
@@ -94,7 +94,7 @@ impl Probes {
         }
     }
 
-    /// The last answer, unless it was forgotten since.
+    /// The latest answer, unless it was forgotten since.
     pub(crate) fn answer(&self, probe: &Probe) -> Option<ProbeAnswer> {
         self.asked.get(probe)?.answer.clone()
     }
@@ -104,33 +104,33 @@ impl Probes {
         self.asked.contains_key(probe)
     }
 
-    /// When the question is looked at next; while its answer is on its way, when it was sent.
+    /// The moment of the next check; for a probe in flight, the moment at which it was sent.
     pub(crate) fn next_look(&self, probe: &Probe) -> Option<Timestamp> {
         let under_way = self.asked.get(probe).filter(|asking| asking.in_flight).map(|asking| asking.sent_at);
         under_way.or_else(|| self.timers.get(self.asked.get_key_value(probe)?.0))
     }
 
-    /// When time alone will have a question asked.
+    /// The next moment at which a timer is due.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.timers.next()
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take().or_else(|| self.timers.take_breach())
     }
 
-    /// The questions that are to be sent; they count as sent then.
+    /// Takes the probes to be sent. They count as sent from then on.
     pub(crate) fn take_questions(&mut self) -> Vec<Probe> {
         std::mem::take(&mut self.questions)
     }
 
-    /// Moves all waits by a span, where the clock was put back.
+    /// Moves all waits back with the clock.
     pub(crate) fn shift(&mut self, by: SignedDuration) {
         self.timers.shift(by, |_| true);
     }
 
-    /// Has a slot hear of what is new about an answer. Gives the question as all who wait on it share it.
+    /// Subscribes a slot to a probe. Returns the probe in the form that all its slots share.
     pub(crate) fn watch(&mut self, probe: &Probe, slot: &SlotRef, now: Timestamp) -> Arc<Probe> {
         let shared = self.asked.get_key_value(probe).map(|(shared, _)| shared.clone());
         let shared = shared.unwrap_or_else(|| Arc::new(probe.clone()));
@@ -142,7 +142,7 @@ impl Probes {
         shared
     }
 
-    /// Has a slot hear of it no more. What nobody waits for is asked no more.
+    /// Unsubscribes a slot from a probe. A probe without slots is no longer asked.
     pub(crate) fn unwatch(&mut self, probe: &Probe, slot: &SlotRef) {
         let Some(asking) = self.asked.get_mut(probe) else {
             return self.breaches.report_slot(Invariant::QuestionsHaveWaiters, slot);
@@ -155,20 +155,20 @@ impl Probes {
         }
     }
 
-    /// Sends the question, unless it is on its way already.
+    /// Sends a probe, unless it is in flight.
     fn ask(&mut self, probe: &Arc<Probe>, now: Timestamp) {
-        // Whoever asks has just found that somebody waits for the answer.
+        // The caller has just found it.
         let Some(asking) = self.asked.get_mut(probe).filter(|asking| !asking.in_flight) else { return };
         asking.in_flight = true;
         asking.sent_at = now;
-        // Should the answer get lost, the question is asked once more.
+        // If the answer is lost, the probe is sent again.
         if let (Ok(at), Some(workflow)) = (now.checked_add(self.waits.patience), asking.workflow()) {
             self.timers.set(workflow, probe.clone(), at);
         }
         self.questions.push(Probe::clone(probe));
     }
 
-    /// Asks what is due to be asked again, or whose answer is overdue: of each workflow its share, and no more than so many.
+    /// Sends the probes whose check is due or whose answer is overdue, a share for each workflow and up to a limit.
     pub(crate) fn ask_due(&mut self, now: Timestamp, most: usize) {
         let due: Vec<WorkflowId> = self.timers.due(now).map(|(_, id)| id.clone()).collect();
         let most = share(most, due.len());
@@ -185,8 +185,7 @@ impl Probes {
         }
     }
 
-    /// Asks again whatever slots of these workflows wait on. What was known is forgotten, so that no
-    /// slot goes by an answer from before.
+    /// Sends the probes of these workflows' slots again. Their answers are forgotten, so that no slot uses an old one.
     pub(crate) fn ask_all(&mut self, only: &WorkflowFilter, now: Timestamp) {
         let concerned = |asking: &ProbeState| {
             only.as_ref().is_none_or(|only| asking.waiting.iter().any(|slot| only.contains(&slot.workflow)))
@@ -201,13 +200,13 @@ impl Probes {
         }
     }
 
-    /// Asks those of the questions again whose answer is from before a moment, and forgets it. Says
-    /// whether there were any.
+    /// Sends those of some probes again whose answer is from before a moment, and forgets it. Returns whether there
+    /// were any.
     pub(crate) fn refresh(&mut self, wakers: &[Waker], since: Timestamp, now: Timestamp) -> bool {
         let mut is_stale = false;
         for waker in wakers {
             let Waker::Probe(probe) = waker else { continue };
-            // One that nobody has asked yet has no old answer.
+            // A probe that was not asked yet has no old answer.
             let Some((shared, asking)) = self.asked.get_key_value(probe) else { continue };
             if asking.as_of >= since {
                 continue;
@@ -220,11 +219,11 @@ impl Probes {
         is_stale
     }
 
-    /// Notes an answer, whether it was asked for or pushed; gives the slots to which it is news.
+    /// Takes an answer, requested or pushed. Returns the slots to be evaluated because of that.
     pub(crate) fn answered(&mut self, probe: &Probe, answer: ProbeAnswer, now: Timestamp) -> Vec<SlotRef> {
-        // An answer may come when nobody waits for it any more.
+        // An answer may come when no slot waits for it any more.
         let Some(asking) = self.asked.get_mut(probe) else { return Vec::new() };
-        // Details beside the verdict are told to those who ask; they wake no slot.
+        // A change of details alone is stored, but wakes no slot.
         let is_news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);
         let next_look = self.waits.next_look(now, asking.looks);
         asking.as_of = if asking.in_flight { asking.sent_at } else { now };

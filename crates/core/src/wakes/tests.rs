@@ -1,4 +1,4 @@
-//! The wakes of slots, without a scheduler.
+//! Tests of the wakes without a scheduler.
 
 use super::*;
 use crate::Config;
@@ -28,7 +28,7 @@ fn path(name: &str) -> Waker {
     Waker::Probe(Probe::path(format!("file:///{name}")))
 }
 
-/// All that is due at a moment, in order, of each workflow in turn.
+/// All due timers in order, of each workflow in turn.
 fn due(wakes: &mut Wakes, now: Timestamp) -> Vec<Due> {
     let workflows = wakes.due(now);
     workflows.iter().flat_map(|id| std::iter::from_fn(|| wakes.pop(id, now)).collect::<Vec<_>>()).collect()

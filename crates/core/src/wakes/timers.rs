@@ -1,5 +1,5 @@
-//! Timers: a table of the moments at which something is to be done, and its minimum. They are kept by workflow, so that one
-//! that has many due does not keep the others waiting.
+//! Timers, and the earliest of them. They are kept by workflow, so that one with many due timers does not delay the
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use kelos_model::{Breach, Invariant, WorkflowId};
 
 use crate::breaches::Breaches;
 
-/// One moment for each timer of some kind.
+/// A set of timers, each with one moment.
 pub(crate) struct Timers<T> {
     by_workflow: BTreeMap<WorkflowId, BTreeSet<(Timestamp, T)>>,
     /// The first moment of each workflow.
     firsts: BTreeSet<(Timestamp, WorkflowId)>,
-    /// To when each is set, and for which workflow.
+    /// The moment and the workflow of each timer.
     by_timer: BTreeMap<T, (Timestamp, WorkflowId)>,
     breaches: Breaches,
 }
@@ -30,7 +30,7 @@ impl<T> Default for Timers<T> {
 }
 
 impl<T: Ord + Clone> Timers<T> {
-    /// Sets a timer of a workflow, whatever it was set to before.
+    /// Sets a timer of a workflow, and replaces its earlier moment.
     pub(crate) fn set(&mut self, workflow: &WorkflowId, timer: T, at: Timestamp) {
         let before = self.by_timer.insert(timer.clone(), (at, workflow.clone()));
         if let Some((before, of)) = before {
@@ -47,7 +47,7 @@ impl<T: Ord + Clone> Timers<T> {
         }
     }
 
-    /// Takes a timer back.
+    /// Clears a timer.
     pub(crate) fn clear(&mut self, timer: &T) {
         if let Some((at, workflow)) = self.by_timer.remove(timer) {
             self.take_out(&workflow, at, timer);
@@ -77,12 +77,12 @@ impl<T: Ord + Clone> Timers<T> {
         }
     }
 
-    /// To when a timer is set.
+    /// The moment of a timer.
     pub(crate) fn get(&self, timer: &T) -> Option<Timestamp> {
         self.by_timer.get(timer).map(|(at, _)| *at)
     }
 
-    /// Moves some timers by the same span.
+    /// Moves some timers by a span.
     pub(crate) fn shift(&mut self, by: SignedDuration, mut which: impl FnMut(&T) -> bool) {
         let moved = self.by_timer.iter().filter(|(timer, _)| which(timer));
         for (timer, (at, workflow)) in moved.map(|(timer, set)| (timer.clone(), set.clone())).collect::<Vec<_>>() {
@@ -92,7 +92,7 @@ impl<T: Ord + Clone> Timers<T> {
         }
     }
 
-    /// The workflows that have anything due, and the first moment of each.
+    /// The workflows with due timers, and the first moment of each.
     pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkflowId)> {
         self.firsts.iter().map(|(at, id)| (*at, id)).take_while(move |(at, _)| *at <= now)
     }
@@ -102,12 +102,12 @@ impl<T: Ord + Clone> Timers<T> {
         self.firsts.first().map(|(at, _)| *at)
     }
 
-    /// Takes one timer of a workflow whose moment has come.
+    /// Takes a due timer of a workflow.
     pub(crate) fn pop(&mut self, workflow: &WorkflowId, now: Timestamp) -> Option<T> {
         let (_, timer) = self.by_workflow.get(workflow)?.first().filter(|(at, _)| *at <= now)?;
         let timer = timer.clone();
         if self.get(&timer).is_none() {
-            // It would stay the first for ever.
+            // It would stay the first forever.
             self.breaches.report(Invariant::TimersAreSet, workflow);
             return None;
         }
@@ -115,7 +115,7 @@ impl<T: Ord + Clone> Timers<T> {
         Some(timer)
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }

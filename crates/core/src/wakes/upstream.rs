@@ -1,4 +1,4 @@
-//! The slots that others wait for, with those who wait, and their states as far as these are known.
+//! The slots that others wait for: their states, as far as they are known, and the slots that wait for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,51 +10,51 @@ use crate::breaches::Breaches;
 use crate::keyed::SlotMap;
 use crate::moments::moment;
 
-/// The state of a slot that others wait for, as far as it is known.
+/// The state of an upstream slot, as far as it is known.
 struct UpstreamState {
-    /// Its state, an inner none where it does not exist; an outer none until the past has been read.
+    /// Its state, with an inner none if it does not exist; an outer none until the past has been read.
     state: Option<Option<SlotState>>,
-    /// Since when it is in that state, where it exists, in whole milliseconds.
+    /// The moment since which it is in that state, in whole milliseconds.
     since: i64,
 }
 
-/// Those who hear of a slot's news.
+/// The slots to which a change of a slot is announced.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Audience {
-    /// Slots whose triggers look at it.
+    /// The slots whose triggers refer to it.
     pub(crate) lookers: BTreeSet<SlotRef>,
-    /// Jobs that it is a parent of.
+    /// The jobs that have it as a parent.
     pub(crate) children: BTreeSet<SlotRef>,
 }
 
-/// Slots that others wait for.
+/// All slots that others wait for.
 #[derive(Default)]
 pub(crate) struct Upstream {
     known: SlotMap<UpstreamState>,
     distances: Distances,
-    /// The slots that look at a slot.
+    /// For each slot, those whose triggers refer to it.
     lookers: Bonds,
-    /// At which slots one looks.
+    /// For each slot, those that its trigger refers to.
     looked_at: Bonds,
-    /// The jobs that a slot is a parent of.
+    /// For each slot, the jobs that have it as a parent.
     children: BTreeMap<SlotRef, BTreeSet<SlotRef>>,
     breaches: Breaches,
 }
 
 impl Upstream {
-    /// The state of a slot that others wait for, an inner none where it does not exist; none where that is not known.
+    /// The state of an upstream slot, with an inner none if it does not exist; none if that is not known.
     pub(crate) fn known(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
         self.known.get(slot)?.state
     }
 
-    /// Since when a slot is in the state that is known of it.
+    /// The moment since which a slot is in its known state.
     pub(crate) fn since(&self, slot: &SlotRef) -> Option<Timestamp> {
         let known = self.known.get(slot)?;
         known.state.flatten().map(|_| moment(known.since))
     }
 
-    /// Has a slot look at these others and at no more. Gives those of which the past has to be read; of the others a state in
-    /// memory is known.
+    /// Sets the slots that a trigger refers to. Returns those that have to be read from the past because they are not
+    /// in memory.
     pub(crate) fn look_at(
         &mut self,
         looker: &SlotRef,
@@ -79,7 +79,7 @@ impl Upstream {
         unread
     }
 
-    /// Has a job hear of a parent. Says whether the past of that has to be read.
+    /// Subscribes a job to a parent. Returns whether the parent has to be read from the past.
     pub(crate) fn await_parent(
         &mut self,
         child: &SlotRef,
@@ -90,7 +90,7 @@ impl Upstream {
         self.watch(parent, in_memory)
     }
 
-    /// Has a job hear of a parent no more.
+    /// Unsubscribes a job from a parent.
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef, parent: &SlotRef) {
         let children = self.children.get_mut(parent);
         let is_last = children.and_then(|children| children.remove(child).then_some(children.is_empty()));
@@ -101,7 +101,7 @@ impl Upstream {
         }
     }
 
-    /// Says whether the state is not known, and the past has to be read.
+    /// Returns whether the state is not known and has to be read from the past.
     fn watch(&mut self, slot: &SlotRef, in_memory: Option<(SlotState, Timestamp)>) -> bool {
         if let Some((state, since)) = in_memory {
             self.known.insert(slot, UpstreamState::new(Some(state), Some(since)));
@@ -118,13 +118,13 @@ impl Upstream {
         }
     }
 
-    /// The other ends of a slot's bonds, which can be told.
+    /// The other ends of a slot's dependencies; that they can be computed is an invariant.
     fn other_ends(&mut self, ends: Option<BTreeSet<SlotRef>>, of: &SlotRef) -> BTreeSet<SlotRef> {
         self.breaches.check_slot(ends.is_some(), Invariant::BondsGoBothWays, of);
         ends.unwrap_or_default()
     }
 
-    /// Those who look at a job that does not exist.
+    /// The slots whose triggers refer to a job that does not exist.
     pub(crate) fn lookers_for_nothing(&mut self) -> BTreeSet<SlotRef> {
         let absent = self.known.iter().filter(|(slot, one)| slot.key.job().is_some() && one.state == Some(None));
         let absent: Vec<SlotRef> = absent.map(|(slot, _)| slot).collect();
@@ -132,7 +132,7 @@ impl Upstream {
         lookers.collect()
     }
 
-    /// Notes a state and since when it holds; gives those to whom it is news.
+    /// Notes the state of a slot and its moment. Returns the slots to which the change is announced.
     pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>, since: Option<Timestamp>) -> Audience {
         match self.known.get_mut(slot) {
             Some(known) if known.state != Some(state) => *known = UpstreamState::new(state, since),
@@ -144,7 +144,7 @@ impl Upstream {
         }
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }

@@ -1,4 +1,4 @@
-//! Cron times of triggers: which of them have passed, and which were missed and are left out.
+//! Cron times of triggers: those that have passed, and the misfires among them.
 
 use std::sync::Arc;
 
@@ -11,35 +11,36 @@ use kelos_model::{Invariant, WorkflowId};
 use super::{WorkflowState, Workflows};
 use crate::moments::TICK;
 
-/// So many missed times are made up at most, and counted at most in a turn: programs share them.
+/// The most misfires that are counted for a trigger, and the most cron times that a turn counts; programs share the
+/// latter.
 pub(crate) const MOST_MISSED: usize = 1000;
 
-/// A time that is late by less counts whatever the policy: a leader was changed, or the machine was busy.
+/// The delay from which on a cron time is a misfire. Less is due to a change of leader or a busy machine.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// A cron time, and the name of the expression that has it.
+/// A cron time, and the name of its expression.
 type CronTime = (Timestamp, Arc<str>);
 
-/// Times that passed while nobody scheduled, and are left out.
+/// Misfires that don't count.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misfires {
-    /// From the first to the last of them.
+    /// The range from the first to the last of them.
     pub(crate) range: Range,
-    /// How many they are.
+    /// Their number.
     pub(crate) times: u32,
 }
 
-/// The next of the cron times of a workflow's trigger that have passed.
+/// The next passed cron times of a workflow's trigger.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CronTimes {
-    /// Those that don't count. What comes after them has its turn when it counts.
+    /// Misfires that don't count. The times after them are counted in their order.
     Missed(Misfires),
-    /// The first that counts, with the expressions that have it, and the moment at which it does.
+    /// The first cron time that counts, with its expressions, and the moment from which on it does.
     Next(Timestamp, Vec<CronTime>),
 }
 
 impl Workflows {
-    /// When the next cron time of a workflow's trigger counts, be it one that has passed; none where it waits for none.
+    /// The next cron time of a workflow's trigger, even if it has passed; none if it waits for none.
     pub(crate) fn next_firing(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
         let one = self.known(id)?;
         let waits = one.is_open() && one.is_enabled() && !one.row.definition.trigger.firings().is_empty();
@@ -52,7 +53,7 @@ impl Workflows {
         next_times(self.get(id)?).map(|(due, _)| due)
     }
 
-    /// Takes the cron times of a workflow's trigger that were missed, or else the next one, if it has passed.
+    /// Takes the misfires of a workflow's trigger, or else its next cron time if that has passed.
     pub(crate) fn take_passed(&mut self, id: &WorkflowId, now: Timestamp) -> Option<CronTimes> {
         let Some(one) = self.all.get_mut(id) else {
             self.breaches.report(Invariant::WorkflowIsKnown, id);
@@ -66,7 +67,7 @@ impl Workflows {
 }
 
 impl WorkflowState {
-    /// Leaves out what passed while nobody scheduled, as the policy has it.
+    /// Takes the misfires that don't count by the catch-up policy.
     fn pass_over_missed(&mut self, now: Timestamp) -> Option<Misfires> {
         let policy = self.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
         if policy == CatchUp::All {
@@ -74,7 +75,7 @@ impl WorkflowState {
         }
         let missed = missed(self, now)?;
         let last = missed.last().copied()?;
-        // What is hardly late comes after the missed ones, and is then the latest.
+        // A time that is only slightly late comes after the misfires, and is then the latest.
         let newer = || times_after(self, last).is_some_and(|(time, _)| time <= now);
         let all = policy == CatchUp::Skip || newer();
         let left_out = if all { &missed[..] } else { missed.split_last().map_or(&[][..], |(_, before)| before) };
@@ -84,7 +85,7 @@ impl WorkflowState {
         Some(Misfires { range, times: u32::try_from(left_out.len()).unwrap_or(u32::MAX) })
     }
 
-    /// Takes the next times of its trigger, where they count by now: from when on they do, and which they are.
+    /// Takes the next cron times if they count by now, with the moment from which on they do.
     fn take_passed(&mut self, now: Timestamp) -> Option<(Timestamp, Vec<CronTime>)> {
         let (due, times) = next_times(self).filter(|(due, _)| *due <= now)?;
         let moments = &mut self.row.moments;
@@ -98,10 +99,10 @@ impl WorkflowState {
     }
 }
 
-/// The times that are late, ascending: the last ones where there are many. None where nothing is late.
+/// The misfires, ascending; only the last ones if there are many. None if there are none.
 fn missed(workflow: &WorkflowState, now: Timestamp) -> Option<Vec<Timestamp>> {
     let until = workflow.row.moments.fired_until?;
-    // What may still be drawn to come is not missed.
+    // A time that its jitter may still put off is not a misfire.
     let late = now.checked_sub(LATE).ok()?.checked_sub(millis(jitter(workflow))).ok()?;
     let (first, _) = times_after(workflow, until)?;
     if first >= late {
@@ -121,16 +122,16 @@ fn missed(workflow: &WorkflowState, now: Timestamp) -> Option<Vec<Timestamp>> {
     Some(times)
 }
 
-/// When the next times of a trigger count, and which they are: several where expressions fire together.
+/// The next cron times and the moment from which on they count; there are several if expressions fire together.
 fn next_times(workflow: &WorkflowState) -> Option<(Timestamp, Vec<CronTime>)> {
     let (time, together) = times_after(workflow, workflow.row.moments.fired_until?)?;
     Some((late_by(time, jitter(workflow), workflow.row.id.as_str()), together))
 }
 
-/// The first time of a trigger after a moment that counts, and which expressions have it.
+/// The first cron time after a moment, with its expressions.
 fn times_after(workflow: &WorkflowState, after: Timestamp) -> Option<(Timestamp, Vec<CronTime>)> {
     let definition = &workflow.row.definition;
-    // What is before the start does not count, so it is not looked at.
+    // Times before the start don't count.
     let after = definition.start_time.map_or(after, |start| after.max(start - TICK));
     let firings = definition.trigger.firings();
     let next = firings.iter().filter_map(|firing| Some((firing.schedule().next_after(after)?, firing.name())));
@@ -156,7 +157,7 @@ fn millis(millis: u64) -> SignedDuration {
     SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-/// When a time counts that may be late by up to so many milliseconds: a draw that the time and the name seed.
+/// The moment of a cron time with its jitter, a random delay that is seeded by the time and the name.
 fn late_by(time: Timestamp, jitter_millis: u64, name: &str) -> Timestamp {
     if jitter_millis == 0 {
         return time;

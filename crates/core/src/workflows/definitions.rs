@@ -1,4 +1,5 @@
-//! Who gives which definitions: files, requests and the program each have their own, and a name is of one of them at a time.
+//! Definitions by provenance: files, requests and the program have their own, and each name belongs to one provenance
+//! at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,33 +10,33 @@ use kelos_model::{Workflow, WorkflowId};
 /// Definitions, by name.
 pub(crate) type DefinitionSet = BTreeMap<WorkflowId, Arc<Workflow>>;
 
-/// A definition that is not in force, since its name is another's.
+/// A definition that is not in force because its name belongs to another provenance.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TakenName {
     /// The name.
     pub workflow: WorkflowId,
-    /// Where the definition comes from that is left out.
+    /// The source of the definition.
     pub source: Source,
-    /// Whose the name is.
+    /// The provenance that the name belongs to.
     pub holder: Provenance,
 }
 
-/// The latest definitions by files and by the program since the start.
+/// The latest definitions of files and of the program since the start.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// In the order in which they were first heard.
+    /// The definitions of each provenance, in the order in which they were first given.
     all: Vec<(Provenance, DefinitionSet)>,
     /// Definitions that are not in force.
     taken: BTreeSet<TakenName>,
 }
 
 impl Definitions {
-    /// Whether nobody has said anything yet.
+    /// Whether no provenance has given definitions yet.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Takes all that one of them defines; what it said before is forgotten.
+    /// Replaces the definitions of a provenance.
     pub(super) fn take(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>) {
         let own = definitions.into_iter().map(|one| (one.id.clone(), one.given_by(provenance))).collect();
         match self.all.iter_mut().find(|(known, _)| *known == provenance) {
@@ -44,23 +45,24 @@ impl Definitions {
         }
     }
 
-    /// Whether one of them has said what it defines. Before that, what is stored of it stands.
+    /// Whether a provenance has given its definitions. Until then, its stored ones stay in force.
     pub(super) fn has_said(&self, provenance: Provenance) -> bool {
         self.all.iter().any(|(known, _)| *known == provenance)
     }
 
-    /// The event schedules that one of them names.
+    /// The event schedules of a provenance.
     pub(super) fn schedules(&self, provenance: Provenance) -> Vec<Arc<Workflow>> {
         let own = self.all.iter().find(|(known, _)| *known == provenance).map(|(_, own)| own.values());
         own.into_iter().flatten().filter(|one| one.keys.events().is_some()).cloned().collect()
     }
 
-    /// Whether somebody gives a definition of this name that is no event schedule.
+    /// Whether there is a definition of this name that is not an event schedule.
     pub(super) fn names(&self, id: &WorkflowId) -> bool {
         self.all.iter().any(|(_, own)| own.get(id).is_some_and(|one| one.keys.events().is_none()))
     }
 
-    /// All that is defined but event schedules. A name that several give is its holder's; where that is none of them, the first's.
+    /// All definitions except for event schedules. A name with several definitions belongs to its holder; if none of
+    /// them is the holder's, to the first.
     pub(super) fn without_schedules(&self, holder: impl Fn(&WorkflowId) -> Option<Provenance>) -> DefinitionSet {
         let mut all = DefinitionSet::new();
         for (provenance, own) in &self.all {
@@ -73,14 +75,14 @@ impl Definitions {
         all
     }
 
-    /// Notes what is not in force.
+    /// Notes the definitions that are not in force.
     pub(super) fn note_taken(&mut self, in_force: &DefinitionSet) {
         let mut taken = BTreeSet::new();
         for (provenance, own) in &self.all {
             for (id, one) in own {
-                // A name that nobody has is not another's.
+                // A name that is not in force is free.
                 let Some(holder) = in_force.get(id).map(|one| one.provenance()) else { continue };
-                // People change the event schedules of files: that is no other one of the name.
+                // A request may change an event schedule of a file: that does not take its name.
                 let was_changed = one.keys.events().is_some() && holder == Provenance::Api;
                 if holder != *provenance && !was_changed {
                     taken.insert(TakenName { workflow: id.clone(), source: one.source.clone(), holder });

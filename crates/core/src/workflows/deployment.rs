@@ -1,5 +1,5 @@
-//! The definitions in force once a provenance has given its own. Event schedules come, change and go by deployment of the project
-//! that has them; what a person said of one holds until then.
+//! The definitions in force after a provenance has given its own. Event schedules are created, changed and removed by
+//! the deployment of their project; until then the changes of people stay.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
@@ -13,7 +13,7 @@ use super::definitions::DefinitionSet;
 use crate::deployment::Deployments;
 
 impl Workflows {
-    /// Puts together what is in force after projects of one provenance were deployed, and notes which names are others'.
+    /// The definitions in force after projects of one provenance were deployed. Notes the names that belong to others.
     pub(crate) fn in_force(&mut self, provenance: Provenance, deployed: &Deployments) -> DefinitionSet {
         let mut all = self.definitions.without_schedules(|id| self.holder(id));
         let gone = self.gone_programs(provenance, &all, deployed);
@@ -21,7 +21,7 @@ impl Workflows {
             if schedule.keys.events().is_none_or(|events| gone.contains(&events.program)) {
                 continue;
             }
-            // Of some nothing is left to wait for.
+            // Some have nothing left to wait for.
             let Some(schedule) = without(schedule, &gone) else { continue };
             let bound = bound(schedule, &all);
             if self.may_have_name(&bound, &all) {
@@ -32,18 +32,18 @@ impl Workflows {
         all
     }
 
-    /// The projects of which what was deployed is kept: those that have, or had, event schedules or programs.
+    /// The projects whose deployments are kept: those that have, or had, event schedules or programs.
     pub(crate) fn projects_with_moments(&self, all: &DefinitionSet) -> BTreeSet<String> {
         let before = self.all.values().map(|one| &one.row.definition);
         let either = all.values().chain(before).filter(|one| one.keys.are_moments());
         either.map(|one| one.project.clone()).collect()
     }
 
-    /// The event schedules that there are, as projects of one provenance name them that are deployed.
+    /// The present event schedules, after the deployment of projects of one provenance.
     fn schedules_after(&self, provenance: Provenance, deployed: &Deployments) -> DefinitionSet {
         let mut schedules = self.schedules();
         let is_deployed = |one: &Workflow| deployed.get(&one.project).is_some_and(|how| how.update_schedules);
-        // Those that people made go with the project that they are of, for that is what its deployment is asked for.
+        // Those made by requests are removed by a deployment of their project, which asks for exactly its own.
         let is_own = |one: &Workflow| [provenance, Provenance::Api].contains(&one.provenance());
         schedules.retain(|_, one| !(is_deployed(one) && is_own(one)));
         for named in self.definitions.schedules(provenance).into_iter().filter(|one| is_deployed(one)) {
@@ -55,25 +55,26 @@ impl Workflows {
         schedules
     }
 
-    /// The event schedules that there are.
+    /// The present event schedules.
     fn schedules(&self) -> DefinitionSet {
         let present = self.all.values().filter(|one| one.is_present() && one.is_event_schedule());
         present.map(|one| (one.row.id.clone(), one.row.definition.clone())).collect()
     }
 
-    /// The owner of a name, as stored.
+    /// The stored owner of a name.
     fn holder(&self, id: &WorkflowId) -> Option<Provenance> {
         self.get(id).filter(|one| one.is_present()).map(|one| one.row.definition.provenance())
     }
 
-    /// Whether an event schedule has its name, and not a workflow that is given. Of one provenance the workflow came later.
+    /// Whether an event schedule may have its name, rather than a given workflow. Within one provenance the workflow is
+    /// newer.
     fn may_have_name(&self, schedule: &Workflow, all: &DefinitionSet) -> bool {
         let is_other = |given: &Arc<Workflow>| given.provenance() != schedule.provenance();
         let was_its = || self.holder(&schedule.id) == Some(schedule.provenance());
         all.get(&schedule.id).is_none_or(|given| is_other(given) && was_its())
     }
 
-    /// The programs that a deployment leaves out. A file that can't be read takes nothing away for good.
+    /// The programs that a deployment removes. An unreadable file removes nothing.
     fn gone_programs(
         &self,
         provenance: Provenance,
@@ -87,7 +88,7 @@ impl Workflows {
     }
 }
 
-/// A schedule with the job of the program that it runs; as it was where there is none.
+/// A schedule with the job of its program; unchanged if there is no such program.
 pub(super) fn bound(schedule: Arc<Workflow>, programs: &DefinitionSet) -> Arc<Workflow> {
     let program = schedule.keys.events().and_then(|events| programs.get(&events.program));
     let Some(program) = program else { return schedule };
@@ -99,12 +100,12 @@ pub(super) fn bound(schedule: Arc<Workflow>, programs: &DefinitionSet) -> Arc<Wo
     bound.job = program.job.clone();
     bound.retry = program.retry;
     bound.pools.clone_from(&program.pools);
-    // How many runs go on at a time is for its constraints to say.
+    // The number of live runs is limited by its constraints.
     bound.concurrency = None;
     Arc::new(bound)
 }
 
-/// A schedule without waiting for programs that are gone; none where nothing is left of its trigger.
+/// A schedule without the parts of its trigger that wait for removed programs; none if nothing is left of it.
 fn without(schedule: Arc<Workflow>, gone: &BTreeSet<WorkflowId>) -> Option<Arc<Workflow>> {
     let concerned: Vec<_> = gone.iter().filter(|program| schedule.trigger.waits_for(program)).collect();
     if concerned.is_empty() {
@@ -115,7 +116,8 @@ fn without(schedule: Arc<Workflow>, gone: &BTreeSet<WorkflowId>) -> Option<Arc<W
     left.map(|trigger| Arc::new(Workflow { trigger, ..Workflow::clone(&schedule) }))
 }
 
-/// Whoever switched a workflow off finds it off when it becomes one of another kind: an event schedule is disabled, all else is paused.
+/// Keeps a workflow off that becomes one of another kind: an event schedule is then disabled, any other workflow
+/// paused.
 pub(super) fn keep_off(row: &mut WorkflowRow) {
     let is_schedule = row.definition.keys.events().is_some();
     let is_off = row.paused || !row.enabled;
@@ -123,7 +125,7 @@ pub(super) fn keep_off(row: &mut WorkflowRow) {
     row.paused = is_off && !is_schedule;
 }
 
-/// Whether two definitions of an event schedule differ in more than the job that they run.
+/// Whether two definitions of an event schedule differ in anything but the job.
 pub(super) fn differ(one: &Workflow, other: &Workflow) -> bool {
     let about_schedule =
         |one: &Workflow| (one.keys.clone(), one.trigger.clone(), one.constraints.clone(), one.start_time);

@@ -1,4 +1,4 @@
-//! Event schedules: what people may do to them, and which slot of each collects.
+//! Event schedules: the requests that they accept, and the collecting slot of each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::Refusal;
 use crate::moments::TICK;
 
 impl WorkflowState {
-    /// Has an event schedule count from now on: what happened before is not for it. Says whether it is one.
+    /// Starts an event schedule anew: earlier facts don't count. Returns whether it is an event schedule.
     pub(super) fn begin_anew(&mut self, is_new: bool, now: Timestamp) -> bool {
         let Some(enabled) = self.events().map(|events| events.enabled) else { return false };
         let fired = std::mem::take(&mut self.row.moments.fired);
@@ -33,7 +33,7 @@ impl WorkflowState {
         self.row.moments.fired_until = Some(now);
     }
 
-    /// Whether an event schedule takes facts at a moment. Its own cron times say for themselves whether they come too late.
+    /// Whether an event schedule collects facts at a moment. Its own cron times are checked for the end by themselves.
     pub(crate) fn takes_facts(&self, now: Timestamp, is_own_time: bool) -> bool {
         let too_early = self.row.definition.start_time.is_some_and(|start| now < start);
         let end = self.events().and_then(|events| events.end_time);
@@ -41,7 +41,7 @@ impl WorkflowState {
         self.row.enabled && !too_early && !too_late
     }
 
-    /// The slot that collects, while there is one.
+    /// The collecting slot, if there is one.
     pub(crate) fn collector(&self) -> Option<SlotRef> {
         self.collecting.clone().map(|key| SlotRef::new(self.row.id.clone(), key))
     }
@@ -54,7 +54,7 @@ impl Workflows {
         one.map(WorkflowState::is_enabled).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
     }
 
-    /// Refuses an event schedule whose name is taken, or whose program is not there.
+    /// Refuses an event schedule whose name is taken, or whose program does not exist.
     pub(crate) fn check_new(&self, new: &Workflow) -> Result<(), Refusal> {
         let Keys::Events(_) = &new.keys else { return Err(Refusal::NoEventSchedule(new.id.clone())) };
         if self.get(&new.id).is_some_and(WorkflowState::is_present) {
@@ -63,23 +63,23 @@ impl Workflows {
         self.check_program(new)
     }
 
-    /// Refuses another definition of what is no event schedule, or whose program is not there.
+    /// Refuses a changed definition of anything but an event schedule, or one whose program does not exist.
     pub(crate) fn check_changed(&self, changed: &Workflow) -> Result<(), Refusal> {
         self.is_enabled(&changed.id)?;
         let Keys::Events(_) = &changed.keys else { return Err(Refusal::NoEventSchedule(changed.id.clone())) };
         self.check_program(changed)
     }
 
-    /// Refuses an event schedule whose program is not there.
+    /// Refuses an event schedule whose program does not exist.
     pub(crate) fn check_program(&self, schedule: &Workflow) -> Result<(), Refusal> {
-        // What is no event schedule is its own program.
+        // Any other workflow is its own program.
         let Some(program) = schedule.keys.events().map(|events| &events.program) else { return Ok(()) };
         let is_there = self.get(program).is_some_and(|one| one.is_present() && !one.is_event_schedule());
         let none = || Refusal::NoProgram { schedule: schedule.id.clone(), program: program.clone() };
         is_there.then_some(()).ok_or_else(none)
     }
 
-    /// The definition of an event schedule as a request gives it, with the job of its program.
+    /// The definition of an event schedule that a request gave, with the job of its program.
     pub(crate) fn as_requested(&self, schedule: Arc<Workflow>) -> Arc<Workflow> {
         let schedule = schedule.given_by(Provenance::Api);
         let program = schedule.keys.events().and_then(|events| self.get(&events.program));
@@ -87,7 +87,7 @@ impl Workflows {
         bound(schedule, &programs)
     }
 
-    /// Those of some event schedules that are disabled, and were last changed within a range.
+    /// Those of some event schedules that are disabled and were last changed within a range.
     pub(crate) fn disabled_within(&self, schedules: &[WorkflowId], range: Range) -> Vec<WorkflowId> {
         let is_meant = |id: &&WorkflowId| {
             let one = self.get(id).filter(|one| one.is_present() && !one.is_enabled() && one.is_event_schedule());
@@ -96,7 +96,7 @@ impl Workflows {
         schedules.iter().filter(is_meant).cloned().collect()
     }
 
-    /// Has an event schedule be enabled or disabled from now on. It begins anew: what happened before does not count.
+    /// Enables or disables an event schedule, and starts it anew: earlier facts don't count.
     pub(crate) fn set_enabled(&mut self, id: &WorkflowId, enabled: bool, now: Timestamp) -> Result<(), Refusal> {
         match (self.is_enabled(id)?, enabled) {
             (true, true) => return Err(Refusal::AlreadyEnabled(id.clone())),
@@ -110,7 +110,7 @@ impl Workflows {
         Ok(())
     }
 
-    /// Has an event schedule begin anew, as one does that was just created.
+    /// Starts an event schedule anew, as if it were just created.
     pub(crate) fn count_from(&mut self, id: &WorkflowId, now: Timestamp) {
         if let Some(one) = self.change(id) {
             one.count_from(now);
@@ -129,14 +129,14 @@ impl Workflows {
         at
     }
 
-    /// Keeps up which slot of an event schedule collects.
+    /// Follows which slot of an event schedule collects.
     pub(crate) fn follow_collector(&mut self, id: &SlotRef, after: &Slot) {
         let Some(one) = self.all.get_mut(&id.workflow).filter(|one| one.is_event_schedule()) else {
             // Other workflows have no such slot.
             return;
         };
         if after.is_collecting() {
-            // What somebody has go collects nothing, and until that is said it looks as if it did.
+            // A slot that was fired by hand collects nothing, but looks collecting until that is recorded.
             one.collecting.get_or_insert_with(|| id.key.clone());
         } else if one.collecting.as_ref() == Some(&id.key) {
             one.collecting = None;

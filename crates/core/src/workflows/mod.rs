@@ -1,7 +1,7 @@
-//! All workflows: what they are defined as and by whom, and what people, breaches and deployments made of them. It alone holds
-//! their rows and changes them; whoever asks it for a change records the event.
+//! All workflows: their definitions by provenance, and the effects of requests, breaches and deployments. This organ
+//! owns their rows; the caller of a change records the event.
 //!
-//! Absent: slots, the log, and what follows from a change.
+//! Absent: slots, the log, and the consequences of a change.
 
 mod cron_times;
 mod definitions;
@@ -35,16 +35,17 @@ use definitions::Definitions;
 use deployment::{differ, keep_off};
 use state::ScheduleState;
 
-/// All workflows that ever were, by name.
+/// All workflows that ever existed, by name.
 #[derive(Default)]
 pub(crate) struct Workflows {
     all: BTreeMap<WorkflowId, WorkflowState>,
     definitions: Definitions,
-    /// Those whose rows the turn has changed.
+    /// The workflows whose rows the turn has changed.
     changed: BTreeSet<WorkflowId>,
-    /// Rows as they stood when the same turn gave them another definition: the log names each version.
+    /// Earlier rows of workflows with several definitions in the turn: the log names each version.
     superseded: Vec<WorkflowRow>,
-    /// Runs whose reports were set aside, of all frozen workflows. One may be of another workflow than the one that broke.
+    /// The runs whose reports were set aside, of all frozen workflows. A run may belong to another workflow than the
+    /// frozen one.
     unheard: BTreeSet<RunId>,
     breaches: Breaches,
 }
@@ -52,32 +53,33 @@ pub(crate) struct Workflows {
 /// The effect of a changed definition on a workflow.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Redefined {
-    /// Its version.
+    /// The new version.
     pub(crate) version: u32,
-    /// Whether it is an event schedule that begins anew: what it has pending ends.
+    /// Whether it is an event schedule that starts anew, so that its pending slots are aborted.
     pub(crate) begins_anew: bool,
 }
 
-/// The effect on a workflow of a schedule that is new or has changed.
+/// The effect of a new or changed schedule on a workflow.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rescheduled {
-    /// The range that was planned by the schedule before, from the first to the last: it says nothing about the times of this one.
+    /// The range that the earlier schedule planned, from its first to its last time; it does not count for the new
+    /// schedule.
     pub(crate) replanned: Option<Range>,
 }
 
 impl Workflows {
-    /// Takes over a row as the store has it.
+    /// Restores a row from the store.
     pub(crate) fn restore(&mut self, row: WorkflowRow) {
         self.unheard.extend(row.moments.frozen.iter().flat_map(|freeze| &freeze.set_aside).cloned());
         self.all.insert(row.id.clone(), WorkflowState::new(row));
     }
 
-    /// A workflow, where there is or was one of that name.
+    /// A workflow that exists or once existed.
     pub(crate) fn get(&self, id: &WorkflowId) -> Option<&WorkflowState> {
         self.all.get(id)
     }
 
-    /// A workflow of which account is kept. That it is not known is a breach.
+    /// A workflow that must be known. If it is not, that is a breach.
     pub(crate) fn known(&mut self, id: &WorkflowId) -> Option<&WorkflowState> {
         let one = self.all.get(id);
         if one.is_none() {
@@ -86,7 +88,7 @@ impl Workflows {
         one
     }
 
-    /// The same, to be changed: its row is one that the turn has changed.
+    /// The same, to be changed. Marks its row as changed.
     fn change(&mut self, id: &WorkflowId) -> Option<&mut WorkflowState> {
         let one = self.all.get_mut(id);
         match one {
@@ -97,7 +99,7 @@ impl Workflows {
         one
     }
 
-    /// Notes that the row of a workflow has changed by what others keep of it.
+    /// Marks the row of a workflow as changed, because of a part that another organ keeps.
     pub(crate) fn touch(&mut self, id: &WorkflowId) {
         self.change(id);
     }
@@ -107,12 +109,12 @@ impl Workflows {
         self.get(id).filter(|one| one.is_present()).ok_or_else(|| Refusal::NoWorkflow(id.clone()))
     }
 
-    /// All of them, by name.
+    /// All workflows, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&WorkflowId, &WorkflowState)> {
         self.all.iter()
     }
 
-    /// The names of all of them.
+    /// The names of all workflows.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &WorkflowId> {
         self.all.keys()
     }
@@ -123,18 +125,18 @@ impl Workflows {
         one.check_slot(slot, exists)
     }
 
-    /// When the workflow of a slot begins, where that is left alone until then.
+    /// The start time of a slot's workflow, if the slot is left alone until then.
     pub(crate) fn before_start(&self, slot: &SlotRef, slots: &SlotTable) -> Option<Timestamp> {
         let live = slots.get(slot);
         self.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
     }
 
-    /// The rows that the turn has changed, as they are now.
+    /// The rows that the turn has changed, in their current state.
     pub(crate) fn changed(&self) -> impl Iterator<Item = WorkflowRow> {
         self.changed.iter().filter_map(|id| Some(self.get(id)?.row.clone()))
     }
 
-    /// The rows of workflows that got several definitions in the turn, as they stood with all but the last.
+    /// The earlier rows of workflows with several definitions in the turn.
     pub(crate) fn superseded(&self) -> impl Iterator<Item = WorkflowRow> {
         self.superseded.iter().cloned()
     }
@@ -145,48 +147,48 @@ impl Workflows {
         self.superseded.clear();
     }
 
-    /// Takes out what broke.
+    /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
     }
 }
 
-/// Definitions.
+/// Definitions of workflows.
 impl Workflows {
-    /// Takes all that one provenance defines. Says whether it is the first that said anything since the start.
+    /// Takes all definitions of a provenance. Returns whether it is the first to give any since the start.
     pub(crate) fn hear(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>) -> bool {
         let is_first = self.definitions.is_empty();
         self.definitions.take(provenance, definitions);
         is_first
     }
 
-    /// Whether anybody has said what is defined.
+    /// Whether any definitions have been given.
     pub(crate) fn are_given(&self) -> bool {
         !self.definitions.is_empty()
     }
 
-    /// Whether somebody gives a definition of this name that is no event schedule.
+    /// Whether there is a given definition of this name that is not an event schedule.
     pub(crate) fn are_given_as(&self, id: &WorkflowId) -> bool {
         self.definitions.names(id)
     }
 
-    /// The definitions that were given and are not in force.
+    /// The given definitions that are not in force.
     pub(crate) fn taken_names(&self) -> &BTreeSet<TakenName> {
         self.definitions.taken()
     }
 
-    /// The workflows that are defined and won't be any more, with their projects.
+    /// The workflows that are about to be removed, with their projects.
     pub(crate) fn gone_with(&self, all: &DefinitionSet) -> Vec<(WorkflowId, String)> {
         let gone = self.all.iter().filter(|(id, one)| one.is_present() && !all.contains_key(*id) && !self.stands(one));
         gone.map(|(id, one)| (id.clone(), one.row.definition.project.clone())).collect()
     }
 
-    /// Whether what is stored of a workflow holds as long as nobody has said otherwise: who gives it was not heard yet.
+    /// Whether the stored definition of a workflow is still in force, because its provenance has given nothing yet.
     fn stands(&self, one: &WorkflowState) -> bool {
         !one.is_event_schedule() && !self.definitions.has_said(one.row.definition.provenance())
     }
 
-    /// Has a workflow be defined so from now on. None where nothing has changed.
+    /// Sets the definition of a workflow. None if nothing has changed.
     pub(crate) fn define(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Option<Redefined> {
         let Some(one) = self.all.get_mut(id) else { return Some(self.add(id, definition, now)) };
         let row = &mut one.row;
@@ -232,7 +234,7 @@ impl Workflows {
         Redefined { version: 1, begins_anew }
     }
 
-    /// Has a workflow be defined no more.
+    /// Removes the definition of a workflow.
     pub(crate) fn remove(&mut self, id: &WorkflowId) {
         if let Some(one) = self.change(id) {
             one.row.present = false;
@@ -240,7 +242,7 @@ impl Workflows {
         }
     }
 
-    /// Whether what definitions say of job ids is something else than before.
+    /// Whether the definitions of job ids have changed.
     pub(crate) fn are_keyed_otherwise(&self, all: &DefinitionSet) -> bool {
         let differs = |(id, new): (&WorkflowId, &Arc<Workflow>)| {
             let one = self.get(id).filter(|one| one.is_present());
@@ -250,7 +252,7 @@ impl Workflows {
         all.iter().any(differs) || self.all.iter().any(|(id, one)| one.jobs.is_some() && !all.contains_key(id))
     }
 
-    /// Notes whether the jobs of a workflow make sense. Says whether that is something else than before.
+    /// Notes whether the jobs of a workflow are sound. Returns whether that has changed.
     pub(crate) fn rekey(&mut self, id: &WorkflowId, fault: Option<String>) -> bool {
         let Some(one) = self.all.get_mut(id) else {
             self.breaches.report(Invariant::WorkflowIsKnown, id);
@@ -262,7 +264,7 @@ impl Workflows {
         changed
     }
 
-    /// Takes what yields the times of a workflow. None where that is as before.
+    /// Sets the schedule of a workflow. None if nothing has changed.
     pub(crate) fn reschedule(
         &mut self,
         id: &WorkflowId,
@@ -272,7 +274,7 @@ impl Workflows {
             self.breaches.report(Invariant::WorkflowIsKnown, id);
             return None;
         };
-        // What ticks for jobs is no schedule of slots.
+        // A schedule that opens jobs is not a schedule of slots.
         let (schedule, feed) = match one.jobs {
             Some(_) => (Err(NoTimes::Jobs), schedule.ok()),
             None => (schedule, None),
@@ -283,7 +285,7 @@ impl Workflows {
         }
         one.schedule = schedule;
         one.feed = feed;
-        // Without times nothing is planned otherwise.
+        // Without times nothing is planned.
         let Some(schedule) = one.ticks() else { return Some(Rescheduled { replanned: None }) };
         let words = serde_json::to_string(schedule).unwrap_or_default();
         if one.row.planned.schedule == words {
@@ -298,7 +300,7 @@ impl Workflows {
 
 /// Requests of people and breaches, and their effect on workflows.
 impl Workflows {
-    /// Has a workflow be paused, or no more. Says whether that changed anything.
+    /// Pauses or resumes a workflow. Returns whether that changed anything.
     pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool) -> Result<bool, Refusal> {
         let one = self.present(id)?;
         if one.is_event_schedule() {
@@ -311,7 +313,7 @@ impl Workflows {
         Ok(changed)
     }
 
-    /// Has a workflow be frozen from now on. Says whether it was not before.
+    /// Freezes a workflow. Returns whether it was not frozen before.
     pub(crate) fn freeze(&mut self, breach: &Breach, now: Timestamp) -> bool {
         if self.known(&breach.workflow).is_none_or(WorkflowState::is_frozen) {
             return false;
@@ -320,8 +322,8 @@ impl Workflows {
         self.change(&breach.workflow).is_some_and(|one| one.row.moments.frozen.replace(freeze).is_none())
     }
 
-    /// Notes that an input was set aside because of a frozen workflow, with the run whose report it is, which is not heard from
-    /// now on. Says whether the workflow is frozen.
+    /// Notes that an input was set aside because of a frozen workflow. If it is a report of a run, further reports of
+    /// the run are ignored. Returns whether the workflow is frozen.
     pub(crate) fn set_aside(&mut self, id: &WorkflowId, run: Option<&RunId>) -> bool {
         if !self.get(id).is_some_and(WorkflowState::is_frozen) {
             return false;
@@ -333,7 +335,7 @@ impl Workflows {
         true
     }
 
-    /// Ends a freeze. Gives it back; none where there was none.
+    /// Ends a freeze, and returns it; none if there was none.
     pub(crate) fn thaw(&mut self, id: &WorkflowId) -> Option<Freeze> {
         self.get(id).filter(|one| one.is_frozen())?;
         let freeze = self.change(id)?.row.moments.frozen.take();
@@ -342,12 +344,12 @@ impl Workflows {
         freeze
     }
 
-    /// Whether reports on a run are set aside.
+    /// Whether reports of a run are set aside.
     pub(crate) fn is_unheard(&self, run: &RunId) -> bool {
         self.unheard.contains(run)
     }
 
-    /// Keeps whether a backfill is paused, as its row has it.
+    /// Follows the pauses of a backfill.
     pub(crate) fn follow_pause(&mut self, backfill: &Backfill) {
         match self.all.get_mut(&backfill.workflow) {
             Some(one) => one.follow_pause(backfill),
@@ -355,7 +357,7 @@ impl Workflows {
         }
     }
 
-    /// Notes that all slots of a range exist, or are in the backlog.
+    /// Notes that all slots of a range exist or are in the backlog.
     pub(crate) fn cover(&mut self, id: &WorkflowId, range: Range) {
         if let Some(one) = self.change(id) {
             let planned = &mut one.row.planned;
@@ -364,7 +366,7 @@ impl Workflows {
         }
     }
 
-    /// Notes a successful run, where constraints of these members of its program may ask for it.
+    /// Notes a successful run, if constraints of these members of its program may depend on it.
     pub(crate) fn note_last_run<'a>(
         &mut self,
         id: &WorkflowId,
@@ -379,14 +381,14 @@ impl Workflows {
         }
     }
 
-    /// Has the last run of a workflow that now runs another program stay with the one before.
+    /// Leaves the last run of a workflow that changes its program with the earlier program.
     pub(crate) fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
-        // It may never have succeeded.
+        // There may have been no success.
         if self.get(id).is_none_or(|one| one.last_run().is_none()) {
             return;
         }
         let Some(run) = self.change(id).and_then(|one| one.row.moments.last_run.take()) else { return };
-        // The program may be one that never was.
+        // The program may never have existed.
         if program != id && self.all.contains_key(program) {
             self.put_last_run(program, run);
         }
@@ -403,12 +405,12 @@ fn asks_for_runs(gate: &Gate) -> bool {
     matches!(gate, Gate::SinceLastRun(_))
 }
 
-/// Why a workflow has no times.
+/// The reason why a workflow has no times.
 pub(crate) fn no_times(workflow: &Workflow) -> NoTimes {
     if workflow.keys.are_moments() { NoTimes::Moments } else { NoTimes::NoSchedule }
 }
 
-/// From the first to the last of some ranges; none where there are none.
+/// The range from the first to the last of some ranges; none if there are none.
 fn hull(ranges: &RangeSet) -> Option<Range> {
     let first = ranges.ranges().first()?;
     Some(Range::new(first.start, ranges.end()?))

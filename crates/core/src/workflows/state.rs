@@ -1,4 +1,4 @@
-//! One workflow in memory, apart from its slots: all that is asked about it. It is changed by [`Workflows`](super::Workflows) alone.
+//! The state of one workflow in memory, without its slots. Only [`Workflows`](super::Workflows) changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow
 
 use crate::Refusal;
 
-/// A workflow: its row, and what is derived from it.
+/// A workflow: its row, and the state derived from it.
 pub(crate) struct WorkflowState {
     pub(super) row: WorkflowRow,
-    /// Its schedule after following what it depends on.
+    /// Its schedule, resolved through the workflows that it depends on.
     pub(super) schedule: ScheduleState,
-    /// Whether its jobs make sense together with those of others, and why not; none where its slots are no jobs.
+    /// Whether its jobs are sound together with those of other workflows, or the error; none if its slots are not jobs.
     pub(super) jobs: Option<Result<(), String>>,
     /// The schedule that opens its jobs.
     pub(super) feed: Option<CronSchedule>,
-    /// Its backfills that are paused, and who paused them.
+    /// Its paused backfills, and the actors of the pauses.
     pauses: BTreeMap<BackfillId, Actor>,
-    /// The slot of an event schedule that collects, while there is one.
+    /// The key of the collecting slot of an event schedule, if there is one.
     pub(super) collecting: Option<SlotKey>,
 }
 
-/// A workflow's schedule, as far as it is known.
+/// The schedule of a workflow, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ScheduleState {
-    /// The definitions have not been given since the start.
+    /// No definitions have been given since the start.
     Unloaded,
-    /// It has no times.
+    /// It has no times, for this reason.
     Faulty(NoTimes),
-    /// It yields these.
+    /// It has the times of this schedule.
     Ready(CronSchedule),
 }
 
 impl ScheduleState {
-    /// What yields times, or why a slot by time lies dormant.
+    /// The schedule of its slots, or the reason why slots of times are dormant.
     fn ready(&self) -> Result<&CronSchedule, Dormant> {
         match self {
             ScheduleState::Unloaded => Err(Dormant::Unloaded),
@@ -66,12 +66,12 @@ impl WorkflowState {
         &self.row.id
     }
 
-    /// Its definition: the latest, also once it is gone.
+    /// Its latest definition, even if it was removed.
     pub(crate) fn definition(&self) -> &Arc<Workflow> {
         &self.row.definition
     }
 
-    /// Its settings as an event schedule, if it is one.
+    /// Its settings as an event schedule; none if it is another kind of workflow.
     pub(crate) fn events(&self) -> Option<&EventKeys> {
         self.row.definition.keys.events()
     }
@@ -86,12 +86,12 @@ impl WorkflowState {
         self.row.present
     }
 
-    /// Whether an event schedule is enabled; all else always is.
+    /// Whether it is enabled. Only an event schedule can be disabled.
     pub(crate) fn is_enabled(&self) -> bool {
         self.row.enabled
     }
 
-    /// Whether a person or a breach keeps its slots from running.
+    /// Whether it is paused or frozen.
     pub(crate) fn rests(&self) -> bool {
         self.row.paused || self.is_frozen()
     }
@@ -106,12 +106,12 @@ impl WorkflowState {
         self.jobs.is_some()
     }
 
-    /// The source of the times of its slots, or why a slot by time lies dormant.
+    /// The schedule of its slots, or the reason why slots of times are dormant.
     pub(crate) fn schedule(&self) -> Result<&CronSchedule, Dormant> {
         self.schedule.ready()
     }
 
-    /// Whether what ticks opens jobs.
+    /// Whether a schedule opens its jobs.
     pub(crate) fn is_fed(&self) -> bool {
         self.feed.is_some()
     }
@@ -121,12 +121,12 @@ impl WorkflowState {
         &self.row.planned
     }
 
-    /// Whether slots of its own may lie at or after a moment that is not covered: some were planned there.
+    /// Whether it may have slots at or after a moment that is not covered, because some were planned there.
     pub(crate) fn may_have_slots_from(&self, at: Timestamp) -> bool {
         self.row.planned.until.is_some_and(|until| until > at)
     }
 
-    /// The slots that times stand for: those of these times, or the jobs that are opened at them.
+    /// The slots of some times, or the jobs that are opened at them.
     pub(crate) fn slots_at(&self, times: &[Timestamp]) -> BTreeSet<SlotRef> {
         match self.row.definition.keys.jobs() {
             Some(jobs) => {
@@ -137,12 +137,12 @@ impl WorkflowState {
         }
     }
 
-    /// Its successful run that was dispatched last, where constraints may ask for it.
+    /// Its latest successful run by dispatch, if constraints may depend on it.
     pub(crate) fn last_run(&self) -> Option<LastRun> {
         self.row.moments.last_run
     }
 
-    /// Keeps whether one of its backfills is paused.
+    /// Follows the pauses of one of its backfills.
     pub(super) fn follow_pause(&mut self, row: &Backfill) {
         match &row.paused {
             Some(pause) => drop(self.pauses.insert(row.id.clone(), pause.by.clone())),
@@ -150,7 +150,7 @@ impl WorkflowState {
         }
     }
 
-    /// Why the scheduler leaves a slot alone; none when it doesn't.
+    /// The reason why a slot is dormant; none if it is not.
     pub(crate) fn dormant(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Dormant> {
         if self.is_frozen() {
             return Some(Dormant::Frozen);
@@ -179,22 +179,22 @@ impl WorkflowState {
         }
     }
 
-    /// When its workflow begins, where a slot by time lies before that and nobody asked for it.
+    /// Its start time, if a slot is before that and was not requested.
     pub(crate) fn before_start(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
         self.row.definition.starts_after(key, slot)
     }
 
-    /// Whether an invariant of it broke, and nobody has resumed it.
+    /// Whether one of its invariants broke, and it was not resumed since.
     pub(crate) fn is_frozen(&self) -> bool {
         self.row.moments.frozen.is_some()
     }
 
-    /// What yields times: its schedule, or what opens its jobs.
+    /// The schedule that is planned: that of its slots, or the one that opens its jobs.
     pub(crate) fn ticks(&self) -> Option<&CronSchedule> {
         self.feed.as_ref().or(self.schedule.ready().ok())
     }
 
-    /// Why a text is no job of this workflow; none where it is one.
+    /// The reason why a text is not a job id of this workflow; none if it is one.
     pub(crate) fn no_job(&self, id: &str) -> Option<Dormant> {
         match (&self.jobs, self.row.definition.keys.jobs()) {
             (Some(Ok(())), Some(jobs)) => match jobs.normal(id) {
@@ -208,8 +208,8 @@ impl WorkflowState {
         }
     }
 
-    /// Refuses a slot that it can't have: it is gone, or has no such time or job id. A slot of a moment
-    /// is one that exists.
+    /// Refuses a slot that it can't have, because it was removed or has no such time or job id. Slots named by a moment
+    /// have to exist.
     pub(crate) fn check_slot(&self, slot: &SlotRef, exists: impl FnOnce() -> bool) -> Result<(), Refusal> {
         if !self.row.present {
             return Err(Refusal::NoWorkflow(slot.workflow.clone()));
@@ -228,7 +228,7 @@ impl WorkflowState {
         }
     }
 
-    /// The paused backfill that a slot belongs to, and who paused it. What has a run goes on.
+    /// The paused backfill of a slot without a run, and the actor of the pause.
     fn pause_of(&self, slot: &Slot) -> Option<(&BackfillId, &Actor)> {
         let backfill = slot.backfill.as_ref().filter(|_| slot.state.is_idle())?;
         self.pauses.get_key_value(backfill)
@@ -239,7 +239,7 @@ impl WorkflowState {
         self.pauses.contains_key(backfill)
     }
 
-    /// Whether a slot stands in the queue. Those of a paused backfill don't, so that passing over them costs nothing.
+    /// Whether a slot is in the queue. Slots of a paused backfill are not, so that skipping them costs nothing.
     pub(crate) fn is_in_line(&self, slot: &Slot) -> bool {
         slot.state == SlotState::Queued && self.pause_of(slot).is_none()
     }

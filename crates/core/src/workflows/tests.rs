@@ -1,4 +1,4 @@
-//! Workflows alone, without a scheduler.
+//! Tests of workflows without a scheduler.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn program(name: &str) -> Workflow {
     Workflow { project: "shop".to_owned(), ..Workflow::keyed(id(name), keys, job()) }
 }
 
-/// An event schedule of a program that fires each hour.
+/// An event schedule of a program, with a cron time each hour.
 fn every_hour(name: &str, of: &str, catch_up: CatchUp) -> Workflow {
     let keys = EventKeys { catch_up, enabled: true, ..EventKeys::new(name, id(of)) };
     let firing = Firing::parse("0 * * * *", Zone::utc()).expect("a cron expression");
@@ -46,7 +46,7 @@ fn every_hour(name: &str, of: &str, catch_up: CatchUp) -> Workflow {
     }
 }
 
-/// Workflows of which these are defined at the beginning of time, in a turn that is over.
+/// Workflows that were defined at the beginning of time, in an earlier turn.
 fn with(definitions: impl IntoIterator<Item = Arc<Workflow>>) -> Workflows {
     let mut workflows = Workflows::default();
     for one in definitions {

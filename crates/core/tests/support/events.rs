@@ -1,4 +1,4 @@
-//! Event schedules, programs and facts as scenarios write them.
+//! Event schedules, programs and facts in the syntax of scenarios.
 
 use kelos_model::constraint::{Constraint, Gate, Otherwise};
 use kelos_model::time::Window;
@@ -7,13 +7,13 @@ use kelos_model::trigger::form::TriggerError;
 use kelos_model::workflow::CatchUp;
 use kelos_model::{Fact, Occurrence, Trigger};
 
-/// Reads a trigger, as users write it.
+/// Parses a trigger in the users' syntax.
 pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
     word.parse().map_err(|error: TriggerError| error.to_string())
 }
 
-/// Reads a constraint: `concurrency(1)`, `delay(60000)`, `window(22:00-06:00)`, `gap(3600000)`, with `!` behind where it
-/// aborts and `~` where it waits.
+/// Parses a constraint: `concurrency(1)`, `delay(60000)`, `window(22:00-06:00)`, `gap(3600000)`, followed by `!` if it
+/// aborts and by `~` if it waits.
 pub(crate) fn constraint(word: &str) -> Result<Constraint, String> {
     let (gate, otherwise) = match (word.strip_suffix('!'), word.strip_suffix('~')) {
         (Some(gate), _) => (gate, Some(Otherwise::Abort)),
@@ -45,8 +45,8 @@ pub(crate) fn catch_up(word: &str) -> Result<CatchUp, String> {
     }
 }
 
-/// Reads a fact, as the leaf of a trigger that waits for it is written: `partitions(ds,2)`, `ended(p,succeeded)` or `signal(x)`,
-/// with `as:name` behind where it has a name.
+/// Parses a fact in the syntax of the leaf that waits for it: `partitions(ds,2)`, `ended(p,succeeded)` or `signal(x)`,
+/// followed by `as:key` if it has an idempotency key.
 pub(crate) fn fact(word: &str) -> Result<Fact, String> {
     let (what, key) = word.split_once("as:").map_or((word, None), |(what, key)| (what, Some(key.into())));
     let what = match trigger(what)? {

@@ -43,7 +43,7 @@ pub(crate) fn group(word: &str) -> Result<Group, String> {
     Ok(Group { name: name.to_owned(), members, functions: None })
 }
 
-/// A group that functions know: number 1 gives parents, number 2 children.
+/// A group that functions answer: number 1 returns parents, number 2 children.
 pub(crate) fn functions(word: &str) -> Result<Group, String> {
     let workflows = word.split(',').map(|name| WorkflowId::new(name).map_err(|error| error.to_string()));
     let function = |index| FunctionRef { file: "jobs.js".to_owned(), index, digest: String::new() };
@@ -52,7 +52,7 @@ pub(crate) fn functions(word: &str) -> Result<Group, String> {
     Ok(Group { name: "asked".to_owned(), members: Vec::new(), functions: Some(two_way) })
 }
 
-/// A job as a function names it.
+/// A job as a function returns it.
 type JobName = (WorkflowId, BTreeMap<Arc<str>, Arc<str>>);
 
 /// `a@x=1,y=2`
@@ -76,7 +76,7 @@ fn member(word: &str) -> Result<Member, String> {
     Ok(Member { workflows: workflows.collect::<Result<_, _>>()?, values, job_ids: None })
 }
 
-/// What a worker offers, from the words after its name; none when it is gone.
+/// The offer of a worker, from the words after its name; none if the worker is gone.
 pub(crate) fn offer(words: &[String]) -> Result<Option<Offer>, String> {
     if words == ["gone"] {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a scenario is played with.
+//! The environment of a scenario.
 
 pub(crate) mod events;
 pub(crate) mod jobs;

@@ -60,7 +60,7 @@ use super::world::World;
 
 type Said = Result<Vec<String>, String>;
 
-/// Performs one input and says in words what came of it.
+/// Performs one input and describes its results.
 pub(crate) fn perform(world: &mut World, input: &str) -> Said {
     let mut words = Script { words: split(input).into() };
     let verb = words.next("a verb")?;
@@ -127,7 +127,7 @@ struct Script {
     words: std::collections::VecDeque<String>,
 }
 
-/// Splits at blanks, but for those inside quotes or parentheses.
+/// Splits at blanks, except within quotes or parentheses.
 fn split(input: &str) -> Vec<String> {
     let (mut quoted, mut depth) = (false, 0);
     let mut words = vec![String::new()];
@@ -168,7 +168,7 @@ impl Script {
         WorkflowId::new(&self.next("a workflow")?).map_err(|error| error.to_string())
     }
 
-    /// All words that are left; none of them means all workflows.
+    /// All remaining words as workflows; none means all workflows.
     fn workflows(&mut self) -> Result<WorkflowFilter, String> {
         let mut only = BTreeSet::new();
         while !self.words.is_empty() {
@@ -268,7 +268,7 @@ fn define(world: &mut World, words: &mut Script) -> Said {
     Ok(world.define())
 }
 
-/// What the program defines changes.
+/// Changes the definitions of the program.
 fn define_by_program(world: &mut World, words: &mut Script) -> Said {
     let verb = words.next("define or remove")?;
     let mut all = world.of_program.take().unwrap_or_default();
@@ -451,7 +451,7 @@ fn pool_use(word: &str) -> Result<PoolUse, String> {
     Ok(PoolUse { pool, size: number(size)?, permits: number(permits)? })
 }
 
-/// Hourly, always ready, one at a time.
+/// An hourly workflow that is always ready and runs one slot at a time.
 fn plain(id: &WorkflowId) -> Workflow {
     Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), Job::new("command", serde_json::Map::new()))
 }
@@ -540,7 +540,7 @@ fn about_backfill(world: &mut World, verb: &str, words: &mut Script) -> Said {
     })
 }
 
-/// The slots as they are stored, runs of the same state drawn together.
+/// The stored slots, neighbours of the same state in one line.
 fn show(world: &World, words: &mut Script) -> Vec<String> {
     let only = words.next("").ok();
     let wanted = |id: &SlotRef| only.as_ref().is_none_or(|only| id.workflow.as_str() == only);
@@ -574,7 +574,7 @@ fn show(world: &World, words: &mut Script) -> Vec<String> {
     if lines.is_empty() { vec!["  no slots".to_owned()] } else { lines }
 }
 
-/// A value as it is written, or so many letters where it is written as `*70000`.
+/// A value; `*70000` stands for that many letters.
 fn long(value: &str) -> String {
     let length = value.strip_prefix('*').and_then(|length| length.parse().ok());
     length.map_or_else(|| value.to_owned(), |length| "x".repeat(length))

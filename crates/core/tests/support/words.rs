@@ -1,4 +1,4 @@
-//! What came out, in words.
+//! The results of an input in words.
 
 use jiff::Timestamp;
 use kelos_core::{
@@ -14,15 +14,15 @@ use kelos_model::{
 };
 use serde_json::Value;
 
-/// So many equal lines about neighbouring slots stay lines of their own.
+/// The most equal lines about neighbouring slots that are not merged.
 const FEW: usize = 3;
 
-/// Writes times of one day without their date.
+/// Formats times of one day without their date.
 pub(crate) struct Words {
     pub(crate) day: Option<Timestamp>,
 }
 
-/// A line about a slot, or about something else.
+/// A line about a slot, or about anything else.
 struct Line {
     slot: Option<SlotRef>,
     mark: &'static str,
@@ -67,7 +67,7 @@ impl Words {
         Line { slot: None, mark: "! ", text: format!("recall {text}") }
     }
 
-    /// Draws together what is said of many slots of a workflow in a row.
+    /// Merges lines about neighbouring slots of a workflow.
     fn gather(&self, lines: Vec<Line>) -> Vec<String> {
         let same = |a: &Line, b: &Line| match (&a.slot, &b.slot) {
             (Some(x), Some(y)) => x.workflow == y.workflow && a.text == b.text && a.mark == b.mark,
@@ -320,7 +320,7 @@ fn because(reason: &Option<String>) -> String {
     reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
 }
 
-/// How a run ended, and of which kind that is.
+/// The end of a run, with the kind of its outcome.
 fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded | Outcome::Killed => outcome.to_string(),

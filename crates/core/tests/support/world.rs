@@ -1,4 +1,4 @@
-//! The scheduler in tiny surroundings: a store in memory, and executors that confirm each start at once.
+//! The scheduler in a minimal environment: a store in memory, and executors that confirm each start at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ use kelos_model::{
 
 use super::words::Words;
 
-/// What survives a restart.
+/// The stored state, which survives a restart.
 #[derive(Default)]
 pub(crate) struct Disk {
     seq: u64,
@@ -30,11 +30,11 @@ pub(crate) struct Disk {
     pub(crate) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
     facts: BTreeMap<FactKey, u64>,
-    /// What was read of it in the turn that is going on.
+    /// The reads of the past in the current turn.
     reads: Vec<Recall>,
 }
 
-/// What a script's step is, and has led to.
+/// The inputs of a script's step, and its results so far.
 #[derive(Default)]
 struct Stepped {
     only: WorkflowFilter,
@@ -43,22 +43,23 @@ struct Stepped {
     lines: Vec<String>,
 }
 
-/// A scheduler and what it lives in.
+/// A scheduler and its environment.
 pub(crate) struct World {
     pub(crate) config: Config,
     pub(crate) core: Core,
     pub(crate) now: Timestamp,
     pub(crate) disk: Disk,
     pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
-    /// What the program defines, where one does beside the files.
+    /// The definitions of a program beside the files, if there is one.
     pub(crate) of_program: Option<BTreeMap<WorkflowId, Arc<Workflow>>>,
-    /// Whether definitions that come are a deployment, which makes event schedules what they say; none where they are not.
+    /// Whether new definitions are a deployment, and whether that updates event schedules; none if they are no
+    /// deployment.
     pub(crate) deploys: Option<bool>,
     /// Workflows whose slots are jobs.
     pub(crate) jobs: BTreeSet<WorkflowId>,
     /// Workflows whose slots are named by moments.
     pub(crate) moments: BTreeSet<WorkflowId>,
-    /// What functions are asked and have not said.
+    /// The questions to functions without answers.
     pub(crate) asked: BTreeSet<Relation>,
     /// Whether executors confirm a start at once.
     pub(crate) prompt: bool,
@@ -90,19 +91,19 @@ impl World {
         }
     }
 
-    /// Takes a turn as the engine does: the input, then a tick; then whatever the executors say at once.
+    /// Takes a turn as the engine does: the inputs, then a tick, then the immediate reports of the executors.
     pub(crate) fn turn(&mut self, inputs: Vec<Input>) -> Vec<String> {
         self.step(inputs, None, false)
     }
 
-    /// The same with a tick that is for some workflows alone, or looks again at everything.
+    /// The same with a tick that is limited to some workflows, or evaluates everything again.
     pub(crate) fn step(&mut self, inputs: Vec<Input>, only: WorkflowFilter, look_again: bool) -> Vec<String> {
         self.stepped = Stepped { only, look_again, ..Stepped::default() };
         let Ok(()) = live_through(self, inputs);
         std::mem::take(&mut self.stepped.lines)
     }
 
-    /// What executors say at once.
+    /// The immediate reports of the executors.
     fn started(&mut self, commands: &[Command]) -> Vec<Input> {
         self.asked.extend(commands.iter().filter_map(|command| match command {
             Command::Relate(relation) => Some(relation.clone()),
@@ -119,19 +120,19 @@ impl World {
         runs.map(report).collect()
     }
 
-    /// Takes a turn without a tick: what is reported between two steps of a server that is stepped by hand.
+    /// Takes a turn without a tick: a report between two steps of a server that is stepped by hand.
     pub(crate) fn note(&mut self, input: Input) -> Vec<String> {
         let acted = self.commit(vec![input]);
         self.tell(&acted)
     }
 
-    /// What a turn read and led to, in words.
+    /// The reads and the results of a turn in words.
     fn tell(&mut self, acted: &Step) -> Vec<String> {
         let reads = std::mem::take(&mut self.disk.reads);
         Words { day: self.day }.step(&reads, acted)
     }
 
-    /// Feeds a turn's inputs and commits what they led to. Where an invariant breaks they are fed one by one.
+    /// Feeds the inputs of a turn and commits the results. If an invariant breaks, the inputs are fed one by one.
     fn commit(&mut self, inputs: Vec<Input>) -> Step {
         if let Ok(turn) = self.attempt(&inputs) {
             return turn;
@@ -141,7 +142,8 @@ impl World {
         turn
     }
 
-    /// Feeds one input. Where it breaks an invariant the workflow is frozen before, and where that is frozen already it is set aside.
+    /// Feeds one input. If it breaks an invariant, the workflow is frozen and the input is fed again; if the workflow
+    /// is already frozen, the input is set aside.
     fn feed(&mut self, input: Input, turn: &mut Step) {
         loop {
             let breach = match self.attempt(std::slice::from_ref(&input)) {
@@ -157,7 +159,7 @@ impl World {
         }
     }
 
-    /// Feeds inputs and commits what they led to, or nothing where an invariant breaks.
+    /// Feeds inputs and commits the results, or nothing if an invariant breaks.
     fn attempt(&mut self, inputs: &[Input]) -> Result<Step, Breach> {
         let mut turn = Step::default();
         for input in inputs {
@@ -182,7 +184,7 @@ impl World {
         Ok(turn)
     }
 
-    /// Goes on from what is stored after a turn that was dropped, with the definitions that only memory knew.
+    /// Restores the scheduler after a dropped turn, with the definitions that only memory had.
     fn start_over(&mut self) -> Step {
         let commands = self.recall_stored();
         let mut turn = Step { events: Vec::new(), commands };
@@ -190,13 +192,13 @@ impl World {
         turn
     }
 
-    /// Asks for something.
+    /// Makes a request.
     pub(crate) fn ask(&mut self, request: impl Into<Ask>) -> Vec<String> {
         let ask = request.into();
         self.turn(vec![Input::Asked { token: 0, by: Actor::person("ann"), ask }])
     }
 
-    /// Tells the scheduler all definitions.
+    /// Gives the scheduler all definitions.
     pub(crate) fn define(&mut self) -> Vec<String> {
         let definitions = self.definitions(self.deploys);
         self.turn(vec![definitions])
@@ -212,13 +214,13 @@ impl World {
         Input::Definitions { provenance: Provenance::File, all, deployed }
     }
 
-    /// Tells the scheduler all definitions of the program.
+    /// Gives the scheduler all definitions of the program.
     pub(crate) fn define_by_program(&mut self) -> Vec<String> {
         let all = self.of_program.iter().flat_map(|all| all.values().cloned()).collect();
         self.turn(vec![Input::Definitions { provenance: Provenance::Code, all, deployed: BTreeMap::new() }])
     }
 
-    /// What is left out of the definitions, since its name is another's.
+    /// The definitions that are not in force because their names belong to others.
     pub(crate) fn taken_names(&self) -> Vec<String> {
         let words = |one: &TakenName| {
             let TakenName { workflow, source, holder } = one;
@@ -227,7 +229,7 @@ impl World {
         self.core.taken_names().iter().map(words).collect()
     }
 
-    /// Starts over from what is stored: executors are asked, and the definitions come again.
+    /// Restarts from the stored state: executors are asked, and the definitions are given again.
     pub(crate) fn restart(&mut self) -> Vec<String> {
         let mut lines = self.restore();
         let deploys = self.deploys.take();
@@ -239,13 +241,13 @@ impl World {
         lines
     }
 
-    /// The same, before files have been read: no definitions have come yet.
+    /// The same, before any definitions are given.
     pub(crate) fn restore(&mut self) -> Vec<String> {
         let commands = self.recall_stored();
         self.tell(&Step { events: Vec::new(), commands })
     }
 
-    /// Has a scheduler go on from what is stored. Gives what it wants done at once.
+    /// Restores a scheduler from the stored state. Returns its commands.
     fn recall_stored(&mut self) -> Vec<Command> {
         let restored = Checkpoint {
             seq: self.disk.seq,
@@ -276,7 +278,7 @@ impl Surroundings for World {
         self.now
     }
 
-    /// Nothing happens but what a script says.
+    /// There are no inputs but those of the script.
     fn wait(&mut self, _: Option<Timestamp>) -> Result<Option<Vec<Input>>, Infallible> {
         Ok(None)
     }
