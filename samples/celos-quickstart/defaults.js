@@ -1,15 +1,15 @@
-// Where everything is. `celos.importDefaults("wordcount")` brings it in.
+// The addresses of all services. `celos.importDefaults("wordcount")` imports them.
 
-// These four lines are all that has to be changed for another cluster.
+// For another cluster, change these four lines.
 var USER_NAME = "celos";
 var OOZIE = "http://localhost:11000/oozie";
 var NAME_NODE = "hdfs://localhost:8020";
 var JOB_TRACKER = "localhost:8032";
 
-// What triggers look at, unless they say otherwise.
+// The default file system of triggers.
 var CELOS_DEFAULT_HDFS = NAME_NODE;
 
-// What jobs are given to, and with which properties, unless they say otherwise.
+// The default Oozie server of jobs, and the default properties.
 var CELOS_DEFAULT_OOZIE = OOZIE;
 var CELOS_DEFAULT_OOZIE_PROPERTIES = {
     "user.name": USER_NAME,

@@ -1,4 +1,4 @@
-// Counts words, hour by hour, in what each of two data centres delivers.
+// Counts the words of each hour's text from each of two data centres.
 celos.importDefaults("wordcount");
 
 function define(dc) {
@@ -7,9 +7,9 @@ function define(dc) {
         "id": "wordcount-" + dc,
         "schedule": celos.hourlySchedule(),
         "schedulingStrategy": celos.serialSchedulingStrategy(),
-        // Oozie gives a job up that loses its name node at the wrong moment; then it is done again.
+        // Oozie gives up a job that loses its name node at the wrong moment; it is retried.
         "maxRetryCount": 3,
-        // Whoever delivers an hour writes this empty file last.
+        // The producer of an hour writes this empty file last.
         "trigger": celos.hdfsCheckTrigger(ROOT + "/input/" + hour + "/_READY"),
         "externalService": celos.oozieExternalService({
             "oozie.wf.application.path": NAME_NODE + ROOT + "/wordcount/workflow.xml",

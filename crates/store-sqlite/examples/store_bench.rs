@@ -1,4 +1,4 @@
-//! What the SQLite store costs: `cargo run --release -p kelos-store --example store_bench [finished runs]`.
+//! What the SQLite store costs: `cargo run --release -p kelos-store-sqlite --example store_bench [finished runs]`.
 //!
 //! Figures are of the machine they are measured on; nothing asserts them.
 

@@ -1,6 +1,6 @@
-// What all workflows here share. `celos.importDefaults("quickstart")` brings it in.
+// Shared by all workflows here. `celos.importDefaults("quickstart")` imports it.
 
-// Where text comes from. Each data centre has its own folder below data/input and data/output.
+// The sources of text. Each data centre has its own folder below data/input and data/output.
 var DATA_CENTRES = ["nyc", "lax"];
 
 // The folder of an hour. `${...}` is filled in for each slot.
@@ -15,7 +15,7 @@ function output(dc) {
     return "data/output/" + dc + "/" + HOUR;
 }
 
-// Met once something is at the path.
+// Met once a file exists at the path.
 function isThere(path) {
     return celos.fileCheckTrigger("file:" + path);
 }

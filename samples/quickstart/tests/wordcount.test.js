@@ -1,7 +1,7 @@
 // Run them with `kelos test`. Nothing is started: the clock is virtual, and so are the inputs and the runs.
 celos.importDefaults("quickstart");
 
-// A day, without the workflows that stand for the outside world: here it is the test that delivers.
+// A day, without the workflows that simulate the outside world: here the test delivers.
 const DAY = {
     from: "2026-01-05T00:00Z",
     until: "2026-01-06T00:00Z",
@@ -51,7 +51,7 @@ kelos.test("a torn text is counted when it has come again", {
     }
 });
 
-// With `kelos test --real` the commands themselves run, in a folder of the test's own.
+// With `kelos test --real` the commands themselves run, in a temporary folder.
 kelos.test("the real commands count what the real commands delivered", {
     from: "2026-01-05T12:00Z",
     until: "2026-01-05T14:00Z",

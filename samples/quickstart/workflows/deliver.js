@@ -1,5 +1,5 @@
-// Stands for the outside world: each hour it delivers a text from each data centre, and then the file
-// _READY, which says that the text is complete.
+// Simulates the outside world: each hour it delivers a text from each data centre, and then the file
+// _READY, which marks the text as complete.
 celos.importDefaults("quickstart");
 
 function deliverFrom(dc, trigger, description) {
@@ -17,5 +17,5 @@ function deliverFrom(dc, trigger, description) {
 }
 
 deliverFrom("nyc", celos.alwaysTrigger(), "delivers on the hour");
-// A slot of lax waits for an hour: its newest one is always there to be looked at.
+// A slot of lax waits for an hour, so that there is always a waiting slot to inspect.
 deliverFrom("lax", celos.delayTrigger(60 * 60), "delivers an hour late, a torn text at 13:00, and nothing at 06:00 of yesterday");

@@ -5,7 +5,7 @@ celos.defineWorkflow({
     "id": "totals",
     "description": "adds up the word counts of an hour",
     "tags": ["wordcount"],
-    // The slots of wordcount-nyc are the slots of this one.
+    // The same schedule as wordcount-nyc.
     "schedule": celos.dependentSchedule("wordcount-nyc"),
     "schedulingStrategy": celos.serialSchedulingStrategy(4),
     "trigger": celos.andTrigger(

@@ -9,7 +9,7 @@ function defineWordCountWorkflow(dc) {
         "schedule": celos.hourlySchedule(),
         "schedulingStrategy": celos.serialSchedulingStrategy(4),
         "trigger": isThere(input(dc) + "/_READY"),
-        // The text of lax at 13:00 is torn. The count fails and asks for it again; a retry finds it whole.
+        // The text of lax at 13:00 is truncated. The count fails and requests it again; the retry finds it complete.
         "retry": { "count": 4, "delaySeconds": 5, "backoff": "exponential" },
         "externalService": celos.commandExternalService({
             "command": ["bin/wordcount", dc, input(dc), output(dc)]

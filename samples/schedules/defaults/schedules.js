@@ -1,4 +1,4 @@
-// A job that only says what it was given: its arguments are variables of its environment, KELOS_ARGUMENTS has all of them.
+// A job that only prints its arguments: each is an environment variable, and KELOS_ARGUMENTS has all of them.
 function says(words) {
     return celos.commandExternalService({ shell: 'echo "' + words + '"; echo "arguments: $KELOS_ARGUMENTS"' });
 }

@@ -1,4 +1,4 @@
-// By data, and at least once per hour. Its properties tell the workflow which of the two it was.
+// Triggered by data, and at least once per hour. The properties show which of the two triggered the run.
 importDefaults("schedules");
 
 program("myWorkflow", says("by data or by time"));

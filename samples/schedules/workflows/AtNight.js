@@ -1,4 +1,4 @@
-// Whenever a new partition comes, but only between 22:00 and 6:00.
+// After each new partition, but only between 22:00 and 6:00.
 importDefaults("schedules");
 
 program("cleanupWorkflow", says("cleaning up at night"));

@@ -1,4 +1,4 @@
-// Once there are four new partitions, and 15 minutes after the first of them, so that more may come.
+// Once there are four new partitions, and 15 minutes after the first of them, so that more may arrive.
 importDefaults("schedules");
 
 program("myWorkflow", says("four partitions or more"));

@@ -1,10 +1,10 @@
-// What goes beyond the document: triggers of all kinds together, zones, start and end, jitter, and facts in workflows with times.
+// Features beyond the document: combined triggers, zones, start and end, jitter, and facts in workflows with times.
 importDefaults("schedules");
 application({ namespace: "shop", name: "Mixed", version: "1.0" });
 
 program("Report", says("reporting"));
 
-// On working days at 7:00 of Berlin, up to five minutes later, once sales came; or when somebody asks for it.
+// On working days at 7:00 in Berlin, with a jitter of five minutes, once there are sales; or on a signal.
 schedule("weekdays", "Report")
   .setDescription("The report of a working day, once the sales are in.")
   .timeZone("Europe/Berlin")

@@ -1,4 +1,4 @@
-// The same, but only once in each night.
+// The same, but only once each night.
 importDefaults("schedules");
 
 program("cleanupWorkflow", says("cleaning up once at night"));

@@ -1,4 +1,4 @@
-// Cleans up whenever another workflow fails, in the folder that that one was given as `src`.
+// Cleans up after each failure of another workflow, in the folder of its argument `src`.
 importDefaults("schedules");
 
 program("dataProcessingWorkflow", celos.commandExternalService({ shell: 'echo "no data in ${KELOS_ARG_src:-nowhere}"; exit 1' }));

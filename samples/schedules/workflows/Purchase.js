@@ -1,4 +1,4 @@
-// A schedule that fires every day at 4:00, unless another run goes on.
+// A schedule that fires every day at 4:00, unless another run is live.
 importDefaults("schedules");
 
 program("PurchaseHistoryWorkflow", says("writing the history of purchases"));
@@ -8,5 +8,5 @@ schedule(
     .withConcurrency(1).abortIfNotMet()
     .triggerByTime("0 4 * * *"));
 
-// The same in short. Enabled, so that something is to be seen: every minute, in place of every day.
+// The same in short. It is enabled, and fires every minute instead of every day, so that there is something to see.
 schedule("EveryMinute", "PurchaseHistoryWorkflow").withConcurrency(1).abortIfNotMet().enabled().triggerByTime("* * * * *");

@@ -1,4 +1,4 @@
-// A workflow that runs once two others have succeeded, in whichever order.
+// A workflow that runs once two others have succeeded, in any order.
 importDefaults("schedules");
 
 program("Workflow1", says("the first"));

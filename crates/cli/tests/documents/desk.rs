@@ -102,9 +102,10 @@ impl Desk {
     }
 
     /// Writes a file that a document shows.
-    pub(crate) fn write(&self, name: &str, text: &[String]) {
+    pub(crate) fn write(&self, name: &str, names: &[(String, String)], text: &[String]) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        let text = self.named(self.root.path(), names, text);
         fs::write(path, text.join("\n") + "\n").expect("a file");
     }
 
@@ -112,7 +113,6 @@ impl Desk {
     pub(crate) fn run(&mut self, run: &Run, text: &[String]) -> Result<(), String> {
         let folder = self.path(&run.folder);
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let text = self.named(run, text);
         let mut background = Vec::new();
         if run.unserved {
             self.servers.clear();
@@ -120,6 +120,7 @@ impl Desk {
         if run.served && !self.servers.iter().any(|(served, ..)| *served == folder) {
             self.start(&folder, "kelos up", &mut background)?;
         }
+        let text: Vec<String> = self.named(&folder, &run.names, text).iter().map(|line| plain(line)).collect();
         if text.iter().any(|line| line.starts_with("$ ")) {
             for exchange in exchanges(&text) {
                 self.exchange(&folder, &exchange, run, &mut background)?;
@@ -142,9 +143,10 @@ impl Desk {
         self.script(&folder, &mut script)
     }
 
-    /// The text with what stands for names here. Paths are below the copy; folders are made.
-    fn named(&self, run: &Run, text: &[String]) -> Vec<String> {
+    /// The text with the replacements of names. Paths are below the copy; missing folders are created.
+    fn named(&self, folder: &Path, names: &[(String, String)], text: &[String]) -> Vec<String> {
         let value = |value: &str| match value {
+            "SERVER" => self.server(folder).to_owned(),
             "HOUR" => utc(2, "%Y-%m-%dT%H:00Z"),
             "DAY" => utc(24, "%Y-%m-%d"),
             text if text.contains(':') => text.to_owned(),
@@ -157,9 +159,9 @@ impl Desk {
             }
         };
         let named = |line: &String| {
-            run.names.iter().fold(line.clone(), |line, (name, stands_for)| line.replace(name, &value(stands_for)))
+            names.iter().fold(line.clone(), |line, (name, stands_for)| line.replace(name, &value(stands_for)))
         };
-        text.iter().map(named).map(|line| plain(&line)).collect()
+        text.iter().map(named).collect()
     }
 
     fn exchange(
@@ -259,6 +261,8 @@ impl Desk {
         // The machine may be busy.
         command.env("STOLOS_TIMEOUT", "60");
         command.env("USER", "ann").env("LC_ALL", "C.UTF-8").env(SERVER, self.server(folder));
+        // The variable of a job, whose lines some documents show.
+        command.env("KELOS_OUTPUTS", self.path("outputs.json"));
         command
     }
 }

@@ -101,8 +101,8 @@ fn go_through(path: &str, tally: &Tally) {
                 tally.elsewhere.fetch_add(1, Ordering::Relaxed);
                 elsewhere(script, &block.text)
             }
-            Mark::File(name) => {
-                desk.get_or_insert_with(Desk::new).write(name, &block.text);
+            Mark::File(name, names) => {
+                desk.get_or_insert_with(Desk::new).write(name, names, &block.text);
                 Ok(())
             }
             Mark::Run(run) => {

@@ -12,8 +12,8 @@ pub(crate) struct Block {
 pub(crate) enum Mark {
     /// `<!-- run … -->`
     Run(Run),
-    /// `<!-- file NAME -->`: the block is the text of this file.
-    File(String),
+    /// `<!-- file NAME -->`, with names as in [`Run`]: the block is the text of this file.
+    File(String, Vec<(String, String)>),
     /// `<!-- run by PATH -->`: something else runs it.
     By(String),
     /// `<!-- not run: REASON -->`
@@ -58,8 +58,9 @@ fn mark(words: &str) -> Result<Option<Mark>, String> {
     if words.starts_with("not run: ") {
         return Ok(Some(Mark::Not));
     }
-    if let Some(name) = words.strip_prefix("file ") {
-        return Ok(Some(Mark::File(name.to_owned())));
+    if let Some(words) = words.strip_prefix("file ") {
+        let (name, pairs) = words.split_once(" with ").unwrap_or((words, ""));
+        return Ok(Some(Mark::File(name.to_owned(), names(pairs)?)));
     }
     if let Some(path) = words.strip_prefix("run by ") {
         return Ok(Some(Mark::By(path.to_owned())));
@@ -72,8 +73,8 @@ fn mark(words: &str) -> Result<Option<Mark>, String> {
 
 /// `[anew] [patiently] [roughly] [served|unserved] [in FOLDER] [with NAME = VALUE, NAME = VALUE]`
 fn run(words: &str) -> Result<Run, String> {
-    let (words, names) = words.split_once(" with ").unwrap_or((words, ""));
-    let mut run = Run::default();
+    let (words, pairs) = words.split_once(" with ").unwrap_or((words, ""));
+    let mut run = Run { names: names(pairs)?, ..Run::default() };
     let mut words = words.split_whitespace();
     while let Some(word) = words.next() {
         match word {
@@ -90,11 +91,16 @@ fn run(words: &str) -> Result<Run, String> {
             }
         }
     }
-    for pair in names.split(", ").filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once(" = ").ok_or_else(|| format!("expected NAME = VALUE, found {pair}"))?;
-        run.names.push((name.to_owned(), value.to_owned()));
-    }
     Ok(run)
+}
+
+/// The texts of a block that are replaced, with their replacements: `NAME = VALUE, NAME = VALUE`.
+fn names(pairs: &str) -> Result<Vec<(String, String)>, String> {
+    let pairs = pairs.split(", ").filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once(" = ").ok_or_else(|| format!("expected NAME = VALUE, found {pair}"))?;
+        Ok((name.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
 }
 
 /// The block that begins these lines.
