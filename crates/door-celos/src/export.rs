@@ -1,4 +1,4 @@
-//! Writing a state database of Celos, so that Celos can go on where Kelos stopped.
+//! Writing a state database of Celos, so that Celos can continue where Kelos stopped.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,75 +14,75 @@ use crate::celos_db::{
 };
 use crate::import::EXECUTOR;
 
-/// Slots that are read at once.
+/// How many slots are read at once.
 const PAGE: usize = 5_000;
 
-/// Files that differ, of which this many are named.
+/// How many of the files that differ are named.
 const NAMED: usize = 5;
 
-/// Why nothing was exported. Messages complete "failed to …".
+/// An error of an export, before which nothing was exported. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The folder of Celos.
+    /// The folder of Celos can't be used.
     #[error(transparent)]
     Celos(#[from] CelosDbError),
-    /// Our own database.
+    /// Our own database can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Something else is in the folder.
+    /// The folder contains something else.
     #[error("export to {folder}: it is not empty and no state database of Celos; name another folder, or use --force")]
     Foreign {
         /// The folder.
         folder: String,
     },
-    /// The database there says something else.
+    /// The database in the folder differs.
     #[error("export to {folder}: {count} of its files say something else, such as {}; use --force to replace them", named.join(", "))]
     Differs {
         /// The folder.
         folder: String,
-        /// How many files.
+        /// How many files differ.
         count: u64,
         /// Some of them.
         named: Vec<String>,
     },
 }
 
-/// How to export.
+/// Options of an export.
 #[derive(Debug, Clone)]
 pub struct ExportOptions {
     /// The moment of the export: of the marks for rerun that it makes.
     pub now: Timestamp,
-    /// Write into a folder of something else, and replace files that say something else.
+    /// Whether to write into a folder with other content, and to replace files that differ.
     pub force: bool,
-    /// Only say what would happen.
+    /// Whether to report only, and write nothing.
     pub dry_run: bool,
 }
 
-/// What an export did.
+/// The result of an export.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportReport {
-    /// How many slots of each workflow were written, or were there already.
+    /// How many slots of each workflow were written, or existed already.
     pub workflows: BTreeMap<String, u32>,
-    /// How many registers.
+    /// How many registers were written, or existed already.
     pub registers: u32,
-    /// Slots that Celos would not look at because of their age or their workflow's start, and that are marked for rerun therefore.
+    /// How many slots are marked for rerun because Celos would ignore them: for their age, or for their workflow's start.
     pub marked: u32,
-    /// Files that were written.
+    /// How many files were written.
     pub written: u64,
-    /// Files that were there, and are the same.
+    /// How many files existed with the same content.
     pub same: u64,
-    /// Pauses that were ended.
+    /// How many pauses were ended.
     pub unpaused: u32,
-    /// What could not be exported, and what to know about what was.
+    /// Data that could not be exported, and notes.
     pub troubles: Vec<Trouble>,
 }
 
-/// Exports all that Celos could go on with.
+/// Exports all state with which Celos can continue.
 ///
 /// # Errors
-/// When either database can't be read or written, or the folder holds something else. Nothing is written before all
-/// has been looked at.
+/// If either database can't be read or written, or the folder has other content. Everything is checked before anything
+/// is written.
 pub fn export(reader: &dyn Queries, root: &Path, options: &ExportOptions) -> Result<ExportReport, ExportError> {
     let export = Export { reader, tree: Tree::at(root), root, options };
     export.check_folder()?;
@@ -137,7 +137,7 @@ impl Export<'_> {
         match self.tree.standing(&file)? {
             FileStatus::Missing => looked.missing += 1,
             FileStatus::Same => looked.same += 1,
-            // A mark lives from when it was made; any later one does.
+            // A mark expires some time after it was made; any later mark is as good.
             FileStatus::Differs if file.path.starts_with("rerun") => looked.missing += 1,
             FileStatus::Differs => {
                 looked.differ += 1;
@@ -149,7 +149,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    /// Hands out every file of the database that is to be.
+    /// Passes on every file of the new database.
     fn each(&self, file: &mut SlotVisitor<'_>) -> Result<(), ExportError> {
         for row in self.reader.workflows(None)?.into_iter().filter(|row| left_out(row).is_none()) {
             self.slots(&row.id, &mut |time, slot| {
@@ -181,7 +181,7 @@ impl Export<'_> {
         let mut from = None;
         loop {
             let page = self.reader.slots(&filter, PageRequest::newest(PAGE).after(from.as_deref()))?;
-            // What has become a workflow with a schedule may have jobs from before.
+            // A workflow with a schedule may have jobs from an earlier definition.
             let mut timed = page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row)));
             timed.try_for_each(|(time, row)| each(time, row))?;
             from = page.next;
@@ -195,8 +195,8 @@ impl Export<'_> {
         self.reader.registers(None, RegisterKeys::Prefix(""))
     }
 
-    /// Celos looks at nothing that is older than its window, or lies before its workflow's start, and is not marked. What is
-    /// left alone here because it lies before the start is to be left alone there.
+    /// Celos ignores slots that are older than its window, or before their workflow's start, unless they are marked. Slots that
+    /// are dormant here because of the start must be ignored there, too.
     fn needs_mark(&self, workflow: &WorkflowRow, row: &SlotRow, time: Timestamp) -> bool {
         let definition = &workflow.definition;
         let is_old = self.options.now.duration_since(time) > WINDOW;
@@ -205,7 +205,7 @@ impl Export<'_> {
         !row.slot.state.is_final() && !rests && (is_old || is_before_start)
     }
 
-    /// The record of a slot, or why Celos can't have it.
+    /// The record of a slot, or the reason why Celos can't have it.
     fn record(&self, row: &SlotRow) -> Result<Result<Record, String>, StoreError> {
         let status = Status::of(row.slot.state);
         if row.slot.run_alive
@@ -236,7 +236,7 @@ impl Export<'_> {
         Ok(ended)
     }
 
-    /// Counts what was exported, and tells what was not.
+    /// Counts the exported data, and reports what was left out.
     fn tell(&self, done: &mut ExportReport) -> Result<(), ExportError> {
         for row in self.reader.workflows(None)? {
             if let Some(why) = left_out(&row) {
@@ -269,7 +269,7 @@ impl Export<'_> {
     }
 }
 
-/// Why Celos can't have a workflow.
+/// The reason why Celos can't have a workflow.
 fn left_out(row: &WorkflowRow) -> Option<&'static str> {
     if row.definition.keys.jobs().is_some() {
         return Some("its slots are jobs with ids, and Celos knows slots of times only: the workflow was left out");
@@ -281,7 +281,7 @@ fn is_safe_register(bucket: &str, key: &str) -> bool {
     (bucket.is_empty() || is_safe_name(bucket)) && is_safe_name(key)
 }
 
-/// A word about a slot whose job may have been submitted without anybody knowing its name.
+/// A note on a slot whose job may have been submitted although its id is unknown.
 fn unsure(row: &SlotRow) -> Option<Trouble> {
     (row.slot.state == SlotState::Dispatched).then(|| Trouble {
         path: row.id.to_string(),

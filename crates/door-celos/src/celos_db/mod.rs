@@ -1,8 +1,8 @@
 //! The state database of Celos: a folder of small files, one per slot, mark, pause and register.
 //!
-//! Read without ever failing as a whole: what can't be read is reported with its path and the rest goes on, as
-//! Celos itself leaves truncated and stray files behind. Written as Celos writes it, byte for byte, but so that
-//! nobody sees half a file. What is *absent*: what any of it means to Kelos; that is `import` and `export`. The
+//! Reading never fails as a whole: a file that can't be read is reported with its path, and all others are read, because
+//! Celos itself leaves truncated and stray files behind. Files are written as Celos writes them, byte for byte, but so that
+//! no reader sees half a file. What is *absent*: the meaning for Kelos; that is in `import` and `export`. The
 //! same data in a database server (`--dbType JDBC`) is not read.
 
 mod read;
@@ -21,7 +21,7 @@ pub use read::Database;
 pub use status::Status;
 pub use write::{FileStatus, Tree, TreeFile, is_safe_name};
 
-/// How far back from now Celos looks at slots that nobody marked for rerun.
+/// How far back from now Celos considers slots that are not marked for rerun.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(168);
 
 /// How long Celos keeps a mark for rerun.
@@ -33,20 +33,20 @@ pub(crate) const RERUN: &str = "rerun";
 pub(crate) const PAUSED: &str = "paused";
 pub(crate) const REGISTER: &str = "register";
 
-/// Why a database can't be used at all. Messages complete "failed to …".
+/// An error for which a database can't be used at all. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum CelosDbError {
-    /// It is not there, or is no folder, or may not be read or written.
+    /// It does not exist, is no folder, or may not be read or written.
     #[error("{doing} {}: {cause}", path.display())]
     Io {
-        /// What was being done.
+        /// The attempted action.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         cause: std::io::Error,
     },
-    /// A folder of something else.
+    /// The folder contains something else.
     #[error(
         "find a state database of Celos in {}: expected a folder with one of state, rerun, paused and register in it",
         path.display()
@@ -63,41 +63,41 @@ impl CelosDbError {
     }
 }
 
-/// A file that could not be taken for what its place says.
+/// A file with unexpected content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Trouble {
     /// Its path, from the root of the database.
     pub path: String,
-    /// What is wrong with it, and what became of it.
+    /// A description of what is wrong with it, and of the consequence.
     pub why: String,
 }
 
-/// A slot as its file says.
+/// The record of a slot in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Where it stands.
+    /// The status of the slot.
     pub status: Status,
-    /// What Oozie calls its job.
+    /// The id of its job in Oozie.
     pub external_id: Option<String>,
-    /// Failed attempts so far.
+    /// How many attempts have failed so far.
     pub retry_count: u32,
 }
 
-/// What there is of a slot.
+/// The file of a slot, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotRecord {
     /// Its record.
     Record(Record),
-    /// A file that says nothing that can be understood: nobody knows where the slot stands.
+    /// A file that can't be understood: the status of the slot is unknown.
     Unreadable,
 }
 
-/// All that is kept of a workflow.
+/// All records of a workflow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkflowRecords {
     /// Its slots.
     pub slots: BTreeMap<Timestamp, SlotRecord>,
-    /// Slots that somebody marked for rerun, and when that was.
+    /// Slots that are marked for rerun, with the moments of the marks.
     pub marks: BTreeMap<Timestamp, Timestamp>,
     /// Whether it is paused.
     pub paused: bool,
@@ -106,7 +106,7 @@ pub struct WorkflowRecords {
 /// Registers by bucket and key.
 pub type Registers = BTreeMap<(String, String), Value>;
 
-/// Where a database may have something of a workflow.
+/// The places in a database that may contain records of a workflow.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     /// Folders of days with slots: below `state`, and, in very old databases, in the root.

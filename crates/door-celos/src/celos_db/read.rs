@@ -1,4 +1,4 @@
-//! Reading the database: everything that can be understood, and a word about everything else.
+//! Reading the database: everything that can be understood, and a report of everything else.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,11 +21,11 @@ const LONGEST_RECORD: u64 = 64 << 10;
 /// Longest register, in bytes.
 const LONGEST_REGISTER: u64 = 16 << 20;
 
-/// What Kelos itself keeps, where it was told to keep it in the same folder.
+/// Names of files that Kelos itself writes, if it is configured to keep them in the same folder.
 const OURS: [&str; 7] =
     ["runs", "kelos.db", "kelos.db-wal", "kelos.db-shm", "kelos.db.lock", "server.json", ".gitignore"];
 
-/// A database, of which so far only the names are known.
+/// A database of which only the names have been read so far.
 #[derive(Debug)]
 pub struct Database {
     root: PathBuf,
@@ -34,7 +34,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens a database and finds out whose state it keeps.
+    /// Opens a database and lists the workflows in it.
     ///
     /// # Errors
     /// When the folder can't be read, or nothing in it looks like a database.
@@ -64,18 +64,18 @@ impl Database {
         Ok(database)
     }
 
-    /// Whose state it keeps, by name.
+    /// The names of the workflows in it.
     pub fn workflows(&self) -> impl Iterator<Item = &WorkflowId> {
         self.index.keys()
     }
 
-    /// What was found wrong so far.
+    /// The faults found so far.
     #[must_use]
     pub fn take_troubles(&mut self) -> Vec<Trouble> {
         std::mem::take(&mut self.troubles)
     }
 
-    /// Reads all that is kept of a workflow.
+    /// Reads all records of a workflow.
     pub fn workflow(&mut self, id: &WorkflowId) -> WorkflowRecords {
         let places = self.index.get(id).cloned().unwrap_or_default();
         let mut kept = WorkflowRecords { paused: places.paused, ..WorkflowRecords::default() };
@@ -108,7 +108,7 @@ impl Database {
             return registers;
         }
         for (bucket, kind) in self.list(&root) {
-            // An empty name of a bucket puts its files right here.
+            // A bucket with an empty name has its files directly here.
             if kind == Kind::File {
                 self.register("", &bucket, &mut registers);
                 continue;
@@ -163,7 +163,7 @@ impl Database {
         }
     }
 
-    /// A workflow's folder as databases from before September 2015 have it.
+    /// The folder of a workflow in databases from before September 2015.
     fn index_old(&mut self, path: PathBuf) {
         if let Some(id) = self.id(&path) {
             self.index.entry(id).or_default().states.push(path);
@@ -189,7 +189,7 @@ impl Database {
         name
     }
 
-    /// The files of a workflow's folder of days, by the time that their path says.
+    /// The files in a workflow's folder of days, by the time in their path.
     fn times(&mut self, folder: &Path) -> Vec<(Timestamp, PathBuf)> {
         let mut times = Vec::new();
         for (day, kind) in self.list(folder) {
@@ -238,7 +238,7 @@ impl Kind {
     }
 }
 
-/// The kind of what has a name; an error where its file system does not answer in time.
+/// The kind of an entry; an error if its file system does not answer in time.
 fn kind_of(path: &Path) -> std::io::Result<Kind> {
     let path = path.to_owned();
     kelos_sandbox::answered(move || Ok(Kind::at(&path)))
@@ -274,7 +274,7 @@ fn day_of(path: &Path) -> Option<&str> {
 fn time_of(day: &Path, file: &Path) -> Option<Timestamp> {
     let text = format!("{}T{}", day_of(day)?, file.file_name()?.to_str()?);
     let at = parse_instant(&text).ok()?;
-    // Only the very form that Celos writes: another one would be another file for the same time.
+    // Only in the exact form that Celos writes: another form would be a second file for the same time.
     (format_full(at) == text).then_some(at)
 }
 
@@ -289,7 +289,7 @@ fn json(text: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(text).map_err(|error| format!("it is no JSON ({error})"))
 }
 
-/// The record in a file, and what it lacks.
+/// The record in a file, and a description of what is missing in it.
 fn read_slot(path: &Path) -> Result<(Record, Option<String>), String> {
     let value = json(&read(path, LONGEST_RECORD)?)?;
     let status = match value.get("status") {
@@ -299,7 +299,7 @@ fn read_slot(path: &Path) -> Result<(Record, Option<String>), String> {
     };
     let missing: Vec<&str> =
         ["externalID", "retryCount"].into_iter().filter(|name| value.get(name).is_none()).collect();
-    // Wrong types are read as Celos reads them.
+    // Wrong types are converted as in Celos.
     let external_id = value["externalID"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
     let retry_count = value["retryCount"].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
     let missing = (!missing.is_empty()).then(|| format!("it has no {}: taken as none", missing.join(" and no ")));

@@ -1,8 +1,8 @@
-//! Celos's names of the states of a slot, and ours for them.
+//! Celos's names of the states of a slot, and the corresponding states of Kelos.
 
 use kelos_model::SlotState;
 
-/// Where a slot stands, in Celos's words.
+/// The status of a slot, in Celos's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// Its trigger is not met.
@@ -53,7 +53,7 @@ impl Status {
         Status::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// What a state of ours is called there.
+    /// The status for a state of Kelos.
     #[must_use]
     pub fn of(state: SlotState) -> Status {
         match state {
@@ -67,8 +67,8 @@ impl Status {
         }
     }
 
-    /// The state in which a slot is taken over. What was ready there waits here: whether its trigger is still met
-    /// is found out anew.
+    /// The state in which a slot is imported. A slot that was ready in Celos waits here: its trigger is evaluated
+    /// again.
     #[must_use]
     pub fn state(self) -> SlotState {
         match self {
@@ -81,7 +81,7 @@ impl Status {
         }
     }
 
-    /// Whether nothing more happens to the slot by itself.
+    /// Whether the slot stays in this status unless a person changes it.
     #[must_use]
     pub fn is_final(self) -> bool {
         self.state().is_final()

@@ -1,4 +1,4 @@
-//! Writing the database as Celos does, byte for byte, but each file whole or not at all.
+//! Writing the database as Celos does, byte for byte, but each file atomically.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{CelosDbError, PAUSED, REGISTER, RERUN, Record, STATE};
 
-/// Where a file is written before it gets its name: in the root, where Celos looks for nothing, because a stray file
+/// The temporary name of a file before it is renamed: in the root, which Celos does not read, because a stray file
 /// in the folder of a day would stop its workflow.
 const SCRATCH: &str = ".kelos-export";
 
@@ -27,9 +27,9 @@ pub fn is_safe_name(name: &str) -> bool {
 /// A file of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeFile {
-    /// From the root.
+    /// The path from the root.
     pub path: PathBuf,
-    /// What is in it.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
@@ -73,31 +73,31 @@ fn place(part: &str, id: &WorkflowId, time: Timestamp) -> PathBuf {
     [part, id.as_str(), day, rest].iter().collect()
 }
 
-/// What is at the place of a file already.
+/// The relation of a file to the one that exists at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileStatus {
-    /// Nothing.
+    /// No file exists.
     Missing,
-    /// The same.
+    /// The same file exists.
     Same,
-    /// Something else.
+    /// Another file exists.
     Differs,
 }
 
-/// A database that is written.
+/// A database for writing.
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
 }
 
 impl Tree {
-    /// A database in a folder, which need not be there yet.
+    /// A database in a folder, which need not exist yet.
     #[must_use]
     pub fn at(root: &Path) -> Tree {
         Tree { root: root.to_owned() }
     }
 
-    /// Whether there is something in the folder.
+    /// Whether the folder exists and contains anything.
     ///
     /// # Errors
     /// When it can't be read, or is no folder.
@@ -110,7 +110,7 @@ impl Tree {
         }
     }
 
-    /// What is at the place of a file.
+    /// Compares a file with the one at its path.
     ///
     /// # Errors
     /// When it can't be read.
@@ -124,10 +124,10 @@ impl Tree {
         }
     }
 
-    /// Writes a file, so that nobody ever reads half of it.
+    /// Writes a file atomically.
     ///
     /// # Errors
-    /// When it can't be written; what was there is there still.
+    /// If it can't be written; then the old file is unchanged.
     pub fn write(&self, file: &TreeFile) -> Result<(), CelosDbError> {
         let path = self.root.join(&file.path);
         let folder = path.parent().unwrap_or(&self.root);
@@ -138,7 +138,7 @@ impl Tree {
         fs::rename(&scratch, &path).map_err(fail)
     }
 
-    /// Removes a file, if it is there. Says whether it was.
+    /// Removes a file if it exists. Returns whether it existed.
     ///
     /// # Errors
     /// When it can't be removed.
@@ -151,10 +151,10 @@ impl Tree {
         }
     }
 
-    /// Sees to it that all that was written reaches the disk.
+    /// Syncs everything that was written to the disk.
     ///
     /// # Errors
-    /// When the system can't promise it.
+    /// If the system reports an error.
     pub fn sync(&self) -> Result<(), CelosDbError> {
         let fail = |cause| CelosDbError::io("write", &self.root, cause);
         fs::create_dir_all(&self.root).map_err(fail)?;

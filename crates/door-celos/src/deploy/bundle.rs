@@ -1,4 +1,4 @@
-//! What is to be deployed: two scripts, and the folder of an Oozie workflow.
+//! The content of a deployment: two scripts, and the folder of an Oozie workflow.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -10,33 +10,33 @@ use super::DeployError;
 /// Longest script, in bytes.
 const LONGEST_SCRIPT: u64 = 4 << 20;
 
-/// Files of an Oozie workflow, at the most.
+/// How many files an Oozie workflow may have.
 const MOST_FILES: usize = 10_000;
 
-/// A project as it is to be.
+/// The new content of a project.
 #[derive(Debug, Clone, Default)]
 pub struct Bundle {
     /// The text of `workflow.js`.
     pub workflow: String,
-    /// The text of `defaults.js`, where there is one.
+    /// The text of `defaults.js`, if it exists.
     pub defaults: Option<String>,
-    /// The files of `hdfs/` by their paths in it, where there is such a folder.
+    /// The files of `hdfs/` by their paths in it, if that folder exists.
     pub hdfs: Option<BTreeMap<String, BundleFile>>,
 }
 
 /// A file of `hdfs/`.
 #[derive(Debug, Clone)]
 pub struct BundleFile {
-    /// What is in it.
+    /// The content of the file.
     pub content: Content,
     /// How long it is.
     pub bytes: u64,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// What is in this file of this machine, read when it is needed.
+    /// The content of this local file, read when it is needed.
     Local(PathBuf),
     /// These bytes.
     Bytes(Vec<u8>),
@@ -46,7 +46,7 @@ impl Bundle {
     /// Reads a deployment directory.
     ///
     /// # Errors
-    /// When it is not laid out as it must be, or can't be read.
+    /// If its layout is invalid, or it can't be read.
     pub fn read(folder: &Path) -> Result<Bundle, DeployError> {
         let fail = |reason: String| DeployError::Layout { folder: folder.display().to_string(), reason };
         let none = || "there is no such folder; expected one with workflow.js".to_owned();
@@ -107,7 +107,7 @@ fn script(folder: &Path, name: &str) -> Result<Option<String>, String> {
     String::from_utf8(bytes).map(Some).map_err(|_| format!("{name} is not UTF-8 text"))
 }
 
-/// The names in a folder, and what bears them, as its file system tells in time.
+/// The names in a folder with their metadata, with a time limit for the file system.
 fn listed(folder: &Path) -> Result<Vec<(String, Metadata)>, String> {
     let folder = folder.to_owned();
     let listing = move || {

@@ -1,4 +1,4 @@
-//! Doing what was prepared, step by step. Each step leaves everything in a state that works.
+//! Carrying out a deployment, step by step. After each step everything works.
 
 use std::fmt;
 
@@ -11,26 +11,26 @@ use super::{DeployError, hdfs};
 /// A step of a deployment.
 #[derive(Clone)]
 pub enum Step {
-    /// Uploads the files for Oozie beside the old ones, and puts them in their place.
+    /// Uploads the files for Oozie beside the old ones, and replaces these.
     PutFolder {
-        /// Where they go.
+        /// The folder in HDFS.
         place: String,
     },
     /// Removes the folder of an Oozie workflow.
     RemoveFolder {
-        /// Which folder.
+        /// The folder in HDFS.
         place: String,
     },
     /// Writes a script.
     Write {
-        /// Where.
+        /// The path of the script.
         script: Place,
-        /// What.
+        /// The text of the script.
         text: String,
     },
-    /// Removes a script, or what a crash left in HDFS.
+    /// Removes a script, or the leftovers of a crash in HDFS.
     Remove {
-        /// What.
+        /// The path to remove.
         what: Place,
     },
 }
@@ -47,11 +47,11 @@ impl fmt::Display for Step {
 }
 
 impl DeploymentPlan {
-    /// Does it, and tells of each step that is done. Where all is as it is to be, it does nothing.
+    /// Carries it out, and reports each step that is done. If nothing has to change, it does nothing.
     ///
     /// # Errors
-    /// When the folders of scripts can't be written to, and then nothing was changed; or when a step fails, and then
-    /// the error says what was done and what was not.
+    /// If the folders of scripts are not writable, and then nothing was changed; or if a step fails, and then
+    /// the error lists which steps were done and which were not.
     pub async fn carry_out(&self, mut tell: impl FnMut(&Step) + Send) -> Result<(), DeployError> {
         if self.steps.is_empty() {
             return Ok(());

@@ -1,38 +1,38 @@
-//! What is different after a deployment.
+//! The changes of a deployment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::{Workflow, WorkflowId};
 
-/// What becomes of something.
+/// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
-    /// It comes.
+    /// It is created.
     New,
-    /// It becomes another.
+    /// It is changed.
     Changed,
-    /// It stays as it is.
+    /// It is unchanged.
     Same,
-    /// It goes.
+    /// It is removed.
     Removed,
 }
 
-/// What becomes of a file.
+/// The change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Where it is.
+    /// The path of the file.
     pub place: String,
-    /// What becomes of it.
+    /// The kind of change.
     pub difference: Difference,
-    /// Lines that come and lines that go, for scripts.
+    /// How many lines are added and removed, for scripts.
     pub lines: Option<(usize, usize)>,
-    /// How long it then is; none for one that goes.
+    /// The new size; none for a file that is removed.
     pub bytes: Option<u64>,
 }
 
 impl FileChange {
-    /// Of a text file.
+    /// The change of a text file.
     pub(super) fn of_text(place: String, old: Option<&str>, new: Option<&str>) -> Option<FileChange> {
         let difference = match (old, new) {
             (None, None) => return None,
@@ -46,7 +46,7 @@ impl FileChange {
     }
 }
 
-/// How many lines come and how many go; a line that only moves does neither.
+/// How many lines are added and removed; a line that only moves counts as neither.
 fn line_changes(old: &str, new: &str) -> (usize, usize) {
     let mut surplus: BTreeMap<&str, isize> = BTreeMap::new();
     for line in new.lines() {
@@ -59,46 +59,46 @@ fn line_changes(old: &str, new: &str) -> (usize, usize) {
     (count(1), count(-1))
 }
 
-/// What becomes of a workflow.
+/// The change of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowChange {
-    /// Which one.
+    /// The id of the workflow.
     pub id: WorkflowId,
-    /// The project that it is, or was, of.
+    /// The project that it belongs, or belonged, to.
     pub project: String,
-    /// What becomes of it.
+    /// The kind of change.
     pub difference: Difference,
-    /// What of it is different.
+    /// The parts of its definition that differ.
     pub parts: Vec<WorkflowDifference>,
 }
 
 /// A part of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkflowDifference {
-    /// When its slots are.
+    /// The times of its slots.
     Schedule,
-    /// When a slot may go.
+    /// The trigger.
     Trigger,
-    /// What must hold besides.
+    /// The constraints.
     Constraints,
-    /// How many may run at a time.
+    /// The limit on concurrent runs.
     Concurrency,
     /// The pools whose permits its runs hold.
     Pools,
-    /// What happens after a failure.
+    /// The retry policy.
     Retry,
-    /// Before which no slot is planned.
+    /// The time before which no slot is planned.
     StartTime,
-    /// How long slots wait.
+    /// The time for which slots wait.
     WaitTimeout,
-    /// What is executed.
+    /// The job.
     Job,
-    /// What people know about it.
+    /// The description for people.
     About,
 }
 
 impl WorkflowDifference {
-    /// In words.
+    /// The name of the part in messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl WorkflowDifference {
     }
 }
 
-/// What becomes of all workflows; those that stay as they are left out.
+/// The changes of all workflows, without unchanged ones.
 pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> Vec<WorkflowChange> {
     let old: BTreeMap<_, _> = before.iter().map(|one| (&one.id, one)).collect();
     let new: BTreeMap<_, _> = after.iter().map(|one| (&one.id, one)).collect();

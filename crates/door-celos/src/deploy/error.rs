@@ -1,100 +1,100 @@
-//! Why a project could not be deployed.
+//! Errors of deployments.
 
 use kelos_sandbox::Problem;
 use kelos_storage::StorageError;
 
 use super::ProjectName;
 
-/// Why a project could not be deployed. Messages complete "failed to …". But for [`DeployError::Incomplete`], nothing
+/// An error of a deployment. Messages complete "failed to …". Except for [`DeployError::Incomplete`], nothing
 /// has been changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
-    /// Files can't be named so.
+    /// The name can't be a name of files.
     #[error("name a project \"{name}\": {reason}")]
     BadName {
         /// The name.
         name: String,
-        /// What was expected.
+        /// A description of what was expected.
         reason: String,
     },
-    /// The target file says something else than it must.
+    /// The target file is invalid.
     #[error("read the target file {place}: {reason}")]
     Target {
-        /// Where it is.
+        /// The target file.
         place: String,
-        /// What is wrong, and what was expected.
+        /// The reason, and what was expected.
         reason: String,
     },
-    /// The deployment directory is not laid out as it must be.
+    /// The layout of the deployment directory is invalid.
     #[error("deploy from {folder}: {reason}")]
     Layout {
         /// The deployment directory.
         folder: String,
-        /// What is wrong, and what was expected.
+        /// The reason, and what was expected.
         reason: String,
     },
-    /// A folder or a file of the target is not there.
+    /// A folder or a file of the target does not exist.
     #[error("find the {what} {place}: {reason}")]
     Folder {
-        /// Which one.
+        /// The name of the setting.
         what: &'static str,
-        /// Where.
+        /// The path.
         place: String,
-        /// What is there instead, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
-    /// Nothing can be written to a folder of the target.
+    /// A folder of the target is not writable.
     #[error("write to the {what} {place}: {cause}")]
     NotWritable {
-        /// Which folder.
+        /// The name of the setting.
         what: &'static str,
-        /// Where.
+        /// The path.
         place: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// The scripts have errors, or make some in those of others.
+    /// The scripts have errors, or cause errors in other scripts.
     #[error("{} {project}: {} would break", if *undeploy { "undeploy" } else { "deploy" }, breaking(problems))]
     Scripts {
         /// The project.
         project: ProjectName,
-        /// Whether it was to go.
+        /// Whether the project was to be removed.
         undeploy: bool,
-        /// What would be wrong.
+        /// The problems that the change would cause.
         problems: Vec<Problem>,
     },
-    /// What Oozie would find is not what the scripts say.
+    /// The files for Oozie don't match the scripts.
     #[error("deploy {project}: {reason}")]
     Oozie {
         /// The project.
         project: ProjectName,
-        /// What is wrong, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
-    /// A place can't be named so.
+    /// The root in HDFS is invalid.
     #[error("use \"{root}\" as the root in HDFS: {reason}")]
     HdfsRoot {
-        /// What was given.
+        /// The root as given.
         root: String,
-        /// What was expected.
+        /// A description of what was expected.
         reason: String,
     },
-    /// A place can't be looked at.
+    /// A place can't be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// Scripts can't be checked on this machine.
     #[error("check the scripts on this machine: {0}")]
     Local(#[from] std::io::Error),
-    /// It broke off in the middle.
+    /// A step failed.
     #[error("{step}: {cause}")]
     Incomplete {
-        /// What was done before.
+        /// The steps that were done.
         done: Vec<String>,
-        /// What was being done.
+        /// The step that failed.
         step: String,
-        /// Why it failed.
+        /// The cause of the failure.
         cause: StorageError,
-        /// What was left undone, that included.
+        /// The steps that were not done, including the failed one.
         left: Vec<String>,
     },
 }
@@ -106,7 +106,7 @@ fn breaking(problems: &[Problem]) -> String {
 }
 
 impl DeployError {
-    /// What to do about it.
+    /// Advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

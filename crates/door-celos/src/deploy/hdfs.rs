@@ -1,6 +1,6 @@
-//! The folder of an Oozie workflow: uploaded beside the old one, and put in its place when it is whole.
+//! The folder of an Oozie workflow: uploaded beside the old one, and renamed once it is complete.
 //!
-//! `.NAME.new` is being uploaded, `.NAME.old` is to go; what a crash leaves of them is in nobody's way, and goes with
+//! `.NAME.new` is the upload, `.NAME.old` is about to be removed; leftovers of a crash do no harm, and are removed by
 //! the next deployment.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use super::change::{Difference, FileChange};
 use super::site::{below, shown};
 use super::{DeployError, ProjectName};
 
-/// Longer files of the same length are not compared, but uploaded again.
+/// The largest files of the same length that are compared; larger ones are uploaded again.
 const LONGEST_COMPARED: u64 = 16 << 20;
 
-/// Files below a folder that are looked at, at the most.
+/// How many files below a folder are examined.
 const MOST_FILES: usize = 20_000;
 
 /// The places of a project.
@@ -36,7 +36,7 @@ impl Folders {
         }
     }
 
-    /// What becomes of each file if the folder becomes these.
+    /// The change of each file if these become the content of the folder.
     pub(super) async fn compare(&self, files: &BTreeMap<String, BundleFile>) -> Result<Vec<FileChange>, DeployError> {
         let mut there = files_below(&self.live).await?;
         let mut changes = Vec::with_capacity(files.len());
@@ -53,7 +53,7 @@ impl Folders {
         Ok(changes)
     }
 
-    /// What becomes of each file if the folder goes.
+    /// The change of each file if the folder is removed.
     pub(super) async fn all_removed(&self) -> Result<Vec<FileChange>, DeployError> {
         Ok(files_below(&self.live).await?.keys().map(|path| self.removed(path)).collect())
     }
@@ -82,7 +82,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Puts what was uploaded in the place of what is there.
+    /// Replaces the folder by the upload.
     pub(super) async fn swap(&self) -> Result<(), StorageError> {
         let files = &self.live.files;
         let had_one = files.stat(&self.live.path).await?.is_some();
@@ -99,13 +99,13 @@ impl Folders {
         files.remove(&self.old.path).await
     }
 
-    /// What is to be told where the root is not there yet.
+    /// A note if the root does not exist yet.
     pub(super) async fn missing_root(&self) -> Result<Option<String>, StorageError> {
         let there = self.root.files.stat(&self.root.path).await?.is_some();
         Ok((!there).then(|| format!("the root {} is not there yet: it is made", shown(&self.root))))
     }
 
-    /// What a crash left beside the folder.
+    /// The leftovers of a crash beside the folder.
     pub(super) async fn leftovers(&self) -> Result<Vec<&Place>, StorageError> {
         let mut left = Vec::new();
         for place in [&self.new, &self.old] {
@@ -114,7 +114,7 @@ impl Folders {
         Ok(left)
     }
 
-    /// Removes the folder, and what a crash left of others.
+    /// Removes the folder, and leftovers of a crash.
     pub(super) async fn remove(&self) -> Result<(), StorageError> {
         for place in [&self.live, &self.new, &self.old] {
             place.files.remove(&place.path).await?;

@@ -1,4 +1,4 @@
-//! What scripts define, and what a deployment makes of it.
+//! The definitions in scripts, and the effect of a deployment on them.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use kelos_sandbox::Problem;
 use super::change::{FileChange, WorkflowChange};
 use super::{ProjectName, SlotEffect};
 
-/// What all scripts of a site define together.
+/// The definitions in all scripts of a site.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
     /// The workflows, by id.
     pub workflows: Vec<Arc<Workflow>>,
-    /// What is wrong.
+    /// The problems of the scripts.
     pub problems: Vec<Problem>,
 }
 
 impl Definitions {
-    /// What is wrong now and was not before, and whatever is wrong with the project itself.
+    /// New problems, and all problems of the project itself.
     pub(super) fn news<'a>(
         &'a self,
         before: &'a Definitions,
@@ -32,21 +32,21 @@ impl Definitions {
     }
 }
 
-/// What a deployment changes.
+/// The effect of a deployment.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Whose.
+    /// The name of the project.
     pub project: ProjectName,
-    /// Whether the project goes.
+    /// Whether the project is removed.
     pub undeploy: bool,
-    /// What becomes of each file.
+    /// The change of each file.
     pub files: Vec<FileChange>,
-    /// What becomes of workflows; those that stay as they are left out.
+    /// The changes of workflows, without unchanged ones.
     pub workflows: Vec<WorkflowChange>,
-    /// What becomes of slots.
+    /// The effect on slots.
     pub slots: SlotEffect,
-    /// What is probably not as it was meant.
+    /// Probable mistakes.
     pub warnings: Vec<Problem>,
-    /// What else there is to know.
+    /// Further notes.
     pub notes: Vec<String>,
 }

@@ -1,10 +1,10 @@
-//! Bringing a project to where a server reads it, and taking it away again.
+//! Deploying a project to the folders that a server reads, and undeploying it.
 //!
-//! [`prepare`] reads and checks everything, and changes nothing; what it gives says what would happen, and
-//! [`DeploymentPlan::carry_out`] does it. HDFS comes before scripts, defaults before workflows, and each file appears whole,
-//! so that whatever breaks off leaves a version at work that works.
+//! [`prepare`] reads and checks everything, and changes nothing; its result describes the changes, and
+//! [`DeploymentPlan::carry_out`] makes them. HDFS comes before scripts, defaults before workflows, and each file is written atomically,
+//! so that an interruption leaves a working version.
 //!
-//! Absent: printing, arguments, HTTP. Scripts are evaluated in their sandbox and ask nothing of the outside.
+//! Absent: printing, arguments, HTTP. Scripts are evaluated in their sandbox without access to the outside.
 
 mod bundle;
 mod carry_out;

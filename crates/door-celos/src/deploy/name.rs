@@ -1,21 +1,21 @@
-//! The name of a project: it becomes a name of files and folders.
+//! The name of a project, which is also a name of files and folders.
 
 use std::fmt;
 
 use super::DeployError;
 
-/// Longest name, in bytes: with `.js`, and with what marks unfinished files, it has to fit into a name of a file.
+/// Longest name, in bytes: with `.js`, and with the marks of unfinished files, it has to fit into a name of a file.
 const LONGEST: usize = 150;
 
-/// One safe part of a path.
+/// A name that is safe as one part of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProjectName(String);
 
 impl ProjectName {
-    /// Takes a name.
+    /// Checks a name.
     ///
     /// # Errors
-    /// When files can't safely be named so.
+    /// If it is not safe as a name of files.
     pub fn new(name: impl Into<String>) -> Result<ProjectName, DeployError> {
         let name = name.into();
         let bad = |reason: &str| DeployError::BadName { name: name.clone(), reason: reason.to_owned() };
@@ -34,7 +34,7 @@ impl ProjectName {
         Ok(ProjectName(name))
     }
 
-    /// As a text.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! What Oozie would find: the folder `hdfs/` against what the scripts say about it.
+//! Checks for Oozie: the folder `hdfs/` is compared with the scripts.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use roxmltree::{Document, ParsingOptions};
 
 use super::{Bundle, DeployError, ProjectName};
 
-/// The property that says where an Oozie workflow is.
+/// The property with the path of an Oozie workflow.
 const APPLICATION: &str = "oozie.wf.application.path";
 
-/// What Oozie reads in the folder of a workflow.
+/// The file that Oozie reads in the folder of a workflow.
 const WORKFLOW_XML: &str = "workflow.xml";
 
-/// Checks the files for Oozie, and that workflows run what is deployed for them; gives what is to be told.
+/// Checks the files for Oozie, and that workflows run the deployed ones; returns notes.
 pub(super) fn check(
     project: &ProjectName,
     bundle: &Bundle,
@@ -22,7 +22,7 @@ pub(super) fn check(
     root: &str,
 ) -> Result<Vec<String>, DeployError> {
     well_formed(bundle)?;
-    // Schedules only run what programs are.
+    // Schedules run only the jobs of programs.
     let file = format!("{}.js", project.as_str());
     let is_own = |one: &&Arc<Workflow>| one.source.file == file && one.keys.events().is_none();
     let own: Vec<&Arc<Workflow>> = workflows.iter().filter(is_own).filter(|one| one.job.executor == "oozie").collect();
@@ -56,7 +56,7 @@ fn well_formed(bundle: &Bundle) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// The path that a workflow runs, without scheme and server; none where only a script's function knows.
+/// The path that a workflow runs, without scheme and server; none if a script's function computes it.
 fn application_path(workflow: &Workflow) -> Option<&str> {
     let Properties::Fixed(properties) = &workflow.job.properties else { return None };
     let path = properties.get(APPLICATION)?.as_str()?;
@@ -79,7 +79,7 @@ fn judge(
     let own = format!("{root}/{project}");
     let inside = path.strip_prefix(&own).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let Some(inside) = inside else {
-        // What is filled in later can't be judged now.
+        // Values that are filled in later can't be checked now.
         let known = !path.starts_with('$');
         return Ok(known.then(|| format!("workflow \"{id}\" runs {path}, which is not in {own}, where hdfs/ goes")));
     };

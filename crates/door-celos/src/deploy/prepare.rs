@@ -1,4 +1,4 @@
-//! Looking at everything before anything is touched.
+//! Preparation: everything is checked before anything is changed.
 
 use jiff::Timestamp;
 
@@ -19,10 +19,10 @@ pub struct DeploymentPlan {
     after: Definitions,
 }
 
-/// Checks that a project can be deployed, or, without a bundle, be taken away. Changes nothing.
+/// Checks that a project can be deployed, or, without a bundle, undeployed. Changes nothing.
 ///
 /// # Errors
-/// When it can't, with what is wrong and what was expected.
+/// If it can't, with the reason and what was expected.
 pub async fn prepare(
     project: ProjectName,
     bundle: Option<Bundle>,
@@ -61,24 +61,24 @@ pub async fn prepare(
 }
 
 impl DeploymentPlan {
-    /// What it would change.
+    /// The changes that it would make.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The same, where more is known of the slots.
+    /// The same, with more information on slots.
     pub fn set_slots(&mut self, slots: super::SlotEffect) {
         self.plan.slots = slots;
     }
 
-    /// What is defined now.
+    /// The current definitions.
     #[must_use]
     pub fn before(&self) -> &Definitions {
         &self.before
     }
 
-    /// What would be defined.
+    /// The definitions after the deployment.
     #[must_use]
     pub fn after(&self) -> &Definitions {
         &self.after
@@ -100,7 +100,7 @@ fn refuse_errors(
 
 type InHdfs = (Option<hdfs::Folders>, Vec<FileChange>);
 
-/// HDFS is only reached where there is something to put, or perhaps to remove.
+/// HDFS is contacted only if there are files to upload, or perhaps to remove.
 async fn look_at_hdfs(project: &ProjectName, bundle: Option<&Bundle>, site: &Site) -> Result<InHdfs, DeployError> {
     let files = match bundle {
         Some(bundle) => match &bundle.hdfs {
@@ -122,7 +122,7 @@ fn differ(files: &[FileChange]) -> bool {
     files.iter().any(|file| file.difference != Difference::Same)
 }
 
-/// What is to be done in HDFS, which comes first, or last where the project goes.
+/// The steps in HDFS, which come first, or last if the project is removed.
 async fn hdfs_steps(
     undeploy: bool,
     folders: Option<&hdfs::Folders>,
@@ -137,7 +137,7 @@ async fn hdfs_steps(
     })
 }
 
-/// Defaults come before the workflows that import them, and go after them.
+/// Defaults come before the workflows that import them, and are removed after them.
 fn script_steps(
     project: &ProjectName,
     bundle: Option<&Bundle>,

@@ -1,4 +1,4 @@
-//! Where a project goes: two folders of scripts, and a root in HDFS.
+//! The target of a deployment: two folders of scripts, and a root in HDFS.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use kelos_storage::{HadoopConf, Place, Storage, StorageConfig, StorageError};
 
 use super::{DeployError, ProjectName, TargetFile};
 
-/// The root in HDFS where nothing else is said.
+/// The default root in HDFS.
 pub const HDFS_ROOT: &str = "/user/celos/app";
 
 /// Largest target file and largest Hadoop configuration.
 const LARGEST_CONFIG: u64 = 4 << 20;
 
-/// Where a server reads its scripts, and its jobs their files.
+/// The places from which a server reads its scripts, and its jobs their files.
 #[derive(Clone)]
 pub struct Site {
     /// The folder of workflows.
     pub workflows: Place,
     /// The folder of defaults.
     pub defaults: Place,
-    /// Where the folders of Oozie workflows are.
+    /// The parent of the folders of Oozie workflows.
     pub hdfs: HdfsRoot,
-    /// What reads the apps that scripts describe.
+    /// The reader of the apps in scripts.
     pub format: Arc<dyn AppFormat>,
-    /// What is to be told about how it was found.
+    /// Notes on the configuration.
     pub notes: Vec<String>,
 }
 
-/// A root in HDFS, which is not opened before it is needed.
+/// A root in HDFS, which is not opened until it is needed.
 #[derive(Clone)]
 pub struct HdfsRoot {
     /// Its path: absolute, without a slash at the end.
@@ -38,38 +38,38 @@ pub struct HdfsRoot {
 
 #[derive(Clone)]
 enum Access {
-    /// Through an opened file system.
+    /// An opened file system.
     Opened(Place),
-    /// By the configuration of a storage.
+    /// The configuration of a storage.
     Own(Storage),
-    /// By the Hadoop configuration that a target file names.
+    /// The Hadoop configuration in a target file.
     Target { storage: Storage, config: StorageConfig, core_site: String, hdfs_site: String },
-    /// Not at all.
+    /// None: HDFS is not used.
     Left,
 }
 
 impl HdfsRoot {
-    /// A root that a storage reaches by its own configuration.
+    /// A root in the file system of a storage's own configuration.
     ///
     /// # Errors
-    /// When it is no absolute path.
+    /// If it is no absolute path.
     pub fn of_storage(root: &str, storage: Storage) -> Result<HdfsRoot, DeployError> {
         Ok(HdfsRoot { path: root_path(root)?, access: Access::Own(storage) })
     }
 
-    /// A root in a file system that is opened.
+    /// A root in an opened file system.
     #[must_use]
     pub fn opened(place: Place) -> HdfsRoot {
         HdfsRoot { path: place.path.clone(), access: Access::Opened(place) }
     }
 
-    /// The same root, never looked at: what is in HDFS stays as it is.
+    /// The same root, never contacted: HDFS stays unchanged.
     #[must_use]
     pub fn left_alone(self) -> HdfsRoot {
         HdfsRoot { access: Access::Left, ..self }
     }
 
-    /// Opens it; none where HDFS is to stay as it is.
+    /// Opens it; none if HDFS is to stay unchanged.
     pub(super) async fn open(&self) -> Result<Option<Place>, DeployError> {
         let uri = format!("hdfs:{}", self.path);
         Ok(match &self.access {
@@ -87,10 +87,10 @@ impl HdfsRoot {
 }
 
 impl Site {
-    /// What a target file names; contacts nothing but where the target file is.
+    /// The site of a target file; contacts only the server of the target file.
     ///
     /// # Errors
-    /// When the target file can't be read or is wrong.
+    /// If the target file can't be read or is invalid.
     pub async fn of_target(
         url: &str,
         user: Option<&str>,
@@ -121,7 +121,7 @@ impl Site {
         below(&self.defaults, &project.script())
     }
 
-    /// Whether both folders of scripts are there.
+    /// Checks that both folders of scripts exist.
     pub(super) async fn require_folders(&self) -> Result<(), DeployError> {
         for (what, place) in self.script_folders() {
             let reason = match place.files.stat(&place.path).await? {
@@ -134,7 +134,7 @@ impl Site {
         Ok(())
     }
 
-    /// Whether both folders of scripts can be written to: by a file that goes at once.
+    /// Checks that both folders of scripts are writable, with a temporary file.
     pub(super) async fn require_writable(&self) -> Result<(), DeployError> {
         for (what, place) in self.script_folders() {
             let trial = below(place, &format!(".kelos-{}.unfinished", std::process::id()));
@@ -181,17 +181,17 @@ async fn text(storage: &Storage, url: &str, what: &'static str) -> Result<String
     String::from_utf8(bytes.to_vec()).map_err(not_text)
 }
 
-/// A name in a folder.
+/// The path of a name in a folder.
 pub(super) fn below(folder: &Place, name: &str) -> Place {
     Place { path: format!("{}/{name}", folder.path.trim_end_matches('/')), ..folder.clone() }
 }
 
-/// A place as people write it.
+/// A place as it is displayed.
 pub(super) fn shown(place: &Place) -> String {
     format!("{}{}", place.endpoint, place.path)
 }
 
-/// The text of a script, or none where it is not there.
+/// The text of a script, or none if it does not exist.
 pub(super) async fn script_text(place: &Place, limit: u64) -> Result<Option<String>, StorageError> {
     match place.files.read(&place.path, limit).await {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

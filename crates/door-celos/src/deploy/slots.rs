@@ -1,4 +1,4 @@
-//! What becomes of slots: which come, which are no longer scheduled from then on, which may go at once.
+//! The effect on slots: which are created, which are no longer scheduled, which may start at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{Answer, Probe, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
-/// How far back from now slots are planned where a server is not told otherwise.
+/// The default planning window: how far back from now slots are planned.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Waiting slots whose new trigger is asked, at the most.
+/// How many waiting slots have their new trigger evaluated.
 const MOST_CANDIDATES: usize = 500;
 
-/// Slots of one page of the store.
+/// How many slots a page of the store has.
 const PAGE: usize = 1000;
 
 /// Times of slots, by workflow.
 pub type Times = BTreeMap<WorkflowId, BTreeSet<Timestamp>>;
 
-/// What becomes of slots.
+/// The effect of a deployment on slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotEffect {
-    /// Whether a server said which slots there are; otherwise only schedules were compared.
+    /// Whether a server provided the existing slots; otherwise only schedules were compared.
     pub from_server: bool,
     /// Slots that would be planned at once.
     pub created: Times,
-    /// Slots that have not ended, and would be left alone: their time left the schedule, or their workflow goes.
+    /// Slots that have not ended, and become dormant: their time left the schedule, or their workflow is removed.
     pub dropped: Times,
-    /// Slots that wait, and would not have to any more.
+    /// Slots that wait, and would be ready at once.
     pub unblocked: Times,
 }
 
-/// When slots of a workflow are.
+/// The times of a workflow's slots.
 #[derive(Debug, Clone, PartialEq)]
 struct SlotTimes {
     schedule: CronSchedule,
@@ -59,7 +59,7 @@ fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
     resolve(&schedules).into_iter().filter_map(when).collect()
 }
 
-/// The workflows whose times are others afterwards, with what they were and will be.
+/// The workflows whose times change, with the times before and after.
 type ScheduleChanges = BTreeMap<WorkflowId, (Option<SlotTimes>, Option<SlotTimes>)>;
 
 fn moved(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> ScheduleChanges {
@@ -76,7 +76,7 @@ fn window(now: Timestamp) -> Timestamp {
     now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN)
 }
 
-/// What schedules alone tell of the planning window.
+/// The effect within the planning window, from schedules alone.
 #[must_use]
 pub fn by_schedule(before: &[Arc<Workflow>], after: &[Arc<Workflow>], now: Timestamp) -> SlotEffect {
     let mut effect = SlotEffect::default();
@@ -96,10 +96,10 @@ fn put(all: &mut Times, id: &WorkflowId, times: impl Iterator<Item = Timestamp>)
     }
 }
 
-/// What the slots of a store tell. Says nothing yet of slots that would not have to wait any more.
+/// The effect from the slots of a store. Slots that would be ready at once are not included yet.
 ///
 /// # Errors
-/// When the store can't be read.
+/// If the store can't be read.
 pub fn live(
     reader: &dyn Queries,
     before: &[Arc<Workflow>],
@@ -133,17 +133,17 @@ fn times_of(reader: &dyn Queries, filter: SlotFilter) -> Result<BTreeSet<Timesta
     }
 }
 
-/// A slot that waits, and whose trigger becomes another one.
+/// A waiting slot whose trigger changes.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     slot: SlotRef,
     workflow: Arc<Workflow>,
 }
 
-/// The slots that wait, newest first, and whose trigger becomes another one.
+/// The waiting slots whose trigger changes, newest first.
 ///
 /// # Errors
-/// When the store can't be read.
+/// If the store can't be read.
 pub fn candidates(
     reader: &dyn Queries,
     before: &[Arc<Workflow>],
@@ -164,7 +164,7 @@ pub fn candidates(
     Ok(found)
 }
 
-/// What has to be known to ask the new triggers: of other slots, and of the outside.
+/// The slots and probes on which the new triggers depend.
 #[must_use]
 pub fn questions(candidates: &[Candidate], nothing: &dyn Facts) -> (BTreeSet<SlotRef>, BTreeSet<Probe>) {
     let (mut slots, mut probes) = (BTreeSet::new(), BTreeSet::new());
@@ -182,7 +182,7 @@ pub fn questions(candidates: &[Candidate], nothing: &dyn Facts) -> (BTreeSet<Slo
     (slots, probes)
 }
 
-/// The slots whose new trigger says that they may go.
+/// The slots whose new trigger is met.
 #[must_use]
 pub fn unblocked(candidates: &[Candidate], facts: &dyn Facts) -> Times {
     let mut times = Times::new();

@@ -1,4 +1,4 @@
-//! All scripts of a site, read once, and evaluated as they are and as they would be.
+//! All scripts of a site, read once, and evaluated before and after the change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,16 +13,16 @@ use super::inspect::Definitions;
 use super::site::{self, Site};
 use super::{Bundle, DeployError, ProjectName};
 
-/// Scripts of a site, at the most.
+/// How many scripts a site may have.
 const MOST_SCRIPTS: usize = 20_000;
 
-/// Scripts that are read at a time.
+/// How many scripts are read at a time.
 const READS_AT_A_TIME: usize = 8;
 
-/// Folders in folders of defaults that are looked into.
+/// How many levels of folders below a folder of defaults are read.
 const DEEPEST: usize = 4;
 
-/// The texts of scripts by their names, which have `/` in them where they lie deeper.
+/// The texts of scripts by their names, with `/` for scripts in folders.
 type Texts = BTreeMap<String, String>;
 
 /// All scripts of a site.
@@ -33,7 +33,7 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// Reads them. One that can't be read is left out, with a note.
+    /// Reads them. A script that can't be read is left out, with a note.
     pub(super) async fn fetch(site: &Site, notes: &mut Vec<String>) -> Result<Scripts, DeployError> {
         let workflows = names(&site.workflows, 0).await?;
         let workflows = workflows.into_iter().filter(|name| !name.ends_with(TEST_FILE)).collect();
@@ -52,7 +52,7 @@ impl Scripts {
         self.defaults.get(&project.script()).map(String::as_str)
     }
 
-    /// The same with a project as it is to be, or without it.
+    /// The same with a new version of a project, or without the project.
     pub(super) fn with(&self, project: &ProjectName, bundle: Option<&Bundle>) -> Scripts {
         let mut scripts = self.clone();
         let mut set = |texts: fn(&mut Scripts) -> &mut Texts, text: Option<&String>| match text {
@@ -64,7 +64,7 @@ impl Scripts {
         scripts
     }
 
-    /// What they define, found on a thread that may block.
+    /// Evaluates them on a thread that may block.
     pub(super) async fn inspect(
         self,
         project: &ProjectName,
@@ -82,7 +82,7 @@ impl Scripts {
         write_all(&folders.defaults, &self.defaults)?;
         let loaded = kelos_sandbox::check(folders.clone(), Limits::default(), format.clone(), None)?;
         let mut found = Definitions { workflows: loaded.workflows, problems: loaded.problems };
-        // What nobody imports is not evaluated; a mistake in its syntax is still one.
+        // A file that no script imports is not evaluated, but its syntax is checked.
         let unused = !loaded.sources.contains_key(&format!("defaults/{}", project.script()));
         if let Some(text) = self.defaults(project).filter(|_| unused) {
             found.problems.extend(syntax(project, text, &folders, format)?);
@@ -91,7 +91,7 @@ impl Scripts {
     }
 }
 
-/// What is wrong with a defaults file that is read, but not run.
+/// The syntax errors of a defaults file that is not run.
 fn syntax(
     project: &ProjectName,
     text: &str,
@@ -99,7 +99,7 @@ fn syntax(
     format: &Arc<dyn AppFormat>,
 ) -> std::io::Result<Vec<kelos_sandbox::Problem>> {
     let alone = tempfile::tempdir()?;
-    // On its first line, so that the lines of problems are its own.
+    // On its first line, so that the positions of problems are correct.
     std::fs::write(alone.path().join(project.script()), format!("if (false) {{ {text}\n}}"))?;
     let folders = Folders { workflows: alone.path().to_owned(), defaults: folders.defaults.clone() };
     let loaded = kelos_sandbox::check(folders, Limits::default(), format.clone(), None)?;
@@ -119,7 +119,7 @@ fn write_all(folder: &Path, texts: &Texts) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The names of all scripts in a folder, and in those that it holds, as deep as that.
+/// The names of all scripts in a folder and its subfolders, to this depth.
 async fn names(folder: &Place, deepest: usize) -> Result<Vec<String>, DeployError> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), 0)];
@@ -146,7 +146,7 @@ async fn texts(folder: &Place, names: Vec<String>, notes: &mut Vec<String>) -> R
     let read = stream::iter(names).map(|name| async move {
         let place = site::below(folder, &name);
         match site::script_text(&place, limit).await {
-            // It may go while the folder is read.
+            // It may be removed while the folder is read.
             Ok(text) => Ok((name, Ok(text))),
             Err(error) if error.is_of_endpoint() => Err(error),
             Err(error) => Ok((name, Err(error))),

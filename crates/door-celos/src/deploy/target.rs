@@ -1,4 +1,4 @@
-//! The target file: where a server has its scripts, and how its HDFS is reached.
+//! The target file: the folders of a server's scripts, and the configuration of its HDFS.
 
 use kelos_sandbox::closest;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -10,18 +10,18 @@ const HDFS_SITE: &str = "hadoop.hdfs-site.xml";
 const CORE_SITE: &str = "hadoop.core-site.xml";
 const WORKFLOWS: &str = "workflows.dir.uri";
 const DEFAULTS: &str = "defaults.dir.uri";
-/// What must be there.
+/// The required keys.
 const KEYS: [&str; 4] = [HDFS_SITE, CORE_SITE, WORKFLOWS, DEFAULTS];
-/// What Celos knows besides, for its tests.
+/// A key that only Celos's tests use.
 const UNUSED: &str = "hive.jdbc.url";
 
-/// What stays as it is in the user of a URI.
+/// Characters that are not encoded in the user of a URI.
 const IN_USER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// A target file that was read.
+/// A parsed target file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetFile {
-    /// Where it came from.
+    /// The place of the file.
     pub place: String,
     /// URI of the folder of workflows.
     pub workflows: String,
@@ -31,7 +31,7 @@ pub struct TargetFile {
     pub hdfs_site: String,
     /// URI of `core-site.xml`.
     pub core_site: String,
-    /// What is not as it should be, but did not matter.
+    /// Notes on harmless mistakes.
     pub notes: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl TargetFile {
     /// Reads the text of a target file; `user` replaces the users in its `sftp:` URLs.
     ///
     /// # Errors
-    /// When it is not JSON, lacks a key, or names other places than `file:` and `sftp:`.
+    /// If it is not JSON, lacks a key, or has other URLs than `file:` and `sftp:`.
     pub fn parse(place: &str, text: &str, user: Option<&str>) -> Result<TargetFile, DeployError> {
         let mut notes = Vec::new();
         let fail = |reason: String| DeployError::Target { place: place.to_owned(), reason };
@@ -74,7 +74,7 @@ fn object(text: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, Str
     }
 }
 
-/// The example that Celos's users have copied ends with a comma.
+/// The example that many users of Celos have copied ends with a comma.
 fn without_trailing_commas(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let (mut quoted, mut escaped) = (false, false);
@@ -116,7 +116,7 @@ fn url(key: &str, value: &Value, user: Option<&str>) -> Result<String, String> {
     }
 }
 
-/// The URL with a user, where it is one of `sftp:`; one that it has already stays, unless it is to be replaced.
+/// The URL with a user, if it is one of `sftp:`; its own user is kept, unless it is to be replaced.
 #[must_use]
 pub fn with_user(url: &str, user: &str, replace: bool) -> String {
     let Some(rest) = url.strip_prefix("sftp://") else { return url.to_owned() };

@@ -1,4 +1,4 @@
-//! Servlets that have something done. All answer with nothing when it is.
+//! Servlets that change something. All answer with an empty body.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) async fn step(State(app): State<App>, params: Params) -> Result<(), F
     Ok(())
 }
 
-/// The workflows that `ids` lists; unknown ones don't matter.
+/// The workflows in `ids`; unknown ones are ignored.
 fn only(params: &Params) -> Result<WorkflowFilter, Fault> {
     let Some(ids) = params.get("ids") else {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), 
     let slot = params.slot(&app).await?;
     let asked = app.ask(&params.by, Rerun { slot: slot.clone(), reason: None }).await;
     match asked {
-        // Celos has no record of it: it marks the slot, which goes anyway.
+        // Celos has no record of it: it marks the slot, which starts anyway.
         Err(AskError::Refused(Refusal::StillLive(..))) if !slots::is_recorded(&app, &slot).await? => Ok(()),
         other => Ok(other?),
     }
@@ -55,8 +55,8 @@ pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), F
     Ok(())
 }
 
-/// Without a value a pause ends, as in Celos. There anything but `true` ends it, `yes` and `ture` too; that a
-/// workflow starts to run because of a typing mistake is not worth being the same.
+/// Without a value a pause ends, as in Celos. There anything but `true` ends it, also `yes` and `ture`; to start
+/// a workflow because of a typing mistake is not worth the compatibility.
 pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let id = params.id()?;
     let paused = match params.get("paused").unwrap_or("false") {

@@ -1,4 +1,4 @@
-//! JSON as Jackson's default pretty printer writes it: clients of Celos compare texts.
+//! JSON as Jackson's default pretty printer writes it, because clients of Celos compare texts.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use serde_json::ser::Formatter;
 #[derive(Default)]
 struct Jackson {
     depth: usize,
-    /// Whether the object that ends next holds anything.
+    /// Whether the object that ends next has any field.
     filled: bool,
 }
 
@@ -59,7 +59,7 @@ impl Formatter for Jackson {
         } else {
             writer.write_all(b" ")?;
         }
-        // What it stands in is filled by it; `end_object_value` says so only in objects.
+        // The enclosing object has a field; `end_object_value` is called only in objects.
         self.filled = true;
         writer.write_all(b"}")
     }
@@ -71,7 +71,7 @@ pub(super) fn print(value: &impl Serialize) -> Vec<u8> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, Jackson::default());
     match value.serialize(&mut serializer) {
         Ok(()) => text,
-        // Only for maps with keys that are no texts, of which there are none here.
+        // Only maps whose keys are no texts can fail, and there are none here.
         Err(_) => Vec::new(),
     }
 }

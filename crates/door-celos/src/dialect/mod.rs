@@ -63,7 +63,7 @@ fn as_json(value: &impl Serialize) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json::print(value)).into_response()
 }
 
-/// Whether a request would rather have a page: browsers say so first, programs don't.
+/// Whether a request prefers a page: browsers say so first, programs don't.
 fn wants_page(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.split(',').any(|media| media.trim().starts_with("text/html")))

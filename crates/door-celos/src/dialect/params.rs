@@ -14,7 +14,7 @@ use percent_encoding::percent_decode;
 
 use super::LARGEST_BODY;
 
-/// The parameters of a request, its body, and who sent it.
+/// The parameters of a request, its body, and its sender.
 pub(super) struct Params {
     pairs: Vec<(String, String)>,
     pub(super) body: Bytes,
@@ -26,7 +26,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
 
     async fn from_request(request: Request, state: &S) -> Result<Params, Fault> {
         let mut pairs = decode(request.uri().query().unwrap_or_default().as_bytes());
-        // The body of a PUT is the thing to put, whatever type curl gives it.
+        // The body of a PUT is the value itself, whatever type curl gives it.
         let form = *request.method() == Method::POST && is_form(request.headers());
         let by = caller::actor(request.headers(), request.extensions(), Door::Celos).map_err(plain::bad_request)?;
         let body = Bytes::from_request(request, state)
@@ -63,13 +63,13 @@ impl Params {
         self.get(name).ok_or_else(|| plain::bad_request(format!("{name} parameter missing.")))
     }
 
-    /// The workflow that `id` names.
+    /// The workflow of the parameter `id`.
     pub(super) fn id(&self) -> Result<WorkflowId, Fault> {
         let id = WorkflowId::new(self.require("id")?);
         id.map_err(|error| plain::bad_request(error.to_string()))
     }
 
-    /// A time, where it is given.
+    /// A time, if it is given.
     pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, Fault> {
         let parse = |text: &str| {
             parse_instant(text).map_err(|error| match error {
@@ -82,7 +82,7 @@ impl Params {
         self.get(name).map(parse).transpose()
     }
 
-    /// The slot that `id` and `time` name; without `time` the one of this very moment.
+    /// The slot of `id` and `time`; without `time` the one of the current moment.
     pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Fault> {
         let (id, at) = (self.id()?, self.time("time")?.unwrap_or_else(|| app.handle().now()));
         let workflow = id.clone();
@@ -105,7 +105,7 @@ fn decode(text: &[u8]) -> Vec<(String, String)> {
     text.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).map(pair).collect()
 }
 
-/// Names of registers: they once were names of files.
+/// Checks the name of a register, which in Celos is a name of a file.
 pub(super) fn register_name(name: &str, text: &str) -> Result<String, Fault> {
     if text.contains(['/', '.']) {
         return Err(plain::of(

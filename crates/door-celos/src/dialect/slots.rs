@@ -20,10 +20,10 @@ use serde::Serialize;
 use super::params::Params;
 use super::{as_json, status_of};
 
-/// How far one request may look.
+/// How long a range one request may have.
 const WINDOW: SignedDuration = SignedDuration::from_hours(168);
 
-/// Slots that are read in one go.
+/// How many slots are read at once.
 const READ_AT_ONCE: usize = 5_000;
 
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ struct ShownSlot {
 }
 
 impl ShownSlot {
-    /// A slot, or the waiting one that represents a time without a record.
+    /// A slot, or a waiting one for a time without a record.
     fn new(time: Timestamp, slot: Option<&Slot>) -> ShownSlot {
         let status = slot.map_or("WAITING", |slot| status_of(slot.state));
         // While a retry waits, the run before it is nobody's business any more.
@@ -102,12 +102,12 @@ pub(super) async fn slots(State(app): State<App>, params: Params) -> Result<Resp
     Ok(as_json(&SlotView { info: Info::from(&row.definition.about), paused: row.paused, slots }))
 }
 
-/// What came before `/workflow-slots`: an object with the times as names.
+/// The predecessor of `/workflow-slots`: an object with the times as names.
 pub(super) async fn workflow(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let id = params.id()?;
     let end = params.time("time")?.unwrap_or_else(|| app.handle().now());
     let (_, slots) = slots_before(&app, id, None, end).await?;
-    // Times of one length sort as texts do.
+    // Times of the same length sort as texts do.
     let by_time: BTreeMap<String, ShownSlot> = slots.into_iter().map(|slot| (slot.time.clone(), slot)).collect();
     Ok(as_json(&by_time))
 }
@@ -125,7 +125,7 @@ pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Resp
     Ok(as_json(&ShownSlot::new(time, Some(&found))))
 }
 
-/// Whether Celos would have a record of a slot: it has none of what was planned and never moved.
+/// Whether Celos would have a record of a slot: it has none of a slot that was planned and never changed.
 pub(super) async fn is_recorded(app: &App, slot: &SlotRef) -> Result<bool, Fault> {
     let id = slot.clone();
     let read = move |reader: &dyn Queries| {
@@ -138,7 +138,7 @@ pub(super) async fn is_recorded(app: &App, slot: &SlotRef) -> Result<bool, Fault
     Ok(app.read(read).await?)
 }
 
-/// Whether Celos writes a record where such a thing happens.
+/// Whether Celos writes a record for an event.
 fn moves(event: &Event) -> bool {
     let Event::Slot { what, .. } = event else { return false };
     !matches!(
@@ -152,7 +152,7 @@ fn moves(event: &Event) -> bool {
     )
 }
 
-/// Refuses a slot by time of a workflow that is there and whose schedule does not have that time.
+/// Refuses a time that is not in the schedule of a defined workflow.
 pub(super) async fn check_time(app: &App, slot: &SlotRef) -> Result<(), Fault> {
     let id = slot.clone();
     let read = move |reader: &dyn Queries| -> Result<Result<(), Fault>, StoreError> {

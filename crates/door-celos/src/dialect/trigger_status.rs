@@ -1,4 +1,4 @@
-//! Why a slot waits: its trigger, asked anew.
+//! The servlet that evaluates a slot's trigger again, to show why it waits.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ struct Status {
 }
 
 impl Status {
-    /// The status of a trigger by what was found.
+    /// The status of a trigger with this result.
     fn of(reason: &Reason, trigger: Option<&Trigger>) -> Status {
         let nested = reason.nested.iter().enumerate();
         Status {
@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// The sentence of Celos where it has one, and ours where it has none.
+/// Celos's sentence, or ours if it has none.
 fn description(reason: &Reason, trigger: Option<&Trigger>) -> String {
     let is_met = reason.answer == Answer::Met;
     let ready = if is_met { "ready" } else { "not ready" };
@@ -61,7 +61,7 @@ fn description(reason: &Reason, trigger: Option<&Trigger>) -> String {
         (_, Finding::Offset { seconds }) => format!("Nested trigger offset by {seconds} seconds {ready}"),
         (_, Finding::DelayUntil { until, .. }) if is_met => format!("Ready since {}", format_full(*until)),
         (_, Finding::DelayUntil { until, .. }) => format!("Delayed until {}", format_full(*until)),
-        // Ours is shorter; Celos names slots in full.
+        // Ours is shorter; Celos shows the full names of slots.
         (
             ReasonKind::Success,
             Finding::UpstreamAsked { slot } | Finding::UpstreamMissing { slot } | Finding::UpstreamIs { slot, .. },
@@ -74,7 +74,7 @@ fn description(reason: &Reason, trigger: Option<&Trigger>) -> String {
     }
 }
 
-/// The finding at a path. Celos shows it as the script has it, without the scheme and the server.
+/// The result for a path. Celos shows the path as in the script, without the scheme and the server.
 fn hdfs_path(uri: &str, conditions: &Conditions, verdict: Verdict, detail: &str) -> String {
     let conditions = if conditions.is_empty() { String::new() } else { format!(" ({conditions})") };
     let path = format!("HDFS path {}{conditions}", path_alone(uri));
@@ -133,7 +133,7 @@ fn class_of(kind: &ReasonKind) -> &'static str {
     }
 }
 
-/// Answers for any time, whether the schedule has it or not.
+/// Answers for any time, even if it is not in the schedule.
 pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let slot = params.slot(&app).await?;
     let id = slot.workflow.clone();

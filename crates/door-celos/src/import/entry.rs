@@ -1,4 +1,4 @@
-//! Events and the rows that they fold to, on their way into a store.
+//! Events and the rows that they fold to, before their commit.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::EXECUTOR;
 
-/// What is to be committed next.
+/// The next commit.
 pub(super) struct Entry {
-    /// None for an entry that is never written.
+    /// The lease; none for a dry run.
     lease: Option<Lease>,
     seq: u64,
     now: Timestamp,
@@ -33,7 +33,7 @@ impl Entry {
         self.commit.events.len()
     }
 
-    /// How many events there were, or would have been.
+    /// How many events were written, or would have been.
     pub(super) fn written(&self) -> u64 {
         self.seq - self.first
     }
@@ -74,7 +74,7 @@ impl Entry {
         );
     }
 
-    /// Applies an event to a slot, and notes both. What can't happen to it is left out.
+    /// Applies an event to a slot, and notes both. An event that is impossible in its state is skipped.
     pub(super) fn slot(&mut self, id: &SlotRef, before: Option<Slot>, what: SlotEvent) {
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
         let Some(after) = slot::apply(before, &what, self.now, self.seq + 1) else {
@@ -86,7 +86,7 @@ impl Entry {
         self.commit.slots.push(SlotRow { id: id.clone(), slot: after });
     }
 
-    /// The run that stands for the latest one there.
+    /// The run that represents the latest one in Celos.
     fn run(&self, id: &SlotRef, slot: &Slot) -> Option<Run> {
         let outcome = match slot.state {
             _ if slot.last_run == 0 => return None,

@@ -1,8 +1,8 @@
-//! Taking over the state of Celos: once, or again; nothing that Kelos did since is overwritten.
+//! Importing the state of Celos, once or several times; nothing that Kelos did since is overwritten.
 //!
-//! The importer is a leader like any other: it holds the lease, so no server works on the data meanwhile, and it
-//! writes events together with the slots that they fold to. It decides slot by slot what comes over ([`takeover`])
-//! and whether that may stand beside what is there (`weigh`).
+//! The importer is a leader like any other: it holds the lease, so that no server uses the data meanwhile, and it
+//! writes events together with the slots that they fold to. It decides for each slot how it is imported ([`takeover`])
+//! and whether it may be imported beside the existing data (`weigh`).
 
 mod entry;
 mod scripts;
@@ -30,72 +30,72 @@ pub use takeover::{Arrival, EXECUTOR, FROM, takeover};
 /// Events that are committed at once, so that memory and transactions stay small.
 const LARGEST_COMMIT: usize = 20_000;
 
-/// How long the lease is asked for. SQLite's lasts as long as the process.
+/// The requested duration of the lease. SQLite's lasts as long as the process.
 const LEASE_MILLIS: u64 = 60_000;
 
-/// Why nothing, or not all, was imported. Messages complete "failed to …".
+/// An error of an import. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The database of Celos.
+    /// The database of Celos can't be used.
     #[error(transparent)]
     Celos(#[from] CelosDbError),
-    /// Our own.
+    /// Our own database can't be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A server works on the data.
+    /// A server uses the data.
     #[error("take the lead over the database: a server uses it; stop it first")]
     InUse,
 }
 
-/// How to import.
+/// Options of an import.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
     /// The moment of the import, in our log.
     pub now: Timestamp,
-    /// The moment that Celos's window and the life of its marks are reckoned from: mostly the same.
+    /// The moment for Celos's window and the age of its marks: mostly the same.
     pub as_of: Timestamp,
-    /// Take unfinished slots that Celos had forgotten because of their age for live ones.
+    /// Whether to import unfinished slots that Celos had forgotten because of their age as live ones.
     pub revive: bool,
-    /// Only say what would happen.
+    /// Whether to report only, and write nothing.
     pub dry_run: bool,
 }
 
-/// What scripts define now.
+/// The current definitions in scripts.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
-    /// By name.
+    /// The workflows by id.
     pub workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     /// The texts of the files.
     pub sources: BTreeMap<String, Arc<str>>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportReport {
-    /// Workflow by workflow.
+    /// The results for each workflow.
     pub workflows: Vec<ImportedWorkflow>,
-    /// Registers that came over.
+    /// How many registers were imported.
     pub registers: u32,
-    /// Registers that were the same already.
+    /// How many registers existed with the same value.
     pub same_registers: u32,
-    /// Registers that Kelos has, or deleted, since; named `bucket/key`.
+    /// Registers that Kelos has set or deleted since; named `bucket/key`.
     pub kept_registers: Vec<String>,
-    /// Files that could not be taken for what their place says.
+    /// Files with unexpected content.
     pub troubles: Vec<Trouble>,
-    /// How many events were written; none when all was there already.
+    /// How many events were written; 0 if all state existed already.
     pub events: u64,
 }
 
 impl ImportReport {
-    /// Whether nothing came over.
+    /// Whether nothing was imported.
     #[must_use]
     pub fn is_nothing_new(&self) -> bool {
         self.events == 0
     }
 }
 
-/// What an import did to a workflow.
+/// The result of an import for a workflow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedWorkflow {
@@ -103,42 +103,42 @@ pub struct ImportedWorkflow {
     pub id: String,
     /// Whether a script defines it.
     pub defined: bool,
-    /// How many slots came over in which state.
+    /// How many slots were imported in which state.
     pub imported: BTreeMap<&'static str, u32>,
-    /// Slots that stand as they stood there already.
+    /// How many slots existed in the same state.
     pub same: u32,
-    /// Slots that Kelos has gone on with, and keeps.
+    /// Slots that have changed here since, and are kept.
     pub kept: Vec<KeptSlot>,
-    /// Unfinished slots that Celos had forgotten because of their age.
+    /// How many unfinished slots Celos had forgotten because of their age.
     pub forgotten: u32,
-    /// What became of its pause; none when it is not paused there.
+    /// The result for its pause; none if it is not paused in Celos.
     pub pause: Option<PauseFate>,
-    /// The last slot that Celos has a record of.
+    /// The last slot with a record in Celos.
     pub last: Option<String>,
     /// When it starts, by its script.
     pub start_time: Option<String>,
 }
 
 impl ImportedWorkflow {
-    /// How many slots came over.
+    /// How many slots were imported.
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.imported.values().sum()
     }
 }
 
-/// A slot that an import left as it is.
+/// A slot that an import left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeptSlot {
-    /// Which.
+    /// The time of the slot.
     pub time: String,
     /// Its state here.
     pub here: SlotState,
-    /// Where it stands there, in Celos's words.
+    /// Its status in Celos, in Celos's terms.
     pub there: String,
 }
 
-/// What became of the pause of a workflow.
+/// The result for the pause of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PauseFate {
@@ -146,15 +146,15 @@ pub enum PauseFate {
     Paused,
     /// It was paused already.
     Same,
-    /// Somebody resumed it here; that stays.
+    /// It was resumed here, and stays so.
     Resumed,
 }
 
 /// Imports a database of Celos.
 ///
 /// # Errors
-/// When either database can't be read or written, or a server works on ours. What was committed until then stays;
-/// the next import goes on from there.
+/// If either database can't be read or written, or a server uses ours. Commits up to then are kept;
+/// the next import continues from there.
 pub fn import(
     store: &mut dyn Journal,
     mut celos: Database,
@@ -172,10 +172,10 @@ pub fn import(
     outcome
 }
 
-/// Imports what is known of another scheduler's workflows from elsewhere than its files.
+/// Imports the state of another scheduler's workflows from another source than its files.
 ///
 /// # Errors
-/// When our database can't be read or written, or a server works on it.
+/// If our database can't be read or written, or a server uses it.
 pub fn import_known(
     store: &mut dyn Journal,
     known: &BTreeMap<WorkflowId, WorkflowRecords>,
@@ -194,20 +194,20 @@ pub fn import_known(
     Ok(imported)
 }
 
-/// Takes the lead over data that nobody works on.
+/// Takes the lease of data that no server uses.
 ///
 /// # Errors
-/// When somebody does.
+/// If a server uses it.
 pub fn lead(store: &mut dyn Journal, now: Timestamp) -> Result<Lease, ImportError> {
     store.lease(&format!("import {}", std::process::id()), now, LEASE_MILLIS)?.ok_or(ImportError::InUse)
 }
 
-/// An import under way.
+/// An import in progress.
 struct Import<'a> {
     store: &'a mut dyn Journal,
     definitions: &'a Definitions,
     options: &'a ImportOptions,
-    /// What our log says of what people did, where it matters.
+    /// Requests of people in our log that an import must respect.
     doings: weigh::Doings,
     entry: Entry,
     done: ImportReport,
@@ -244,7 +244,7 @@ impl<'a> Import<'a> {
         Ok(self.done)
     }
 
-    /// Takes over what is kept of a workflow.
+    /// Imports the records of a workflow.
     fn workflow(&mut self, id: &WorkflowId, kept: &WorkflowRecords) -> Result<(), StoreError> {
         let arrivals = takeover(kept, self.options.as_of, self.options.revive);
         let definition = self.definitions.workflows.get(id);
@@ -278,7 +278,7 @@ impl<'a> Import<'a> {
         Ok(rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))).collect())
     }
 
-    /// Those that may come over.
+    /// Selects the slots that may be imported.
     fn sort(
         &self,
         id: &WorkflowId,
@@ -313,7 +313,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// The row of a workflow as it will be: no slot that comes over is ever planned besides.
+    /// The new row of a workflow: no imported slot is planned again.
     fn row(&self, id: &WorkflowId, row: Option<WorkflowRow>, coming: &[Arrival]) -> (bool, WorkflowRow) {
         let fresh = row.is_none();
         let mut row = row.unwrap_or_else(|| match self.definitions.workflows.get(id) {
@@ -381,5 +381,5 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Names of what people changed.
+/// The names of registers that people changed.
 pub(crate) type Names = BTreeSet<(String, String)>;

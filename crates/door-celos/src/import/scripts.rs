@@ -1,4 +1,4 @@
-//! What the scripts define, for an import: so that each workflow comes over with its own definition.
+//! The definitions in scripts, for an import: each workflow is imported with its own definition.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Definitions;
 use crate::celos_db::Registers;
 
-/// Registers of a database that is not ours yet.
+/// Registers of a database that is not imported yet.
 struct Theirs(Registers);
 
 impl kelos_sandbox::Registers for Theirs {
@@ -24,11 +24,11 @@ impl kelos_sandbox::Registers for Theirs {
 }
 
 impl Definitions {
-    /// Loads the scripts of a folder, with the registers that they will find, and says what is wrong with them.
-    /// Looks at paths are answered with no.
+    /// Loads the scripts of a folder, with the registers that they will find, and returns their problems.
+    /// Probes of paths are answered with no.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// If the system refuses a thread.
     pub fn load(
         folders: Folders,
         format: Arc<dyn AppFormat>,

@@ -1,4 +1,4 @@
-//! What the state of a slot in Celos means here.
+//! The translation of a slot's state in Celos.
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use crate::celos_db::{MARK_LIFE, Record, SlotRecord, Status, Trouble, WINDOW, Wo
 /// The scheduler that is imported from, as events name it.
 pub const FROM: &str = "celos";
 
-/// The executor that knows Celos's jobs.
+/// The executor of Celos's jobs.
 pub const EXECUTOR: &str = "oozie";
 
-/// A slot that is to come over.
+/// A slot to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// Which.
+    /// The time of the slot.
     pub time: Timestamp,
-    /// Where it will stand.
+    /// Its state after the import.
     pub state: SlotState,
-    /// Failed attempts.
+    /// How many attempts have failed.
     pub retries: u32,
-    /// What Oozie calls its job.
+    /// The id of its job in Oozie.
     pub external_id: Option<String>,
-    /// Whether it is marked for rerun there.
+    /// Whether it is marked for rerun in Celos.
     pub requested: bool,
-    /// Where it stands there, in Celos's words.
+    /// Its status in Celos, in Celos's terms.
     pub there: String,
     /// Whether Celos had forgotten it, unfinished, because of its age.
     pub forgotten: bool,
 }
 
 impl Arrival {
-    /// The event that brings it over.
+    /// The event that imports it.
     #[must_use]
     pub fn event(&self) -> SlotEvent {
         SlotEvent::Imported {
@@ -49,7 +49,7 @@ impl Arrival {
     }
 }
 
-/// What comes over of a workflow, ascending by time: its slots, and those that are only marked for rerun.
+/// The slots of a workflow to import, ascending by time: its slots, and those that are only marked for rerun.
 #[must_use]
 pub fn takeover(kept: &WorkflowRecords, as_of: Timestamp, revive: bool) -> Vec<Arrival> {
     let mut arrivals: Vec<Arrival> = kept
@@ -73,19 +73,19 @@ pub fn takeover(kept: &WorkflowRecords, as_of: Timestamp, revive: bool) -> Vec<A
 }
 
 impl WorkflowRecords {
-    /// Whether a slot is marked for rerun, and Celos still minds.
+    /// Whether a slot is marked for rerun, and Celos still respects the mark.
     fn is_marked(&self, time: Timestamp, as_of: Timestamp) -> bool {
         self.marks.get(&time).is_some_and(|at| !is_expired(*at, as_of))
     }
 
-    /// Whether Celos never looks at an unfinished slot again: it is older than its window, and not marked. A job
-    /// that was submitted is asked about all the same.
+    /// Whether Celos ignores an unfinished slot: it is older than its window, and not marked. A job
+    /// that was submitted is still queried.
     fn is_forgotten(&self, time: Timestamp, record: &Record, as_of: Timestamp) -> bool {
         let unfinished = matches!(record.status, Status::Waiting | Status::Ready);
         unfinished && as_of.duration_since(time) > WINDOW && !self.is_marked(time, as_of)
     }
 
-    /// Marks that are too old to be used; their paths are from the folder of the workflow's marks.
+    /// Marks that have expired; their paths are from the folder of the workflow's marks.
     pub(crate) fn troubled_marks(&self, as_of: Timestamp) -> impl Iterator<Item = Trouble> + '_ {
         let old = self.marks.iter().filter(move |(_, at)| is_expired(**at, as_of));
         old.map(|(time, at)| Trouble {
@@ -103,7 +103,7 @@ fn known(time: Timestamp, record: &Record) -> Arrival {
     let Record { status, external_id, retry_count: retries } = record.clone();
     match status.state() {
         SlotState::Waiting => waiting(time, retries, status.to_string()),
-        // Nobody can be asked about a job without a name, and a second one may do harm.
+        // The outcome of a job without an id can't be queried, and a second job may do harm.
         SlotState::Running if external_id.is_none() => Arrival {
             state: SlotState::Failed,
             external_id,
@@ -118,7 +118,7 @@ fn forgotten(time: Timestamp, record: &Record) -> Arrival {
     Arrival { state: SlotState::Expired, forgotten: true, ..waiting(time, record.retry_count, there) }
 }
 
-/// It may have run: that it runs again is for somebody to decide.
+/// It may have run: a person has to decide whether it runs again.
 fn unreadable(time: Timestamp) -> Arrival {
     Arrival { state: SlotState::Failed, ..waiting(time, 0, "unreadable".to_owned()) }
 }
@@ -141,7 +141,7 @@ pub(super) fn defined(definition: &Arc<Workflow>) -> WorkflowRow {
     }
 }
 
-/// The row of a workflow that has state and no script: it rests until there is one.
+/// The row of a workflow that has state and no script: it is dormant until there is one.
 pub(super) fn undefined(id: &WorkflowId) -> WorkflowRow {
     let description = "imported from Celos; no script defines it yet".to_owned();
     let definition = Arc::new(Workflow {

@@ -1,4 +1,4 @@
-//! Whether a slot may come over beside what is here: what Kelos did stays.
+//! Whether a slot may be imported beside existing data: changes by Kelos are kept.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use kelos_store::{EventFilter, PageRequest, Queries, StoreError};
 
 use super::{Arrival, Names};
 
-/// Lines of the log that are read at once.
+/// How many events are read at once.
 const PAGE: usize = 10_000;
 
-/// What becomes of a slot that is to come over.
+/// The decision on a slot to import.
 pub(super) enum SlotDecision {
-    /// It does.
+    /// It is imported.
     Comes,
-    /// It is here already, as it is there.
+    /// It exists already, in the same state.
     Same,
-    /// Kelos has gone on with it, and it stays in this state.
+    /// It has changed here, and stays in this state.
     Stays(SlotState),
 }
 
@@ -40,7 +40,7 @@ pub(super) fn weigh(
     Ok(SlotDecision::Stays(here.state))
 }
 
-/// Whether nobody but the schedule, or an import, has had to do with a slot.
+/// Whether only the schedule or an import has changed a slot.
 fn is_untouched(reader: &dyn Queries, id: &SlotRef) -> Result<bool, StoreError> {
     let idle = |event: &Event| {
         let Event::Slot { what, .. } = event else { return false };
@@ -53,10 +53,10 @@ fn is_untouched(reader: &dyn Queries, id: &SlotRef) -> Result<bool, StoreError> 
     Ok(reader.history(id)?.iter().all(|record| idle(&record.event)))
 }
 
-/// What people did here that an import must not undo.
+/// Requests of people that an import must not undo.
 #[derive(Default)]
 pub(super) struct Doings {
-    /// Workflows that somebody resumed.
+    /// Workflows that were resumed.
     pub(super) resumed: BTreeSet<WorkflowId>,
     /// Registers that were ever set or deleted, by bucket and key.
     pub(super) registers: Names,

@@ -1,4 +1,4 @@
-//! What differs between the slots of a workflow here and there.
+//! The differences between the slots of a workflow in Celos and in Kelos.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,41 +9,41 @@ use serde::Serialize;
 
 use crate::celos_db::{Record, Status};
 
-/// What differs.
+/// A difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum Discrepancy {
-    /// The states.
+    /// The states differ.
     State {
-        /// Celos's word.
+        /// The status in Celos.
         celos: &'static str,
-        /// Ours.
+        /// The state in Kelos.
         kelos: SlotState,
     },
-    /// The number of retries.
+    /// The numbers of retries differ.
     Retries {
-        /// In Celos.
+        /// The number in Celos.
         celos: u32,
-        /// Here.
+        /// The number in Kelos.
         kelos: u32,
     },
     /// Only Celos has the slot.
     OnlyCelos {
-        /// In this state.
+        /// The status in Celos.
         celos: &'static str,
     },
     /// Only Kelos has the slot.
     OnlyKelos {
-        /// In this state.
+        /// The state in Kelos.
         kelos: SlotState,
     },
-    /// Celos has the workflow, and no script defines it here.
+    /// Celos has the workflow, and no script here defines it.
     NotDefined,
     /// A script defines the workflow, and Celos does not have it.
     NotInCelos,
     /// Celos does not answer about the workflow.
     NoAnswer {
-        /// What it says instead.
+        /// The answer of Celos.
         why: String,
     },
 }
@@ -62,7 +62,7 @@ impl std::fmt::Display for Discrepancy {
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) differences: Vec<(Timestamp, Discrepancy)>,
@@ -90,7 +90,7 @@ pub(super) fn compare(
 fn difference(ours: Option<&Slot>, theirs: Option<&Record>, paused: bool) -> Option<Discrepancy> {
     match (ours, theirs) {
         (None, None) => None,
-        // What is paused is not planned here; there it is listed as waiting.
+        // The slots of a paused workflow are not planned here; Celos lists them as waiting.
         (None, Some(theirs)) if paused && theirs.status == Status::Waiting => None,
         (None, Some(theirs)) => Some(Discrepancy::OnlyCelos { celos: theirs.status.as_str() }),
         (Some(ours), None) => Some(Discrepancy::OnlyKelos { kelos: ours.state }),

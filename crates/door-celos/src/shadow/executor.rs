@@ -1,4 +1,4 @@
-//! An executor that starts nothing: a run goes as Celos says that the slot's run goes.
+//! An executor that starts nothing: each run follows that of the slot in Celos.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use crate::celos_db::{Record, Status};
 
 #[derive(Default)]
 struct State {
-    /// What Celos says now.
+    /// The current records of Celos.
     records: BTreeMap<SlotRef, Record>,
-    /// Runs that go on here, and whom to tell of their end.
+    /// Live runs here, and the channel for the report of their end.
     going: BTreeMap<RunId, Reports>,
 }
 
-/// Follows Celos. Clones share everything.
+/// An executor that follows Celos. Clones share everything.
 #[derive(Clone, Default)]
 pub(super) struct ShadowExecutor {
     state: Arc<Mutex<State>>,
@@ -28,17 +28,17 @@ impl ShadowExecutor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what Celos says now.
+    /// Sets the current records of Celos.
     pub(super) fn learn(&self, records: &BTreeMap<SlotRef, Record>) {
         self.state().records.clone_from(records);
     }
 
-    /// Slots whose runs go on.
+    /// Slots with live runs.
     pub(super) fn following(&self) -> Vec<SlotRef> {
         self.state().going.keys().map(|run| run.slot.clone()).collect()
     }
 
-    /// Ends the runs that Celos says have ended, given how often each slot has failed here.
+    /// Ends the runs that have ended in Celos, given the number of failures of each slot here.
     pub(super) fn follow(&self, retries: &BTreeMap<SlotRef, u32>) {
         let mut state = self.state();
         let State { records, going } = &mut *state;
@@ -56,16 +56,16 @@ impl ShadowExecutor {
     }
 }
 
-/// How a run ended, if it did.
+/// The outcome of a run, if it has ended.
 fn outcome(record: &Record, retries: u32) -> Option<Outcome> {
     let failed = || Outcome::Failed { reason: "it failed in Celos".to_owned(), exit_status: None, code: None };
     match record.status {
         Status::Success => Some(Outcome::Succeeded),
         Status::Failure => Some(failed()),
-        // It is tried again there.
+        // It is retried in Celos.
         _ if record.retry_count > retries => Some(failed()),
         Status::Killed => Some(Outcome::Killed),
-        // Somebody had it run again, between two looks: the run that was is over.
+        // It was rerun between two comparisons: the earlier run is over.
         Status::Waiting | Status::Ready => Some(failed()),
         Status::Running | Status::WaitTimeout => None,
     }

@@ -1,4 +1,4 @@
-//! Since when things differ. A scheduler that moves in steps lags behind one that doesn't: only what lasts counts.
+//! The duration of differences. A scheduler that moves in steps lags behind one that doesn't: only lasting differences count.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Discrepancy;
 
-/// What differs: a slot, or a workflow as a whole.
+/// The subject of a difference: a slot, or a workflow as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Subject {
     /// The workflow.
@@ -27,7 +27,7 @@ impl Subject {
         Subject { workflow: slot.workflow.clone(), time: Some(slot.key.clone()) }
     }
 
-    /// The slot, where it is one.
+    /// The slot, if it is one.
     #[must_use]
     pub fn slot_ref(&self) -> Option<SlotRef> {
         Some(SlotRef::new(self.workflow.clone(), self.time.clone()?))
@@ -43,20 +43,20 @@ impl std::fmt::Display for Subject {
     }
 }
 
-/// A difference that lasts.
+/// A lasting difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Between what.
+    /// The subject.
     #[serde(flatten)]
     pub subject: Subject,
-    /// What differs.
+    /// The difference.
     #[serde(flatten)]
     pub difference: Discrepancy,
-    /// Since when.
+    /// The moment at which it began.
     pub since: Timestamp,
-    /// Whether it counts since this look.
+    /// Whether it counts for the first time.
     pub new: bool,
-    /// Why ours stands where it stands, in words.
+    /// The reasons for the state here, in words.
     pub because: Vec<String>,
 }
 
@@ -66,13 +66,13 @@ struct Entry {
     counted: bool,
 }
 
-/// Differences, from look to look.
+/// The differences, from one comparison to the next.
 pub(super) struct Ledger {
     grace: SignedDuration,
     entries: BTreeMap<Subject, Entry>,
 }
 
-/// What a look makes of the differences.
+/// The changes of the differences in a comparison.
 #[derive(Default)]
 pub(super) struct LedgerUpdate {
     pub(super) counted: Vec<Difference>,
@@ -85,12 +85,12 @@ impl Ledger {
         Ledger { grace, entries: BTreeMap::new() }
     }
 
-    /// Notes what differs at a moment.
+    /// Notes the differences at a moment.
     pub(super) fn note(&mut self, found: Vec<(Subject, Discrepancy)>, now: Timestamp) -> LedgerUpdate {
         let mut before = std::mem::take(&mut self.entries);
         let mut noted = LedgerUpdate::default();
         for (subject, what) in found {
-            // One that moved on is another one; so is one that was over in between.
+            // A changed difference is a new one; so is one that had ended in between.
             let known = before.remove(&subject).filter(|entry| entry.what == what);
             let mut entry = known.unwrap_or(Entry { what, since: now, counted: false });
             if now.duration_since(entry.since) >= self.grace {

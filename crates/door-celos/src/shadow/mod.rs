@@ -1,11 +1,11 @@
-//! Running beside a live Celos without acting, and saying slot by slot where the two disagree.
+//! Running in parallel with a live Celos without acting, and reporting each slot on which the two disagree.
 //!
-//! An engine over a store in memory loads the same scripts and starts from Celos's states. It plans, asks triggers and
-//! gives out places as always, but its executor starts nothing: a run goes as Celos says that the slot's run goes.
-//! What people do to Celos (rerun, kill, pause) is done here too. Each look is one step of the engine at one moment;
-//! what differs then, and still does after some grace, counts.
+//! An engine over a store in memory loads the same scripts and starts from Celos's states. It plans, evaluates triggers and
+//! assigns permits as usual, but its executor starts nothing: each run follows that of the slot in Celos.
+//! Requests of people to Celos (rerun, kill, pause) are repeated here. Each comparison is one step of the engine at one moment;
+//! differences that last longer than a grace period count.
 //!
-//! What is *absent*: asking Celos; whoever looks brings its answers, as [`Theirs`].
+//! What is *absent*: requests to Celos; the caller provides its answers, as [`Theirs`].
 
 mod compare;
 mod executor;
@@ -43,68 +43,68 @@ pub use wire::{CelosWorkflow, read_list, read_slots};
 use compare::compare;
 use ledger::Ledger;
 
-/// The oldest hour of Celos's window is not compared: it is on its way out there.
+/// The oldest hour of Celos's window is not compared: it is about to leave the window.
 const COMPARED: SignedDuration = SignedDuration::from_hours(167);
 
-/// Who did what people did in Celos.
+/// The actor of requests that people made in Celos.
 const BY: &str = "celos";
 
 /// Slots that are read at once.
 const PAGE: usize = 5_000;
 
-/// What Celos answers about each of its workflows, or why it doesn't.
+/// The answers of Celos about each of its workflows, or the reason why there is none.
 pub type Theirs = BTreeMap<WorkflowId, Result<CelosWorkflow, String>>;
 
-/// Why no shadow could be cast. Messages complete "failed to …".
+/// An error of a shadow that could not be started. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum ShadowError {
-    /// The states that it starts from.
+    /// The states from which it starts can't be imported.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The store in memory.
+    /// The store in memory failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine.
+    /// The engine gave no answer.
     #[error(transparent)]
     Engine(#[from] AskError),
-    /// A thread.
+    /// A thread can't be started.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// What a shadow is made of.
+/// The parts of a shadow.
 pub struct ShadowParts {
-    /// The scripts that Celos has.
+    /// The folders of Celos's scripts.
     pub folders: Folders,
-    /// What reads the apps that scripts describe.
+    /// The reader of the apps in scripts.
     pub format: Arc<dyn AppFormat>,
-    /// The registers that Celos has, as far as they are at hand.
+    /// The registers of Celos, as far as they are available.
     pub registers: Registers,
-    /// Where paths are looked at.
+    /// The file systems of paths.
     pub storage: Storage,
-    /// Where probes and blocking calls work.
+    /// The runtime of probes and blocking calls.
     pub runtime: Runtime,
-    /// The machine's time.
+    /// The clock of the machine.
     pub clock: Clock,
     /// How long a difference lasts before it counts.
     pub grace: SignedDuration,
 }
 
-/// What a look found.
+/// The result of a comparison.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonReport {
-    /// When.
+    /// The moment of the comparison.
     pub at: Timestamp,
-    /// Workflows that both have.
+    /// How many workflows both have.
     pub workflows: usize,
-    /// Slots on which both agree.
+    /// How many slots agree.
     pub agreed: usize,
-    /// Differences that last for longer than the grace.
+    /// Differences that last longer than the grace period.
     pub differences: Vec<Difference>,
-    /// How many differences may still go by themselves.
+    /// How many differences may still end by themselves.
     pub pending: usize,
-    /// Differences that had counted and are over.
+    /// Differences that had counted and have ended.
     pub over: Vec<Difference>,
 }
 
@@ -114,15 +114,15 @@ pub struct Shadow {
     scripts: ScriptFolder,
     executor: ShadowExecutor,
     ledger: Ledger,
-    /// What Celos said at the last look.
+    /// The records of Celos at the last comparison.
     before: BTreeMap<SlotRef, Record>,
 }
 
 impl Shadow {
-    /// Starts from where Celos stands.
+    /// Starts from the current states of Celos.
     ///
     /// # Errors
-    /// When a thread can't be started.
+    /// If a thread can't be started.
     pub fn start(parts: ShadowParts, theirs: &Theirs, now: Timestamp) -> Result<Shadow, ShadowError> {
         let mut store = MemoryStore::new();
         take_over(&mut store, theirs, &parts.registers, now)?;
@@ -148,10 +148,10 @@ impl Shadow {
         Ok(Shadow { handle, scripts, executor, ledger, before: records(theirs) })
     }
 
-    /// Compares with what Celos says at a moment.
+    /// Compares with the answers of Celos at a moment.
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// If the engine gives no answer.
     pub async fn look(&mut self, theirs: &Theirs, now: Timestamp) -> Result<ComparisonReport, ShadowError> {
         self.reload().await?;
         let records = records(theirs);
@@ -177,7 +177,7 @@ impl Shadow {
         Ok(looked)
     }
 
-    /// What is wrong with the scripts.
+    /// The problems of the scripts.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.scripts.problems()
@@ -189,19 +189,19 @@ impl Shadow {
         &self.handle
     }
 
-    /// Ends it.
+    /// Stops it.
     pub async fn stop(&self) {
         self.handle.stop().await;
     }
 
-    /// Loads the scripts that changed, and waits until the engine has taken them in.
+    /// Loads changed scripts, and waits until the engine has accepted them.
     async fn reload(&self) -> Result<(), ShadowError> {
         let (scripts, handle) = (self.scripts.clone(), self.handle.clone());
         let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
         Ok(self.handle.settled().await?)
     }
 
-    /// Does here what people did there.
+    /// Repeats the requests of people to Celos.
     async fn follow_people(&self, theirs: &Theirs, records: &BTreeMap<SlotRef, Record>) -> Result<(), ShadowError> {
         let reader = self.handle.reader().clone();
         for (id, seen) in theirs {
@@ -227,7 +227,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// Asks; a refusal shows as a difference soon enough.
+    /// Sends a request; a refusal soon shows as a difference.
     async fn ask(&self, request: impl Request) -> Result<(), ShadowError> {
         match self.handle.ask(&Actor::system(BY), request).await {
             Ok(_) | Err(AskError::Refused(_)) => Ok(()),
@@ -235,14 +235,14 @@ impl Shadow {
         }
     }
 
-    /// How often each slot that Celos names has failed here.
+    /// How many attempts of each slot of Celos have failed here.
     fn retries(&self, records: &BTreeMap<SlotRef, Record>) -> Result<BTreeMap<SlotRef, u32>, StoreError> {
         let alive = self.executor.following().into_iter().filter(|slot| records.contains_key(slot));
         let reader = self.handle.reader();
         alive.map(|slot| Ok((slot.clone(), reader.slot(&slot)?.map_or(0, |slot| slot.retries)))).collect()
     }
 
-    /// All that differs now, and how many slots agree.
+    /// All current differences, and the number of slots that agree.
     fn differences(&self, theirs: &Theirs, now: Timestamp) -> Result<(Vec<(Subject, Discrepancy)>, usize), StoreError> {
         let reader = self.handle.reader();
         let range = Range::new(now.checked_sub(COMPARED).unwrap_or(Timestamp::MIN), now);
@@ -257,7 +257,7 @@ impl Shadow {
                 (Ok(_), None) => found.push((Subject::workflow(id), Discrepancy::NotDefined)),
                 (Ok(seen), Some(row)) => {
                     let mut ours = slots(&**reader, id, range)?;
-                    // Of what lies before a workflow's start Celos says nothing unless asked.
+                    // Celos omits slots before a workflow's start unless they are requested.
                     let start = row.definition.start_time.unwrap_or(Timestamp::MIN);
                     ours.retain(|time, _| *time >= start || seen.slots.contains_key(time));
                     let compared = compare(&ours, &seen.slots, range, row.paused);
@@ -270,7 +270,7 @@ impl Shadow {
         Ok((found, agreed))
     }
 
-    /// Says why ours stands where it stands.
+    /// Adds the reasons for the state here.
     async fn explain(&self, difference: &mut Difference, now: Timestamp) -> Result<(), StoreError> {
         let Some(slot) = difference.subject.slot_ref() else {
             let problems = self.scripts.problems();
@@ -284,7 +284,7 @@ impl Shadow {
     }
 }
 
-/// Starts nothing late: what is asked again is asked in each step.
+/// Starts nothing late: a probe that is repeated is repeated in each step.
 fn patient() -> Config {
     let at_once = SignedDuration::from_millis(1);
     Config {
@@ -302,7 +302,7 @@ fn records(theirs: &Theirs) -> BTreeMap<SlotRef, Record> {
         .collect()
 }
 
-/// Fills the store with what Celos says. What it has no record of is left to our own planning.
+/// Fills the store with the records of Celos. Slots without a record are left to our own planning.
 fn take_over(
     store: &mut MemoryStore,
     theirs: &Theirs,
@@ -337,7 +337,7 @@ fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap
     }
 }
 
-/// The end of what is asked of Celos at a moment: in whole seconds, because others lead it to make up a slot.
+/// The end of the range that is requested from Celos at a moment: in whole seconds, because Celos makes up a slot for any other.
 #[must_use]
 pub fn asked_until(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)

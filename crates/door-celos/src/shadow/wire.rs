@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::celos_db::{Record, Status};
 
-/// What Celos says of a workflow.
+/// The answer of Celos about a workflow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CelosWorkflow {
     /// Whether it is paused.
     pub paused: bool,
-    /// Its slots of the last days; those without a record as waiting.
+    /// Its slots of the last days; waiting ones for times without a record.
     pub slots: BTreeMap<Timestamp, Record>,
 }
 
@@ -45,7 +45,7 @@ struct SlotAnswer {
 /// Reads the answer of `/workflow-list`.
 ///
 /// # Errors
-/// In words, when it is none.
+/// In words, if it has another form.
 pub fn read_list(answer: &str) -> Result<Vec<WorkflowId>, String> {
     let list: List = serde_json::from_str(answer).map_err(|error| not_celos(&error))?;
     list.ids.iter().map(|id| WorkflowId::new(id).map_err(|error| error.to_string())).collect()
@@ -54,10 +54,10 @@ pub fn read_list(answer: &str) -> Result<Vec<WorkflowId>, String> {
 /// Reads the answer of `/workflow-slots`.
 ///
 /// # Errors
-/// In words, when it is none.
+/// In words, if it has another form.
 pub fn read_slots(answer: &str) -> Result<CelosWorkflow, String> {
     let answer: Slots = serde_json::from_str(answer).map_err(|error| not_celos(&error))?;
-    // Some clients have met it as a text.
+    // Some clients have received it as a text.
     let paused = answer.paused.as_bool().unwrap_or(answer.paused == "true");
     let slots = answer.slots.into_iter().map(read_slot).collect::<Result<_, _>>()?;
     Ok(CelosWorkflow { paused, slots })
