@@ -51,7 +51,7 @@ fn check_repeated(parameters: &[(String, String)]) -> Result<(), Fault> {
     }
 }
 
-/// While nobody leads that this server knows of, what is stored may be about to change.
+/// Refuses requests while this server knows of no leader, because the stored state may be about to change.
 fn check_leader(status: &Status) -> Result<(), Fault> {
     let why = match status {
         Status::Leading { .. } | Status::Standby => return Ok(()),
@@ -141,7 +141,7 @@ pub(super) fn project(namespace: &str, application: &str, version: &str) -> Resu
     there.then(|| project.clone()).ok_or_else(|| plain::not_found(format!("no {}", told(&project))))
 }
 
-/// A moment in milliseconds since 1970; what is out of bounds is the first or the last there is.
+/// A moment in milliseconds since 1970; a number out of bounds is the first or the last moment.
 pub(super) fn moment(millis: i64) -> Timestamp {
     let bound = if millis < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_millisecond(millis).unwrap_or(bound)

@@ -1,4 +1,4 @@
-//! Questions about many programs at once: each gets an answer, and a status of its own.
+//! Requests about many programs at once: each gets an answer with its own status.
 
 use axum::Json;
 use kelos_front::App;
@@ -12,7 +12,7 @@ use super::fault::told;
 use super::fields::{self, Field};
 use super::kind::{self, Kind};
 
-/// How many programs may be asked about at once.
+/// How many programs one request may name.
 const LARGEST: usize = 1000;
 
 /// A field of an answer.

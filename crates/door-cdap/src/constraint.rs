@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fields::Field;
 
-/// Reads a constraint. Where nothing is said of waiting, what happens is the default of its kind.
+/// Reads a constraint. If it does not say whether to wait, the default of its kind applies.
 pub(super) fn read(field: &Field<'_>) -> Result<Constraint, Fault> {
     let expected = "CONCURRENCY, DELAY, LAST_RUN or TIME_RANGE";
     let kind = field.need("type", expected)?;

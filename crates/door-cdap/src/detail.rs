@@ -91,7 +91,7 @@ impl Detail {
         }
     }
 
-    /// Puts what was said in the place of what is there; what was left out stays.
+    /// Replaces the fields that the body has; the others are kept.
     pub(super) fn put(self, workflow: &mut Workflow, keys: &mut EventKeys) {
         set(&mut workflow.trigger, self.trigger);
         set(&mut workflow.constraints, self.constraints);
@@ -127,7 +127,7 @@ impl Program {
     }
 }
 
-/// A day: what is later than that is another firing.
+/// A day: a longer delay would be another firing.
 const MOST_JITTER: u64 = 86_400_000;
 
 fn properties(field: &Field<'_>) -> Result<BTreeMap<String, String>, Fault> {
@@ -147,7 +147,7 @@ fn constraints(field: &Field<'_>) -> Result<Vec<Constraint>, Fault> {
     field.elements()?.iter().map(constraint::read).collect()
 }
 
-/// A moment as a text or in milliseconds since 1970; an empty text takes it away.
+/// A moment as a text or in milliseconds since 1970; an empty text removes it.
 fn moment(field: &Field<'_>) -> Result<Option<Timestamp>, Fault> {
     let expected = "a time such as 2026-01-31T22:00Z, or milliseconds since 1970";
     match field.value {
@@ -177,7 +177,7 @@ pub(super) fn status_of(row: &WorkflowRow) -> &'static str {
     if row.enabled { "SCHEDULED" } else { "SUSPENDED" }
 }
 
-/// Writes a schedule. Fields of ours are there where they say something.
+/// Writes a schedule. Fields of ours are left out if they are empty.
 pub(super) fn write(row: &WorkflowRow, catalogue: &Catalogue<'_>) -> Result<Value, StoreError> {
     let Some(keys) = events(row) else { return Ok(Value::Null) };
     let definition = &row.definition;

@@ -27,7 +27,7 @@ pub(super) fn json(body: &[u8]) -> Result<Value, Fault> {
     serde_json::from_slice(body).map_err(|error| plain::bad_request(format!("the body is not JSON: {error}")))
 }
 
-/// A value in an error: whole where it is short.
+/// A value in an error message, shortened if it is long.
 fn shown(value: &Value) -> String {
     let mut text = value.to_string();
     if text.len() > LONGEST_SHOWN {
@@ -103,7 +103,7 @@ impl<'a> Field<'a> {
         self.value.as_str().ok_or_else(|| self.wrong("a text"))
     }
 
-    /// A text that says something.
+    /// A text that is not empty.
     pub(super) fn name(&self) -> Result<&'a str, Fault> {
         let text = self.text()?;
         if text.trim().is_empty() { Err(self.wrong("a name")) } else { Ok(text) }
@@ -118,7 +118,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Checks that an object has no fields but these: what nobody reads was meant to say something.
+    /// Checks that an object has no fields but these: an unknown field would be ignored against the client's intention.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Fault> {
         let stray = self.map()?.iter().find(|(name, value)| !value.is_null() && !known.contains(&name.as_str()));
         match stray {

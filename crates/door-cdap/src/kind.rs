@@ -9,7 +9,7 @@ pub(super) struct Kind {
     pub(super) category: &'static str,
     /// Its name where an entity is shown.
     pub(super) pretty: &'static str,
-    /// Its name in ids of ours; none where it goes without saying.
+    /// Its name in ids of ours; none for the default kind.
     pub(super) member: Option<&'static str>,
 }
 

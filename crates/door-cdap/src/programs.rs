@@ -1,4 +1,4 @@
-//! Namespaces, applications and programs, as far as clients ask for them beside schedules: what there is, and a run now.
+//! Namespaces, applications and programs, as far as clients of schedules need them: lists, and starting a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 

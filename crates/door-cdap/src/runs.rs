@@ -21,7 +21,7 @@ use super::asked::{self, CdapRequest};
 use super::batch;
 use super::catalogue::{Catalogue, ProgramName, look};
 
-/// Runs that a list has where nothing else is asked for, and the most it can have.
+/// The default and largest number of runs in a list.
 const USUAL_RUNS: usize = 100;
 const MOST_RUNS: usize = 50_000;
 /// Runs that are read at a time.
@@ -73,7 +73,7 @@ impl Runners {
     }
 }
 
-/// A question for runs, as a list or a batch asks it.
+/// A query for runs, from a list or a batch.
 struct RunQuery {
     states: Vec<RunState>,
     start: Option<i64>,
@@ -105,7 +105,7 @@ impl RunQuery {
         self.start.is_none_or(|start| start <= started) && self.end.is_none_or(|end| started < end)
     }
 
-    /// The stretch of time, where both its ends are said.
+    /// The range of time, if both ends are given.
     fn range(&self) -> Option<Range> {
         let moment = |seconds: i64| asked::moment(seconds.saturating_mul(1000));
         Some(Range::new(moment(self.start?), moment(self.end?)))
@@ -117,7 +117,7 @@ impl RunQuery {
         start.checked_sub(SignedDuration::from_millis(RUN_LOOK_BACK_MILLIS)).unwrap_or(Timestamp::MIN)
     }
 
-    /// As many as are looked for: one more than a list can have, where it may have all.
+    /// How many runs are read: one more than the list may have, or all.
     fn most(&self) -> usize {
         self.limit.min(MOST_RUNS + 1)
     }
@@ -300,7 +300,7 @@ pub(super) async fn status(asked: CdapRequest, State(app): State<App>) -> Result
     .await
 }
 
-/// How long a run may take to end is for its executor to say.
+/// Refuses a time limit for stopping: that is up to the executor.
 fn check_stop(asked: &CdapRequest) -> Result<(), Fault> {
     if asked.get("graceful").is_none() {
         return Ok(());

@@ -95,7 +95,7 @@ fn changed_schedule(
     Ok(changed)
 }
 
-/// Without a trigger that is there already: clients send back what they were shown, and some triggers only scripts can say.
+/// Omits an unchanged trigger: clients send back the body that they got, and some triggers can be written by scripts only.
 fn said_anew(catalogue: &Catalogue<'_>, row: &WorkflowRow, body: &Value) -> Result<Value, StoreError> {
     let mut body = body.clone();
     if body.get("trigger") == Some(&trigger::write(&row.definition.trigger, catalogue)?) {

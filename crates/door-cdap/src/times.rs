@@ -53,7 +53,7 @@ pub(super) async fn all_previous(
     several(&asked, &app, &body, TimeKind::Previous).await
 }
 
-/// The times of many programs, each with a status of its own.
+/// The times of many programs, each with its own status.
 async fn several(asked: &CdapRequest, app: &App, body: &[u8], which: TimeKind) -> Result<Json<Value>, Fault> {
     batch::answer(asked, app, body, move |_| {
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| Ok(("schedules", times(catalogue, program, which)?)))

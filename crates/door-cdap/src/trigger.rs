@@ -79,7 +79,7 @@ fn partitions(field: &Field<'_>) -> Result<Trigger, Fault> {
     Ok(Trigger::Partitions { dataset: dataset(namespace, name).into(), count })
 }
 
-/// Checks that what a name says of its own kind, where it says that, is so.
+/// Checks that an entity is of the expected kind, if it names its kind.
 fn check_entity(field: &Field<'_>, expected: &str) -> Result<(), Fault> {
     match field.get("entity")? {
         Some(entity) if !entity.text()?.eq_ignore_ascii_case(expected) => Err(entity.wrong(expected)),
@@ -179,7 +179,7 @@ fn program_json(name: &ProgramName) -> Value {
 /// The kinds of triggers that lists can be filtered by.
 pub(super) const CATEGORIES: &str = "time, partition, program-status, and, or or signal";
 
-/// Whether a trigger is, at its top, of a kind that lists can be filtered by; none where there is no such kind.
+/// A test whether the root of a trigger is of a kind that lists can be filtered by; none for an unknown kind.
 pub(super) fn is_of_category(category: &str) -> Option<fn(&Trigger) -> bool> {
     Some(match category {
         "time" => |trigger| matches!(trigger, Trigger::Fired { .. }),

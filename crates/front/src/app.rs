@@ -36,7 +36,7 @@ impl App {
     /// An application on a node, for requests to loopback names only.
     ///
     /// # Panics
-    /// Outside of a tokio runtime: looks at the outside world are made on the current one.
+    /// Outside of a tokio runtime: probes are made on the current one.
     #[must_use]
     pub fn new(node: Node, version: impl Into<Arc<str>>) -> App {
         let handle = node.handle().clone();
@@ -68,7 +68,7 @@ impl App {
         App { takes_deployments: taken, ..self }
     }
 
-    /// The same, with its workflows grouped so on the board, as long as nobody sets other groups.
+    /// The same, with these groups of workflows on the board, until the API sets others.
     #[must_use]
     pub fn with_groups(self, groups: Groups) -> App {
         App { groups: Arc::new(groups), ..self }
@@ -91,7 +91,7 @@ impl App {
         App { worker_token: token, ..self }
     }
 
-    /// The token that workers must show; none where the server takes no workers.
+    /// The token that workers must show; none if the server takes no workers.
     pub fn worker_token(&self) -> Option<&Arc<str>> {
         self.worker_token.as_ref()
     }
@@ -111,7 +111,7 @@ impl App {
         self.deploying.clone().lock_owned().await
     }
 
-    /// Waits until nobody else changes a part of an event schedule: who does reads it, and puts all of it.
+    /// Waits until no other request changes a part of an event schedule, because such a request reads it and writes all of it.
     pub async fn changing_schedules(&self) -> tokio::sync::OwnedMutexGuard<()> {
         self.changing_schedules.clone().lock_owned().await
     }
@@ -156,7 +156,7 @@ impl App {
     /// Sends a request to the engine, and waits for its answer.
     ///
     /// # Errors
-    /// Where the engine refuses the request or gives no answer.
+    /// If the engine refuses the request or gives no answer.
     pub async fn ask<R: Request>(&self, by: &Actor, request: R) -> Result<R::Answer, AskError> {
         self.handle().ask(by, request).await
     }

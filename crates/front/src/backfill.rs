@@ -13,7 +13,7 @@ use crate::fault::Fault;
 
 /// A backfill that was made or, in a dry run, would be.
 pub struct NewBackfill {
-    /// Its name, given or derived.
+    /// Its name, as given or derived.
     pub id: BackfillId,
     /// Whether nothing was changed.
     pub dry_run: bool,
@@ -27,10 +27,10 @@ pub struct NewBackfill {
     pub untouched: u64,
 }
 
-/// Makes a backfill, or in a dry run says what it would do.
+/// Makes a backfill, or in a dry run shows what it would do.
 ///
 /// # Errors
-/// Where its range is empty, its name is taken, or the scheduler refuses it.
+/// If its range is empty, its name is taken, or the scheduler refuses it.
 pub async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<NewBackfill, Fault> {
     let range = Range::new(request.from.0, request.to.0);
     if range.is_empty() {
@@ -53,7 +53,7 @@ pub async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<New
     Ok(NewBackfill { id, dry_run, created, reopened, adopted, untouched })
 }
 
-/// The name that was given, or the first of a row that is free.
+/// The given name, or the first derived one that is free.
 fn name(request: &BackfillRequest, taken: &[Backfill]) -> Result<BackfillId, Fault> {
     let free = |id: &BackfillId| taken.iter().all(|known| known.id != *id);
     if let Some(name) = request.name.clone() {

@@ -1,6 +1,6 @@
-//! The actor behind a request, made once for each: by the name that is given, or else the door.
+//! The actor behind a request, determined once for each: by the given name, or else by the door.
 //!
-//! Absent: whether they are who they say, and what they may do.
+//! Absent: authentication and authorisation.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,7 +27,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// The name that somebody has who comes through it and gives none.
+    /// The name of an actor who comes through it and gives none.
     fn name(self) -> &'static str {
         match self {
             Door::Api => "api",
@@ -38,10 +38,10 @@ impl Door {
     }
 }
 
-/// Names that are given in place of a person's: the scripts of the pages and the command line know nobody's, and say so.
+/// Names that clients send without knowing a person's: the scripts of the pages, and the command line.
 const NOBODY: [&str; 2] = ["web", "cli"];
 
-/// The actor behind a request: a person by the header `Kelos-User`, or else somebody unknown through a door.
+/// The actor behind a request: a person by the header `Kelos-User`, or else an unknown one through a door.
 pub fn actor(headers: &HeaderMap, extensions: &Extensions, door: Door) -> Result<Actor, String> {
     let actor = match name(headers)? {
         Some(name) if NOBODY.contains(&name) => Actor::unknown(name),
@@ -51,7 +51,7 @@ pub fn actor(headers: &HeaderMap, extensions: &Extensions, door: Door) -> Result
     Ok(actor.with_address(address(extensions)))
 }
 
-/// The same, of what a request has but for its body.
+/// The same, from a request without its body.
 pub fn of_parts(parts: &Parts, door: Door) -> Result<Actor, String> {
     actor(&parts.headers, &parts.extensions, door)
 }
@@ -67,7 +67,7 @@ fn name(headers: &HeaderMap) -> Result<Option<&str>, String> {
     Ok(Some(name))
 }
 
-/// The other end of the connection; none where there is no connection.
+/// The other end of the connection; none if there is no connection.
 fn address(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip().to_canonical())
 }

@@ -17,7 +17,7 @@ use kelos_wire::ProblemDetailsDto;
 pub struct Fault {
     /// The status of the response, as the native API has it.
     pub status: StatusCode,
-    /// The kind of fault: a word that stays the same.
+    /// The kind of fault: a word that never changes.
     pub code: Cow<'static, str>,
     /// A description of what is wrong and what was expected: a fragment, or whole sentences.
     pub what: String,
@@ -48,7 +48,7 @@ impl Fault {
         Fault::new(StatusCode::CONFLICT, code, what)
     }
 
-    /// The same, with what it is about before what is wrong.
+    /// The same, with the subject before the description.
     pub fn about(self, what: &impl std::fmt::Display) -> Fault {
         Fault { what: format!("{what}: {}", self.what), ..self }
     }
@@ -84,7 +84,7 @@ impl Fault {
         response
     }
 
-    /// The response of a door that answers in plain text, in its own words and with its own status: the code is in a header.
+    /// The response of a door that answers in plain text, with its own text and status: the code is in a header.
     pub fn text(&self, status: StatusCode, text: String) -> Response {
         let mut response = (status, text).into_response();
         if let Ok(code) = HeaderValue::from_str(&self.code) {
@@ -94,7 +94,7 @@ impl Fault {
     }
 }
 
-/// The fault goes along with a bare response, and is rendered on its way out, where it is known which door was asked.
+/// The fault is attached to an empty response, and rendered on its way out, where the door is known.
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
@@ -120,7 +120,7 @@ pub fn panicked(_: Box<dyn Any + Send>) -> Response {
     Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", what).into_response()
 }
 
-/// Faults that nobody looks up by a code of their own: it is that of their status.
+/// Faults without a code of their own: the code follows from the status.
 pub mod plain {
     use super::{Fault, StatusCode};
 
@@ -226,7 +226,7 @@ fn hint(refusal: &Refusal) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The header in which the doors that answer in plain text say the code of what went wrong.
+/// The header with the code of a fault, for the doors that answer in plain text.
 pub const CODE: HeaderName = HeaderName::from_static("kelos-code");
 
 /// The code of an error of asking.

@@ -1,6 +1,6 @@
 //! The groups of workflows on the board: those set by the API, or else those of a file, or else one for each project.
 //!
-//! Groups that are set lie in a register, so the log says who set them. The form is the one that Celos's interface reads.
+//! Groups that the API sets are stored in a register, so the log shows who set them. The form is the one that Celos's interface reads.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use kelos_store::{Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The register that holds what was set.
+/// The register with the groups that the API has set.
 const REGISTER: (&str, &str) = ("kelos", "board-groups");
 /// Longest name of a group, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -21,11 +21,11 @@ const MOST: usize = 1_000;
 /// The form of groups, for messages about texts that have another.
 const FORM: &str = "{\"groups\": [{\"name\": \"…\", \"workflows\": [\"…\"]}]}";
 
-/// Workflows that stand together on the board; none means by project. Cheap to default.
+/// Workflows that are shown together on the board; none means by project. Cheap to default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Groups(Option<Vec<Group>>);
 
-/// Workflows that stand together.
+/// Workflows that are shown together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
@@ -152,7 +152,7 @@ pub struct BoardGroups {
     groups: Option<Vec<Group>>,
     /// Their source.
     pub from: GroupsSource,
-    /// The mistake in the register, where it can't be used.
+    /// The mistake in the register, if it can't be used.
     pub trouble: Option<String>,
 }
 
@@ -160,13 +160,13 @@ impl BoardGroups {
     /// Reads the groups that the API has set, or else those of the file.
     ///
     /// # Errors
-    /// Where the store can't be read.
+    /// If the store can't be read.
     pub fn read(reader: &dyn Queries, file: &Groups) -> Result<BoardGroups, StoreError> {
         let set = reader.register(REGISTER.0, REGISTER.1)?.map(Groups::of_value);
         if let Some(Ok(Groups(groups))) = set {
             return Ok(BoardGroups { groups, from: GroupsSource::Api, trouble: None });
         }
-        // Whoever sets the register itself may write anything.
+        // A client that sets the register itself may write anything.
         let trouble = set
             .and_then(Result::err)
             .map(|why| format!("the register {}/{} is of no use: {why}", REGISTER.0, REGISTER.1));
@@ -193,13 +193,13 @@ fn by_project(workflows: &[WorkflowRow]) -> Vec<Group> {
     projects.into_iter().map(|(name, workflows)| Group { name: name.to_owned(), workflows }).collect()
 }
 
-/// The request that sets these groups; without any, it goes back to the file's or to those by project.
+/// The request that sets these groups; without any, the file's groups or those by project apply again.
 pub fn request(groups: Option<&Groups>) -> SetRegister {
     let value = groups.and_then(Groups::value);
     SetRegister { bucket: REGISTER.0.to_owned(), key: REGISTER.1.to_owned(), value, reason: None }
 }
 
-/// Whether an event says that other groups hold.
+/// Whether an event changes the groups.
 pub fn is_change(event: &Event) -> bool {
     matches!(event, Event::Register { bucket, key, .. } if (bucket.as_str(), key.as_str()) == REGISTER)
 }

@@ -1,7 +1,7 @@
-//! The guard that keeps foreign web pages from talking to this server through somebody's browser.
+//! The guard that keeps foreign web pages from sending requests to this server through a user's browser.
 //!
-//! Two ways in: a foreign page sends a request here (its browser then says where from), or a foreign name
-//! is made to point at this machine (the request then carries that name). Programs such as curl do
+//! There are two attacks: a foreign page sends a request here (the browser then adds its origin), or a foreign name
+//! resolves to this machine (the request then carries that name). Programs such as curl do
 //! neither, and need no extra header.
 
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,8 @@ pub struct Hosts {
     instance: Option<Arc<str>>,
 }
 
-/// The header that names the server a request is meant for, as that one wrote it down beside its database: another may have got its port.
+/// The header with the id of the server that a request is meant for: another server may have got its port. The id is stored beside
+/// the database.
 pub const INSTANCE: &str = "kelos-instance";
 
 impl Hosts {
@@ -69,7 +70,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Headers that decide whether a request is let through or in whose name it acts. More than one of a kind is refused:
-/// which of them counts would be anybody's guess.
+/// the one that counts would be unclear.
 const SINGLE: [&str; 6] = ["host", "origin", "sec-fetch-site", "kelos-user", "authorization", INSTANCE];
 
 /// A request that is refused: the status, the kind of problem, and the reason.
@@ -81,7 +82,7 @@ pub async fn check(State(hosts): State<Hosts>, request: Request, next: Next) -> 
         None => next.run(request).await,
         Some((status, code, why)) => {
             let fault = Fault::new(status, code, why);
-            // A refused request gets no page, whatever it asked for.
+            // A refused request gets no page, whatever its path.
             if is_native(request.uri().path()) { fault.into_response() } else { fault.text(status, fault.what.clone()) }
         }
     }

@@ -1,5 +1,5 @@
-//! Slots as people name them: by a time, which is a moment where slots are named by these, or by a job id where the workflow is keyed
-//! by job ids.
+//! Slots as people name them: by a time, which is a moment in workflows that are keyed by moments, or by a job id in workflows that
+//! are keyed by job ids.
 
 use jiff::Timestamp;
 use kelos_core::Refusal;
@@ -11,7 +11,7 @@ use kelos_model::{SlotKey, SlotRef, WorkflowId};
 use crate::app::App;
 use crate::fault::Fault;
 
-/// The slot of a workflow that a text names. A workflow that nobody knows is taken to have times.
+/// The slot of a workflow that a text names. An unknown workflow is assumed to be keyed by time.
 pub async fn slot(app: &App, workflow: &WorkflowId, text: &str) -> Result<SlotRef, Fault> {
     let id = workflow.clone();
     let row = app.read(move |reader| reader.workflow(&id)).await?;
@@ -25,7 +25,7 @@ pub async fn slot(app: &App, workflow: &WorkflowId, text: &str) -> Result<SlotRe
     Ok(SlotRef::new(workflow.clone(), key))
 }
 
-/// The key of a job that a text names for a workflow that is keyed by job ids. Functions of its script may have a say.
+/// The key of a job that a text names, for a workflow that is keyed by job ids. Functions of its script may change it.
 pub async fn job(app: &App, keys: &Keys, text: &str) -> Result<SlotKey, Fault> {
     let bad = |why| Fault::bad_request("no-job-id", why);
     if keys.jobs().is_none_or(|jobs| jobs.checks.is_empty()) {
@@ -40,7 +40,7 @@ pub async fn job(app: &App, keys: &Keys, text: &str) -> Result<SlotKey, Fault> {
 pub fn read(keys: Option<&Keys>, text: &str) -> Result<SlotKey, Fault> {
     match keys {
         Some(keys @ Keys::Jobs(_)) => keys.read(text).map_err(|why| Fault::bad_request("no-job-id", why)),
-        // Its first letter says of a key outright which kind is meant, which may be of a workflow that is gone.
+        // The first letter of a complete key shows its kind; its workflow may be removed.
         None if text.starts_with(['~', '_', '.']) => SlotKey::parse(text).map_err(|error| bad_path(&error)),
         Some(keys) if text.starts_with('_') => keys.read(text).map_err(|why| Fault::bad_request("bad-path", why)),
         Some(keys) => time(text).map(|at| keys.resolve(SlotKey::Time(at))),

@@ -10,8 +10,8 @@ use kelos_store::StoreError;
 
 use crate::app::App;
 
-/// Facts of one moment. A trigger asks all its leaves, so evaluating one without facts shows everything that must be found
-/// out.
+/// Facts of one moment. A trigger evaluates all its leaves, so evaluating one without facts lists all facts that
+/// are needed.
 pub struct KnownFacts {
     now: Timestamp,
     slots: BTreeMap<SlotRef, Option<SlotState>>,
@@ -28,7 +28,7 @@ impl KnownFacts {
     /// Reads the states of slots from the store, and makes the probes now.
     ///
     /// # Errors
-    /// Where the store can't be read.
+    /// If the store can't be read.
     pub async fn find(app: &App, slots: Vec<SlotRef>, probes: Vec<Probe>) -> Result<KnownFacts, StoreError> {
         let slots = app.read(move |reader| {
             let state = |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));

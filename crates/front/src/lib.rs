@@ -1,7 +1,7 @@
 //! The front of all HTTP doors: the application that routes work on, the actor behind a request, its faults, and the guard.
 //!
-//! The native API, the pages and the dialects stand on it and never on each other. What is *absent*: routes, and any state:
-//! everything is read from the store or asked of the engine.
+//! The native API, the pages and the dialects depend on it and never on each other. What is *absent*: routes, and any state:
+//! everything is read from the store or requested from the engine.
 
 mod app;
 pub mod backfill;

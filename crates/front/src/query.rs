@@ -1,12 +1,12 @@
-//! Mistakes in queries and paths, in words for people.
+//! Mistakes in queries and paths, described for people.
 
 use crate::fault::Fault;
 
-/// The fault of a query, from what the parser says of it.
+/// The fault of a query, from the parser's message.
 #[must_use]
 pub fn bad_query(said: &str) -> Fault {
     let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said);
-    // The name of an unknown parameter comes twice, before the message and in it.
+    // The name of an unknown parameter occurs twice, before the message and in it.
     let said = match said.split_once(": ") {
         Some((name, rest)) if rest.contains(&format!("`{name}`")) => rest,
         _ => said,
@@ -18,7 +18,7 @@ pub fn bad_query(said: &str) -> Fault {
     Fault::bad_request("bad-query", plain_words(&said))
 }
 
-/// The messages of the standard library about texts that are no values, in words that say what was expected.
+/// The messages of the standard library about invalid texts, reworded to name what was expected.
 #[must_use]
 pub fn plain_words(said: &str) -> String {
     said.replace("invalid digit found in string", "expected a number of digits only")

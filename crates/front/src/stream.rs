@@ -32,7 +32,7 @@ impl Shutdown {
 
     /// Waits until the server shuts down.
     pub async fn begun(&mut self) {
-        // A sender that was dropped without a signal means that nobody serves any more.
+        // A sender that was dropped without a signal means that the server has ended.
         let _ = self.0.wait_for(|begun| *begun).await;
     }
 }
@@ -58,7 +58,7 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
     }
 }
 
-/// The server's shutdown as an extension of a request; none where a router is asked without a server.
+/// The server's shutdown as an extension of a request; none for a router without a server.
 pub type ShutdownSignal = Option<Extension<Shutdown>>;
 
 /// Waits until the server is to end.
@@ -69,8 +69,8 @@ pub async fn closed(closing: &mut ShutdownSignal) {
     }
 }
 
-/// A stream out of something that gives one event after the other. A slow client only holds up itself:
-/// the next event is looked for when the one before has been taken.
+/// A stream from a source of events. A slow client delays only itself:
+/// the next event is read once the client has received the one before.
 pub fn stream<T, F>(
     source: T,
     next: impl FnMut(T) -> F + Send + 'static,

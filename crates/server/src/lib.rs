@@ -1,8 +1,8 @@
 //! The HTTP server of Kelos: the native API under `/api/v1`, and beside it what other rooms answer: the pages under `/ui`, the
 //! dialect of CDAP under `/v3`, and that of Celos at the root.
 //!
-//! [`router`] needs no port, so everything can be asked in tests as it is over the wire; [`serve`] puts a
-//! router on a port. What is *absent*: state. Everything is read from the store or asked of the engine,
+//! [`router`] needs no port, so tests can send it the same requests as over the network; [`serve`] puts a
+//! router on a port. What is *absent*: state. Everything is read from the store or requested from the engine,
 //! so any number of servers may answer for one database.
 
 mod api;
@@ -41,12 +41,12 @@ pub fn router(app: App) -> Router {
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))
 }
 
-/// The span of a request, named by its path; its query stays out of the log.
+/// The span of a request, named by its path; its query is not logged.
 fn span(request: &Request) -> Span {
     tracing::error_span!("request", method = %request.method(), path = request.uri().path())
 }
 
-/// An answer that something is not possible here, or not now, is none of the server's troubles: what those are it logs by itself.
+/// An answer that something is not possible here or now is no error of the server, which logs errors itself.
 fn tell_failure(class: ServerErrorsFailureClass, _: Duration, _: &Span) {
     match class {
         ServerErrorsFailureClass::StatusCode(StatusCode::NOT_IMPLEMENTED | StatusCode::SERVICE_UNAVAILABLE) => {}
@@ -69,7 +69,7 @@ async fn unknown_path(uri: Uri) -> Fault {
     }
 }
 
-/// Tells a fault on its way out in the manner of the door that was asked: one fault, four renderers.
+/// Renders a fault on its way out in the form of its door: one fault, four renderers.
 async fn render(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;

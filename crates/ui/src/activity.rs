@@ -28,9 +28,9 @@ const SEARCHED: u64 = 50_000;
 pub(super) struct LogQuery {
     /// Only of this workflow, its slots and backfills.
     workflow: Option<String>,
-    /// Only what this person did; `*` is anybody.
+    /// Only actions of this person; `*` is any person.
     who: Option<String>,
-    /// Also looks that changed nothing but words.
+    /// Also evaluations that changed nothing but the text.
     looks: Option<String>,
     /// Only before this position of the log.
     before: Option<u64>,
@@ -71,7 +71,7 @@ impl Filter {
 /// Events, newest first.
 struct LogPage {
     rows: Vec<EventRecord>,
-    /// The earliest position that was looked at.
+    /// The earliest position that was read.
     down_to: u64,
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Faul
     })
 }
 
-/// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may; where both may, `ID@~JOB_ID` says which is which.
+/// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may; if both may, `ID@~JOB_ID` is unambiguous.
 pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Fault> {
     let expected = || {
         plain::bad_request(format!(
@@ -46,7 +46,7 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, Fault> {
     parse_instant(text).map_err(|error| plain::bad_request(format!("{error}.")))
 }
 
-/// A field that a form sends empty where nobody filled it in.
+/// A field, or none if the form was sent with an empty one.
 pub(super) fn filled(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
@@ -59,7 +59,7 @@ pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, F
     form.map(|form| form.0).map_err(|rejection| plain::bad_request(format!("{}.", rejection.body_text())))
 }
 
-/// The sender of a form; pages can't say, so it is the web.
+/// The sender of a form; pages don't know a name, so it is the web.
 pub(super) struct Caller(pub(super) Actor);
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

@@ -1,4 +1,4 @@
-//! Scripts and styles: part of the program, named by what is in them, so that browsers may keep them for good.
+//! Scripts and styles: part of the program, named by their digest, so that browsers may cache them for ever.
 
 use axum::extract::Path;
 use axum::http::header;

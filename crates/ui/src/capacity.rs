@@ -108,7 +108,7 @@ fn one_pool(pool: &PoolState, now: Timestamp) -> Markup {
     }
 }
 
-/// How much is taken: a square for each permit where there are few, and the same in words.
+/// How much is used: a square for each permit if there are few, and the same in words.
 fn bar(held: u64, size: Option<u32>) -> Markup {
     let of = size.map_or_else(|| "none".to_owned(), |size| size.to_string());
     let full = size.is_none_or(|size| held >= u64::from(size));

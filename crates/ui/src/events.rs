@@ -1,4 +1,4 @@
-//! Events in words, with links to what they happened to.
+//! Events in words, with links to their subjects.
 
 use kelos_model::{Event, EventRecord, SlotEvent};
 use kelos_wire::{EventDto, words};
@@ -18,7 +18,7 @@ pub(super) fn said(record: &EventRecord) -> Markup {
     html! { b .(class(&name)) { (name) } @if !words.is_empty() { " " (words) } }
 }
 
-/// The same without form: its name, and what there is to say of it.
+/// The same as text: its name and its details.
 pub(super) fn told(record: &EventRecord) -> (String, String) {
     let event = EventDto::from(record.clone());
     (words::name(&event).to_owned(), words::details(&event))
@@ -37,11 +37,11 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
 
 /// The person behind an event, if there is one.
 pub(super) fn by(record: &EventRecord) -> Option<String> {
-    // Every event that a person brings about names them so.
+    // Every event that a person causes names the person so.
     words::by(&EventDto::from(record.clone())).map(str::to_owned)
 }
 
-/// Whether it only says that a trigger was asked and still holds a slot back.
+/// Whether it only records an evaluation that still holds a slot back.
 pub(super) fn is_a_look(record: &EventRecord) -> bool {
     matches!(record.event, Event::Slot { what: SlotEvent::Looked { .. }, .. })
 }

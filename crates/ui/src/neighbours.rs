@@ -17,7 +17,7 @@ const SHOWN: usize = 50;
 /// A slot beside another.
 pub(super) struct Neighbour {
     pub(super) id: SlotRef,
-    /// None where it does not exist.
+    /// The state; none if the slot does not exist.
     pub(super) state: Option<SlotState>,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn of_slot(
     })
 }
 
-/// The jobs that a trigger looks at.
+/// The jobs on which a trigger depends.
 fn jobs_looked_at(all: &[WorkflowRow], trigger: &Trigger, values: &KeyValues, found: &mut Vec<SlotRef>) {
     match trigger.node() {
         Node::Leaf(Leaf::Job(workflow, job)) => {
@@ -93,7 +93,7 @@ fn with_states(reader: &dyn Queries, slots: Vec<SlotRef>) -> Result<Vec<Neighbou
     slots.into_iter().take(SHOWN).map(with_state).collect()
 }
 
-/// The workflows whose slots a trigger looks at, each with how many seconds later, ascending and without repetition.
+/// The workflows on whose slots a trigger depends, each with how many seconds later, ascending and without repetition.
 fn looks(trigger: &Trigger) -> Vec<(&WorkflowId, i64)> {
     let mut found = trigger.looks_at();
     found.sort();

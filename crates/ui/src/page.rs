@@ -33,7 +33,7 @@ pub(super) enum Tab {
     Capacity,
 }
 
-/// A tab's name, where it leads, and the key that leads there after `g`.
+/// A tab's name, its link, and the key that opens it after `g`.
 struct Place {
     tab: Tab,
     name: &'static str,
@@ -91,7 +91,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The same, as what a tab of the navigation leads to.
+    /// The same, as the page of a tab of the navigation.
     pub(super) fn at(self, tab: Tab) -> Page<'a> {
         Page { here: Some(tab), ..self }
     }
@@ -108,7 +108,7 @@ impl<'a> Page<'a> {
         self
     }
 
-    /// The same, filling the window: what is inside scrolls by itself.
+    /// The same, filling the window: the content scrolls.
     pub(super) fn filling(self) -> Page<'a> {
         Page { filled: true, ..self }
     }
@@ -233,7 +233,7 @@ pub(super) fn workflow_href(id: &WorkflowId) -> String {
 
 /// The address of a slot's page.
 pub(super) fn slot_href(slot: &SlotRef) -> String {
-    // A job says by its ~ that it is one.
+    // A job is marked by its ~.
     let key = slot.key.time().map_or_else(|| slot.key.to_string(), format_short);
     format!("{}/slots/{}", workflow_href(&slot.workflow), segment(&key))
 }

@@ -27,7 +27,7 @@ struct Bar {
     took: String,
 }
 
-/// The runs that have ended, which come newest first, as a plot with its words; nothing where there are too few.
+/// The durations of finished runs, given newest first, as a plot with its words; nothing if there are too few.
 pub(super) fn durations(runs: &[Run]) -> Option<Markup> {
     let bars: Vec<Bar> = runs.iter().rev().filter_map(bar).collect();
     let (first, last) = (bars.first()?, bars.last()?);
@@ -98,7 +98,7 @@ fn share(bars: &[Bar], tenths: usize) -> f64 {
     seconds.get(at).copied().unwrap_or(0.0)
 }
 
-/// Seconds in words, to the tenth where they are few.
+/// Seconds in words, with tenths if they are few.
 fn told(seconds: f64) -> String {
     let millis = (seconds * 1000.0).round() as i64;
     match (Timestamp::from_millisecond(0), Timestamp::from_millisecond(millis)) {

@@ -20,7 +20,7 @@ use maud::{Markup, html};
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::{source, words};
 
-/// Dispatched slots that are asked why they do not run yet.
+/// How many dispatched slots are checked for the reason why they do not run yet.
 const ASKED: usize = 200;
 /// Slots that are named for each reason.
 const NAMED: usize = 10;
@@ -39,7 +39,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
         _ => None,
     };
     let body = html! {
-        // Files and endpoints bring no events, so the page is asked for again.
+        // Files and endpoints cause no events, so the page is requested again.
         div data-events="" data-every="5" hidden {}
         h1 { "Problems" }
         div #problems data-live { (page(trouble.as_deref(), &frozen, &problems, &broken, &deferred)) }
@@ -60,7 +60,7 @@ fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<DeferredStarts, Stor
     Ok(deferred)
 }
 
-/// The workflows that are left alone until somebody resumes them.
+/// Frozen workflows, which wait until a person resumes them.
 fn frozen(reader: &dyn Queries) -> Result<Vec<WorkflowRow>, StoreError> {
     Ok(reader.workflows(None)?.into_iter().filter(|row| row.frozen().is_some()).collect())
 }

@@ -21,7 +21,7 @@ const SHOWN: u64 = 64 << 10;
 /// Bytes that a download reads at a time.
 const PIECE: usize = 256 << 10;
 
-/// The look of a run's state, as that of the slot it leads to.
+/// The appearance of a run's state: that of the slot state it leads to.
 const fn look(state: RunState) -> (char, &'static str) {
     match state {
         RunState::Dispatched => ('D', "goes"),
@@ -38,7 +38,7 @@ pub(super) const fn letter(state: RunState) -> char {
     look(state).0
 }
 
-/// The class that gives a state's colour to what is drawn.
+/// The class of a state's colour in drawings.
 pub(super) const fn class(state: RunState) -> &'static str {
     match state {
         RunState::Dispatched => "run-dispatched",
@@ -97,7 +97,7 @@ fn row(slot: &SlotRef, run: &Run, version: Option<u32>, shown: Option<u32>, link
     }
 }
 
-/// How a run ended, where its state does not say it all.
+/// The outcome of a run, if its state does not say it all.
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded | Outcome::Killed => String::new(),
@@ -121,7 +121,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads the end of what a run has written so far.
+    /// Reads the end of a run's output so far.
     pub(super) async fn read(app: &App, run: &Run) -> Tail {
         let (mut from, mut next) = (0, 0);
         let text = read_tail(app, &run.id).await.map(|(start, end, bytes)| {
@@ -177,7 +177,7 @@ async fn read_tail(app: &App, run: &RunId) -> Result<(u64, u64, Vec<u8>), LocalE
     let mut start = end.saturating_sub(SHOWN);
     let mut bytes = Vec::new();
     let mut next = start;
-    // A piece ends where a file does; what was dropped before it is not shown.
+    // A piece ends at the end of a file; dropped output before it is not shown.
     while next < end {
         let chunk = launcher.read_log(&run, next, SHOWN as usize).await?;
         if chunk.bytes.is_empty() {

@@ -31,23 +31,23 @@ use super::{asked, graph, schedules, timeline, tree, words};
 
 pub(super) use act::act;
 
-/// Slots among which the neighbours of one are looked for, the newest.
+/// How many of the newest slots are searched for the neighbours of one.
 const BESIDE: usize = 1000;
 
 /// The query of a slot's page.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SlotQuery {
-    /// About this moment; about now where not given.
+    /// The moment of the explanation; by default now.
     at: Option<String>,
-    /// With the output of this run; of the latest where not given.
+    /// Shows the output of this run; by default of the latest.
     run: Option<u32>,
 }
 
 /// The content of a slot's page.
 struct SlotPage {
     id: SlotRef,
-    /// The moment that was asked about.
+    /// The moment of the explanation, if it was given.
     at: Option<Timestamp>,
     now: Timestamp,
     why: Why,
@@ -231,12 +231,12 @@ impl SlotPage {
             } @else if self.at.is_none() && self.waits_for_slots() {
                 p { a href=(graph::obstacles_href(&self.id)) { "What blocks it, at any distance upstream" } }
             }
-            // That it expires has been said.
+            // The expiry is shown already.
             @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "Next check at " (words::moment(next)) "." } }
         }
     }
 
-    /// Whether something is in the way that the tree does not tell: a trigger of one leaf has said it.
+    /// Whether there are reasons besides the tree: the sentence of a trigger with one leaf repeats the tree.
     fn says_more(&self) -> bool {
         let blockers = &self.why.blockers;
         let trigger = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [reason::words::text(trigger)]);

@@ -27,7 +27,7 @@ pub(super) fn file(text: &str, line: u32) -> Markup {
     }
 }
 
-/// The line with a problem, and a mark below the place where it is.
+/// The line with a problem, and a mark below the position.
 pub(super) fn excerpt(text: &str, line: u32, column: u32) -> Markup {
     let column = column as usize;
     let before: String = text.chars().take(column.saturating_sub(1)).map(blank).collect();
@@ -45,7 +45,7 @@ fn blank(letter: char) -> char {
     if letter == '\t' { '\t' } else { ' ' }
 }
 
-/// The last line of the call that begins at a line: where its brackets are closed again.
+/// The last line of the call that begins at a line: where its brackets are closed.
 fn end(lines: &[&str], begin: usize) -> usize {
     let mut depth = 0_i32;
     let mut quote = None;
@@ -65,7 +65,7 @@ fn end(lines: &[&str], begin: usize) -> usize {
                 _ => {}
             }
         }
-        // Only a template goes on over the end of a line.
+        // Only a template continues after the end of a line.
         quote = quote.filter(|open| *open == '`');
         if depth <= 0 && quote.is_none() {
             return n + 1;

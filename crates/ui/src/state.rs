@@ -1,17 +1,17 @@
-//! How states look: a letter and a colour for each, the same on every page.
+//! The appearance of states: a letter and a colour for each, the same on every page.
 
 use kelos_model::SlotState;
 use maud::{Markup, html};
 
-/// How a state looks.
+/// The appearance of a state.
 pub(super) struct Look {
     /// Its letter, no other state's in either case.
     pub(super) letter: char,
-    /// The class that gives its colour, one of several states' where they mean the same to who glances.
+    /// The class of its colour, which similar states share.
     pub(super) class: &'static str,
 }
 
-/// How a state looks.
+/// The appearance of a state.
 pub(super) const fn look(state: SlotState) -> Look {
     let (letter, class) = match state {
         SlotState::Waiting => ('W', "waits"),
@@ -46,7 +46,7 @@ pub(super) const fn meaning(state: SlotState) -> &'static str {
     }
 }
 
-/// Whether somebody should look at a slot in this state.
+/// Whether a slot in this state needs attention.
 pub(super) const fn is_trouble(state: SlotState) -> bool {
     matches!(state, SlotState::Failed | SlotState::Expired | SlotState::Killed | SlotState::Backoff)
 }

@@ -56,7 +56,7 @@ fn summary(found: &StuckReport) -> String {
 const ALL: [Kind; 7] =
     [Kind::Frozen, Kind::Expiring, Kind::Late, Kind::Backoff, Kind::Long, Kind::Failed, Kind::Paused];
 
-/// How a kind is coloured and called.
+/// The colour and the name of a kind.
 const fn look(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Expiring => ("bad", "about to expire"),

@@ -52,7 +52,7 @@ fn answered_node(node: &Reason) -> Markup {
     }
 }
 
-/// The words of a node repeat those of its leaves, so a node with leaves shows only how they are combined.
+/// The text of a node repeats those of its leaves, so a node with leaves shows only how they are combined.
 fn said(node: &Reason) -> Cow<'static, str> {
     match node.kind {
         ReasonKind::And if !node.nested.is_empty() => "all of".into(),

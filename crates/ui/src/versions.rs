@@ -1,4 +1,4 @@
-//! The definitions that a workflow had: when each came, and what it changed.
+//! The past definitions of a workflow: the time of each, and its changes.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -44,7 +44,7 @@ pub(super) fn list(id: &WorkflowId, past: &[PastDefinition]) -> Markup {
     }
 }
 
-/// Shows a version: what it changed, and its source.
+/// Shows a version: its changes, and its source.
 pub(super) async fn show(
     Path((id, version)): Path<(String, String)>,
     State(app): State<App>,
@@ -119,7 +119,7 @@ impl VersionPage<'_> {
     }
 }
 
-/// A definition as lines, without what the place in its file says, and without secrets.
+/// A definition as lines, without its position in the file, and without secrets.
 fn told(past: &PastDefinition) -> Vec<String> {
     let mut value = serde_json::to_value(&past.definition).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

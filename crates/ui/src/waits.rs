@@ -13,7 +13,7 @@ use super::page::workflow_href;
 use super::state::badge;
 use super::words;
 
-/// Slots that are asked what they wait for, the newest.
+/// How many of the newest slots are checked for their reasons.
 const ASKED: usize = 100;
 
 /// A condition that slots wait for, whatever their time, and the workflow that has to succeed, if it is one.
@@ -26,11 +26,11 @@ type WaitCounts = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
 #[derive(Default)]
 pub(super) struct Waits {
     reasons: WaitCounts,
-    /// Whether there are more live slots than were asked.
+    /// Whether there are more live slots than were checked.
     is_partial: bool,
 }
 
-/// Asks the live slots of a workflow that do not run what they wait for.
+/// Reads the reasons of the live slots of a workflow that do not run.
 pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Waits, StoreError> {
     let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
     let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
@@ -50,7 +50,7 @@ pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> R
     Ok(Waits { reasons, is_partial: page.next.is_some() })
 }
 
-/// The conditions that a slot waits for by its trigger, or else in its own words.
+/// The conditions that a slot waits for by its trigger, or else the slot's own sentence.
 fn asked(reader: &dyn Queries, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Wait>, StoreError> {
     let why = why::read(reader, &slot.id, now, true, None)?;
     let open = why.trigger.as_ref().filter(|_| slot.slot.state == SlotState::Waiting);
@@ -65,7 +65,7 @@ fn in_the_way(trigger: &Trigger, open: &Reason, found: &mut Vec<Wait>) {
         return;
     }
     let nested = trigger.nested();
-    // A definition that changed since the slot was looked at may have another form.
+    // A definition that changed since the slot's evaluation may have another form.
     if nested.is_empty() || nested.len() != open.nested.len() || matches!(trigger, Trigger::Not { .. }) {
         let (said, workflow) = words::trigger(trigger);
         found.push((said, workflow.cloned()));
@@ -75,7 +75,7 @@ fn in_the_way(trigger: &Trigger, open: &Reason, found: &mut Vec<Wait>) {
 }
 
 impl Waits {
-    /// The reasons, most slots first; nothing where no slot waits.
+    /// The reasons, most slots first; nothing if no slot waits.
     pub(super) fn show(&self) -> Markup {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, slots)| std::cmp::Reverse(**slots));

@@ -9,7 +9,7 @@ use kelos_model::time::schedule::{Fold, Gap, Schedule};
 pub(super) use kelos_model::time::text::{span, took};
 pub(super) use kelos_model::trigger::node_words as trigger;
 
-/// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
+/// A moment as `2016-01-01T12:00Z`, with seconds if there are some, and nothing finer.
 pub(super) fn moment(at: Timestamp) -> String {
     format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
 }
@@ -40,7 +40,7 @@ pub(super) fn ahead(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// When slots are; none where another workflow says so, which is to be a link.
+/// The times of slots; none if they are those of another workflow, which is shown as a link.
 pub(super) fn cron(schedule: &Schedule) -> Option<String> {
     let Schedule::Cron(cron) = schedule else { return None };
     let mut words = format!("{} in {}", cron.cron().as_str(), cron.zone().name());

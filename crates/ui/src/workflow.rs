@@ -1,4 +1,4 @@
-//! A workflow: its definition and source, how its slots do, what is around it, pausing and backfilling it.
+//! A workflow: its definition and source, the states of its slots, its neighbours, pausing and backfilling it.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ fn read(
             .rows,
         tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
         days,
-        // The pending slot of an event schedule says it.
+        // The page of an event schedule shows its pending slot instead.
         waits: if row.definition.keys.events().is_none() { waits::read(reader, &row, now)? } else { Waits::default() },
         past: reader.definitions(id, None)?,
         upstream,
@@ -228,7 +228,7 @@ impl WorkflowPage {
         }
     }
 
-    /// When it goes next, where the clock says.
+    /// The next cron time, if there is one.
     fn next(&self) -> Markup {
         let of_events = self.own.as_ref().and_then(schedules::Own::next);
         let by_time = || self.row.definition.keys.schedule().map(|_| self.next_times());
@@ -324,7 +324,7 @@ fn workflows(ids: &[WorkflowId], none: &str) -> Markup {
     }
 }
 
-/// A link, where the text is one that leads to a page; a text otherwise, for a script may say anything.
+/// A link, if the text is the address of a page; else a text, because a script may contain anything.
 fn link(url: &str) -> Markup {
     let lower = url.to_ascii_lowercase();
     let is_page = lower.starts_with("https://") || lower.starts_with("http://");

@@ -1,5 +1,5 @@
-//! Backfills: named requests over past slots. Asked for, looked at, paused, resumed, put first or last, opened again
-//! where they failed, cancelled.
+//! Backfills: named requests for past slots. Routes that create, show, pause, resume, prioritise, rerun
+//! and cancel them.
 
 use axum::Json;
 use axum::extract::State;
@@ -141,7 +141,7 @@ impl FromLibrary<NewBackfill> for BackfillResultDto {
     }
 }
 
-/// Opens the slots of a range, or says what that would do.
+/// Opens the slots of a range, or shows what that would do.
 #[utoipa::path(post, path = "/backfills", tag = "backfills", request_body = BackfillRequest, responses(
     (status = 200, description = "What would happen", body = BackfillResultDto),
     (status = 201, description = "It was made; the header `location` says where it is", body = BackfillResultDto),
@@ -162,7 +162,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, location, Json(made)).into_response())
 }
 
-/// Asks for something to be done to a backfill, and shows what it is then.
+/// Sends a request about a backfill, and shows its new state.
 async fn asked<R: kelos_core::Request>(
     app: &App,
     by: &Actor,
@@ -173,7 +173,7 @@ async fn asked<R: kelos_core::Request>(
     shown(app, id).await.map(Json)
 }
 
-/// Leaves its slots alone that have no run; what runs goes on. Pausing twice is fine.
+/// Pauses a backfill: its slots without a run are ignored, live runs continue. Pausing twice is no error.
 #[utoipa::path(post, path = "/backfills/{id}/pause", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "It is paused", body = ProgressDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -188,7 +188,7 @@ pub(super) async fn pause(
     asked(&app, &by, path.id, |backfill| PauseBackfill { backfill, reason: because.reason }).await
 }
 
-/// Ends a pause. Resuming what is not paused is fine.
+/// Ends a pause. Resuming a backfill that is not paused is no error.
 #[utoipa::path(post, path = "/backfills/{id}/resume", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "It goes on", body = ProgressDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -218,7 +218,7 @@ pub(super) async fn change(
     asked(&app, &by, path.id, |backfill| PrioritiseBackfill { backfill, priority, reason }).await
 }
 
-/// Opens the slots of a backfill again that failed or expired; they stay its own.
+/// Reruns the slots of a backfill that failed or expired; they remain its own.
 #[utoipa::path(post, path = "/backfills/{id}/rerun", tag = "backfills", params(BackfillPath), request_body = ReasonRequest, responses(
     (status = 200, description = "They are open", body = ProgressDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

@@ -20,7 +20,7 @@ impl FromLibrary<Health> for EndpointDto {
     }
 }
 
-/// Lists the endpoints that paths were looked at on since the server started, but for its own disk.
+/// Lists the endpoints that were used since the server started, without its own disk.
 #[utoipa::path(get, path = "/endpoints", tag = "server", responses(
     (status = 200, description = "The endpoints", body = ListDto<EndpointDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

@@ -23,7 +23,7 @@ use super::extract::{Limit, Query};
 /// Events that a stream reads in one go.
 const READ_AT_ONCE: usize = 500;
 
-/// How long a stream waits for word of a commit before it looks by itself: a standby hears of none, and
+/// How long a stream waits for the notice of a commit before it reads the log: a standby gets no notices, and
 /// a store that failed is tried again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -32,14 +32,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventListQuery {
-    /// Only after this position of the log; from its beginning where not given.
+    /// Only after this position of the log; by default from its beginning.
     #[serde(default)]
     #[param(value_type = Option<u64>)]
     after: u64,
     /// Only of this workflow, its slots and backfills.
     #[param(value_type = Option<String>)]
     workflow: Option<WorkflowId>,
-    /// How many positions of the log are looked at, at the most: 1 to 1000, 100 where not given.
+    /// How many positions of the log are read at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
@@ -47,7 +47,7 @@ pub(super) struct EventListQuery {
 
 /// A piece of the log.
 fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize) -> Result<EventPageDto, StoreError> {
-    // In this order: what is written meanwhile is not taken for looked at.
+    // In this order: an event that is written meanwhile must not count as read.
     let seen = reader.last_seq()?;
     let about = of.cloned().map_or(About::Anything, About::Workflow);
     let page = reader.events(&EventFilter { about, after, until: u64::MAX }, PageRequest::oldest(limit))?;
@@ -75,7 +75,7 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct FollowQuery {
-    /// Begin after this position of the log, now where not given. The header `Last-Event-ID` goes before it.
+    /// Begin after this position of the log, by default now. The header `Last-Event-ID` overrides it.
     after: Option<u64>,
     /// Only of this workflow, its slots and backfills.
     #[param(value_type = Option<String>)]
@@ -83,8 +83,8 @@ pub(super) struct FollowQuery {
 }
 
 /// Follows the log: server-sent events whose `id` is the position in the log, whose `event` is the subject,
-/// and whose `data` is an event as in lists. Nothing is left out, however slow the client is; one that comes
-/// back with `Last-Event-ID` misses nothing.
+/// and whose `data` is an event as in lists. No event is left out, however slow the client is; one that
+/// reconnects with `Last-Event-ID` misses none.
 #[utoipa::path(get, path = "/events/stream", tag = "events", params(FollowQuery), responses(
     (status = 200, description = "The events as they happen", body = String, content_type = "text/event-stream"),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -95,7 +95,7 @@ pub(super) async fn stream(
     closing: ShutdownSignal,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, Fault> {
-    // Before the end of the log is read, so that no commit in between goes unnoticed.
+    // Before the end of the log is read, so that no commit in between is missed.
     let commits = app.handle().watch_commits();
     let end = app.read(|reader| reader.last_seq()).await?;
     let after = last_event_id(&headers)?.or(followed.after).unwrap_or(end);

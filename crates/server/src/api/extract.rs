@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 
 use super::{LARGEST_BODY, LARGEST_PROJECT};
 
-/// Rows on a page when nothing else is asked for.
+/// The default number of rows on a page.
 const USUAL_PAGE: usize = 100;
 /// Rows on the longest page.
 const LONGEST_PAGE: usize = 1000;
@@ -149,7 +149,7 @@ fn unread(error: &serde_json::Error, field: &str) -> Fault {
     Fault::bad_request("bad-body", format!("{what}: {place}{said}"))
 }
 
-/// `expected u32` says nothing to anybody who does not know Rust.
+/// Rewords `expected u32`, which only people who know Rust understand.
 fn with_numbers_in_words(said: &str) -> String {
     let words = [
         ("expected u32", "expected a whole number from 0 to 4294967295"),
@@ -160,7 +160,7 @@ fn with_numbers_in_words(said: &str) -> String {
     words.iter().fold(said.to_owned(), |said, (type_name, words)| said.replace(type_name, words))
 }
 
-/// `expected struct Request with 7 elements at line 1 …` says nothing to anybody outside of this program.
+/// Rewords `expected struct Request with 7 elements at line 1 …`, which is internal to this program.
 fn without_type_names(said: &str) -> String {
     match said.split_once("expected struct ") {
         Some((before, after)) => {
@@ -182,7 +182,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Reads a value from a text, with an error in words.
+/// Reads a value from a text, with an error message for people.
 fn from_text<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     read: impl FnOnce(&str) -> Result<T, String>,

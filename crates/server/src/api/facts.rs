@@ -115,7 +115,7 @@ fn read(mut request: FactRequest, by: &str) -> Result<Fact, Fault> {
     Ok(Fact { source, key, what })
 }
 
-/// Whether nothing is said that does not belong to what it is about.
+/// Checks that there are only fields that belong to the subject.
 fn check_fields(request: &FactRequest) -> Result<(), Fault> {
     let of_run =
         request.state.is_some() || request.run.is_some() || request.arguments.is_some() || request.outputs.is_some();
@@ -192,7 +192,7 @@ fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>
         .collect()
 }
 
-/// A fact with the key that the header gives it.
+/// A fact with the key of the header.
 fn named(fact: Fact, idempotency: Option<String>) -> Result<Fact, Fault> {
     match (&fact.key, idempotency) {
         (Some(key), Some(other)) if **key != *other => {
@@ -211,8 +211,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
     text.ok_or_else(wrong).map(Some)
 }
 
-/// Tells of what happened outside. The answer comes once it is stored; each fact with a key counts once, however often it is
-/// told. The header `Idempotency-Key` is the key of a single fact.
+/// Publishes facts. They are stored before the answer; each fact with a key counts once, however often it is
+/// published. The header `Idempotency-Key` is the key of a single fact.
 #[utoipa::path(post, path = "/facts", tag = "facts", request_body = OneOrSeveralFacts, responses(
     (status = 200, description = "They are stored, and have been counted", body = TellResultDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -258,7 +258,7 @@ pub(super) struct FactListQuery {
     source: Option<String>,
     /// Only those about this: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
     about: Option<String>,
-    /// How many are looked at, at the most: 1 to 1000, 100 where not given.
+    /// How many are read at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,

@@ -1,4 +1,4 @@
-//! The graph of workflows, and what is in a slot's way upstream.
+//! The graph of workflows, and the slots that block a slot upstream.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,25 +22,25 @@ use super::extract::{NoParameters, Path, Query, SlotPath};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct GraphRequest {
-    /// Only what is so close to this workflow as `up` and `down` say.
+    /// Only workflows within `up` and `down` levels of this one.
     #[param(value_type = Option<String>)]
     focus: Option<WorkflowId>,
-    /// Levels of what the focus depends on; 2 where not given.
+    /// How many levels upstream of the focus; by default 2.
     up: Option<u32>,
-    /// Levels of what depends on the focus; 2 where not given.
+    /// How many levels downstream of the focus; by default 2.
     down: Option<u32>,
     /// Only what this project owns.
     project: Option<String>,
-    /// Only what has this tag.
+    /// Only workflows with this tag.
     tag: Option<String>,
-    /// Only what has all these words in its name, project or tags.
+    /// Only workflows with all these words in their name, project or tags.
     find: Option<String>,
-    /// How many hours back slots are counted, 1 to 8784; 24 where not given.
+    /// How many hours back slots are counted, 1 to 8784; by default 24.
     #[param(minimum = 1, maximum = 8784)]
     hours: Option<u32>,
 }
 
-/// Levels around a focus where nothing is said.
+/// The default number of levels around a focus.
 const USUAL_LEVELS: u32 = 2;
 const USUAL_HOURS: u32 = 24;
 const MOST_HOURS: u32 = 24 * 366;

@@ -1,4 +1,4 @@
-//! Groups of the board: which workflows stand together.
+//! Groups of the board: the workflows that are shown together.
 
 use axum::Json;
 use axum::extract::State;

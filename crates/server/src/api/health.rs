@@ -1,4 +1,4 @@
-//! The server itself: how it is, which version, what is wrong with the scripts, a step.
+//! The server itself: its health, its version, problems of the scripts, a step.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
     Ok(rows.into_iter().filter_map(dto).collect())
 }
 
-/// Says whether the server does its work; 503 where it doesn't.
+/// Reports whether the server works; 503 if it doesn't.
 #[utoipa::path(get, path = "/health", tag = "server", responses(
     (status = 200, description = "It works, or stands by", body = HealthDto),
     (status = 503, description = "It does not work", body = HealthDto),
@@ -56,7 +56,7 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
     let works = matches!(status, "leading" | "stepped" | "standby");
     let code = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let now = handle.now().into();
-    // Where the store can't be read that is said already.
+    // If the store can't be read, that is reported already.
     let frozen = app.read(frozen).await.unwrap_or_default();
     let hint = match status {
         "damaged" => Some(MENDING),
@@ -85,7 +85,7 @@ pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> J
     Json(VersionDto { name: "kelos".into(), version: app.version().to_owned() })
 }
 
-/// Lists what is wrong with the files of definitions, as of the latest load.
+/// Lists the problems of the files of definitions, as of the latest load.
 #[utoipa::path(get, path = "/problems", tag = "server", responses(
     (status = 200, description = "The problems; none is good", body = ListDto<ProblemDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -95,7 +95,7 @@ pub(super) async fn problems(_: Query<NoParameters>, State(app): State<App>) -> 
 }
 
 /// Loads the scripts that changed, and steps the scheduler until nothing more can happen at that moment.
-/// A server that schedules by itself looks at everything again, at its own time: it takes no `time`.
+/// A server that schedules automatically evaluates everything again, at its own time: it takes no `time`.
 #[utoipa::path(post, path = "/step", tag = "server", request_body = Option<StepRequest>, responses(
     (status = 200, description = "It was stepped", body = StepResultDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

@@ -25,9 +25,9 @@ use super::extract::{Body, Caller, Limit, Names, NoParameters, Path, Query};
 
 /// Jobs that one request submits at the most.
 const MOST_SUBMITTED: usize = 10_000;
-/// The priority that goes last, and the usual one. The first is 1.
+/// The lowest priority, which is the default. The highest is 1.
 const LAST_PRIORITY: i32 = 100;
-/// Relatives that are listed of each group where nothing is said.
+/// The default number of relatives that are listed for each group.
 const USUAL_RELATIVES: usize = 1000;
 
 impl FromLibrary<&JobForecast> for ExpectedDto {
@@ -90,7 +90,7 @@ pub(super) async fn submit(
     Ok(Json(SubmitResultDto::Submitted(SubmittedListDto { items })))
 }
 
-/// As the scheduler has it, where larger goes first and 0 is usual.
+/// The priority as the scheduler has it: larger is more urgent and 0 is the default.
 fn priority(given: Option<i32>) -> Result<i32, Fault> {
     let given = given.unwrap_or(LAST_PRIORITY);
     if !(1..=LAST_PRIORITY).contains(&given) {
@@ -162,7 +162,7 @@ pub(super) struct JobListQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     state: Names<SlotState>,
-    /// How many at the most: 1 to 1000, 100 where not given.
+    /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
@@ -179,7 +179,7 @@ pub(super) async fn list(
     Query(wanted): Query<JobListQuery>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<SlotDto>>, Fault> {
-    // Jobs lie at the beginning of time, where no schedule has slots.
+    // Jobs are at the beginning of time, where no schedule has slots.
     let start = Timestamp::UNIX_EPOCH;
     let range = Some(Range::new(start, start + SignedDuration::from_millis(1)));
     let filter = SlotFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..SlotFilter::default() };
@@ -214,11 +214,11 @@ impl JobPath {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Part {
-    /// How many jobs to leave out at the beginning (of each group); 0 where not given.
+    /// How many jobs to skip at the beginning (of each group); by default 0.
     #[serde(default)]
     #[param(value_type = Option<u32>)]
     offset: usize,
-    /// How many at the most (of each group): 1 to 10000, 1000 where not given.
+    /// How many at most (of each group): 1 to 10000, by default 1000.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<usize>,
 }

@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 
 use super::extract::{Path, Query, RunPath};
 
-/// Bytes that are read when nothing else is asked for.
+/// The default number of bytes that are read.
 const USUAL_PIECE: usize = 64 << 10;
 /// Bytes of the longest piece.
 const LONGEST_PIECE: usize = 1 << 20;
@@ -31,11 +31,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Piece {
-    /// The first byte, counted over all that the run ever wrote; 0 where not given.
+    /// The first byte, counted over all output of the run; by default 0.
     #[serde(default)]
     #[param(value_type = Option<u64>)]
     offset: u64,
-    /// How many bytes at the most: 1 to 1048576, 65536 where not given.
+    /// How many bytes at most: 1 to 1048576, by default 65536.
     #[param(minimum = 1, maximum = 1048576)]
     limit: Option<usize>,
 }
@@ -48,9 +48,9 @@ async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result
     app.node().launcher().read_log(&run_ref(run), offset, limit).await
 }
 
-/// Reads a piece of a run's output, as it was written. The header `kelos-next-offset` says where to read on,
-/// `kelos-dropped` how many bytes before this piece are not kept any more, `kelos-ended` whether the run is
-/// over and nothing comes after.
+/// Reads a piece of a run's output, as it was written. The header `kelos-next-offset` is the offset of the next piece,
+/// `kelos-dropped` the number of bytes before this piece that were dropped, `kelos-ended` whether the run has
+/// ended and this is the last piece.
 #[utoipa::path(
     get,
     path = "/workflows/{id}/slots/{time}/runs/{number}/log",
@@ -78,11 +78,11 @@ pub(super) async fn read(
     }
     let run = super::runs::found(&app, &path).await?;
     let chunk = read_piece(&app, &run.id, piece.offset, limit).await.map_err(|error| unreadable(&error))?;
-    // A run that left no files, such as one that was refused, is over when its record says so.
+    // A run without files, such as a refused one, is over once its record is final.
     let ended = chunk.ended || (run.state.is_final() && chunk.bytes.is_empty());
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
-        // It is somebody's output, whatever it looks like.
+        // It is the output of a user's command, whatever it looks like.
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (HeaderName::from_static("kelos-next-offset"), chunk.next_offset.to_string()),
         (HeaderName::from_static("kelos-dropped"), chunk.dropped.to_string()),
@@ -96,7 +96,7 @@ pub(super) async fn read(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LogStart {
-    /// The first byte, 0 where not given. The header `Last-Event-ID` goes before it.
+    /// The first byte, by default 0. The header `Last-Event-ID` overrides it.
     #[serde(default)]
     #[param(value_type = Option<u64>)]
     offset: u64,
@@ -104,7 +104,7 @@ pub(super) struct LogStart {
 
 /// Follows a run's output until the run ends. Each event `log` has an object as `data` (`offset`,
 /// `nextOffset`, `dropped`, `text`) and the next offset as `id`; the event `end` has the run as `data` and is the
-/// last one. A client that comes back after that with `Last-Event-ID` gets 204, which ends it for good.
+/// last one. A client that reconnects after that with `Last-Event-ID` gets 204, which tells it to stop.
 #[utoipa::path(
     get,
     path = "/workflows/{id}/slots/{time}/runs/{number}/log/stream",
@@ -151,7 +151,7 @@ struct LogFollower {
 impl LogFollower {
     async fn next(mut self) -> Option<(Event, LogFollower)> {
         while !self.over {
-            // In this order: what was written before the end is in the files by the time the end is seen.
+            // In this order: output from before the end is in the files by the time the end is read.
             let run = super::runs::numbered(&self.app, &self.run.slot, self.run.number).await;
             let chunk = read_piece(&self.app, &self.run, self.offset, USUAL_PIECE).await;
             match (run, chunk) {

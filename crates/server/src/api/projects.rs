@@ -1,4 +1,4 @@
-//! Projects: what is deployed, and deploying for people who can't write to the folders of scripts.
+//! Projects: a list, and deployment for people who can't write to the folders of scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,25 +36,25 @@ pub(super) struct ProjectPath {
     id: String,
 }
 
-/// How to deploy.
+/// The options of a deployment.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Manner {
-    /// Whether only to say what would change.
+    /// Whether only to show what would change.
     #[serde(default)]
     plan: bool,
 }
 
-/// How to take a project away.
+/// The options of an undeployment.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(super) struct Removal {
-    /// Whether only to say what would change.
+    /// Whether only to show what would change.
     #[serde(default)]
     plan: bool,
-    /// The root in HDFS below which the folder of the project goes too; without it HDFS stays as it is.
+    /// The root in HDFS below which the folder of the project is removed, too; without it HDFS is not changed.
     hdfs_root: Option<String>,
 }
 
@@ -73,7 +73,7 @@ fn file((path, text): (String, String)) -> Result<(String, BundleFile), Fault> {
     Ok((path, BundleFile { bytes: bytes.len() as u64, content: Content::Bytes(bytes) }))
 }
 
-/// The ids of workflows by what is deployed and taken away as one: the script that defines them, whatever it calls its
+/// The ids of workflows by deployment unit: the script that defines them, whatever the name of its
 /// application. Schedules that people added to an application are deleted with it.
 fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<String, Vec<String>> {
     let script = |row: &WorkflowRow| {
@@ -133,7 +133,7 @@ async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<St
     Ok(names.filter(|name| !name.starts_with('.') && !name.ends_with(".test")).collect())
 }
 
-/// Deploys a project: its scripts are checked, and take the place of those that are there.
+/// Deploys a project: its scripts are checked, and replace the existing ones.
 #[utoipa::path(
     put,
     path = "/projects/{id}",
@@ -192,7 +192,7 @@ impl Deployment {
         }
         let project = ProjectName::new(self.project).map_err(|error| failed(&error))?;
         let site = site(app, self.root)?;
-        // Nobody writes what another request has checked meanwhile; and a standby says that it is one.
+        // One deployment at a time, so that no other request writes in between; and a standby answers that it is one.
         let _one_at_a_time = app.deploying().await;
         app.settle().await?;
         let prepared = prepare(project.clone(), self.bundle, site, app.handle().now()).await;
@@ -248,7 +248,7 @@ fn taken_name(
     Ok(workflows.iter().find_map(|one| Some((one.id.clone(), holder(one)?))))
 }
 
-/// Says what becomes of slots by those that there are. A project that would take a name of another's is refused.
+/// Adds the effect on existing slots. A project that would take a name of another's is refused.
 async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
     let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();
     let new: Vec<_> = prepared.after().workflows.iter().filter(|one| !known.contains(&one.id)).cloned().collect();

@@ -26,7 +26,7 @@ fn touched(slots: Vec<SlotRef>) -> TouchedSlotsDto {
     TouchedSlotsDto { count: slots.len(), slots: slots.iter().take(SLOTS_LISTED).map(SlotNameDto::from).collect() }
 }
 
-/// Opens a slot again that has ended, or opens one that was never planned; with all that depends on it, where asked for.
+/// Reruns a slot that has ended, or runs one that was never planned; on request with everything downstream.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/slots/{time}/rerun",

@@ -25,14 +25,14 @@ pub(super) struct RunListQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     state: Names<RunState>,
-    /// Only those that were under way at this moment or later. A run that is over is found where it was dispatched no more
-    /// than 48 hours before; one that goes on is found however long ago it began.
+    /// Only those that were live at this moment or later. A run that has ended is found if it was dispatched at most
+    /// 48 hours before; a live one is found however long ago it began.
     #[param(value_type = Option<String>)]
     from: Option<At>,
     /// Only those that were dispatched before this moment.
     #[param(value_type = Option<String>)]
     to: Option<At>,
-    /// How many at the most: 1 to 1000, 100 where not given.
+    /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,

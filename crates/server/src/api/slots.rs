@@ -40,7 +40,7 @@ pub(super) struct SlotListQuery {
     /// Only of this backfill.
     #[param(value_type = Option<String>)]
     backfill: Option<BackfillId>,
-    /// How many at the most: 1 to 1000, 100 where not given.
+    /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
@@ -129,7 +129,7 @@ pub(super) async fn history(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Moment {
-    /// About this moment; about now where not given.
+    /// The moment of the explanation; by default now.
     #[param(value_type = Option<String>)]
     at: Option<At>,
 }
@@ -171,7 +171,7 @@ pub(super) async fn critical_path(
     found.map(|path| Json(CriticalPathDto::from_library(path))).ok_or_else(|| unknown(&slot))
 }
 
-/// Ends a slot and its run, or sees to it that it never goes.
+/// Ends a slot and its run, or prevents it from ever starting.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/slots/{time}/kill",

@@ -33,7 +33,7 @@ impl FromLibrary<StuckReport> for StuckListDto {
     }
 }
 
-/// Lists what is stuck: late, to be tried again, running for long, failed last, or due and paused. The worst comes first.
+/// Lists stuck slots: late, in back-off, running for long, failed last, or due and paused. The worst come first.
 #[utoipa::path(get, path = "/stuck", tag = "slots", responses(
     (status = 200, description = "What is stuck", body = StuckListDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

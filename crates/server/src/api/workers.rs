@@ -1,4 +1,4 @@
-//! Where workers come to: what they offer, and what they get to do.
+//! The routes for workers: their offers, and the runs that they are assigned.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 200;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct WorkerPath {
-    /// Its name, of its own for each process.
+    /// Its name, unique for each process.
     name: String,
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn list(
     Ok(Json(ListDto { items: workers.map(WorkerDto::from_library).collect() }))
 }
 
-/// Says what a worker would do, what it has, and what became of that; answers once there is something to do, or its wait is
+/// Reports the offer, the runs and the outcomes of a worker; answers once a run is assigned, or its wait is
 /// over. For workers on the same machine, which show the token of the state's folder.
 #[utoipa::path(post, path = "/workers/{name}/offer", tag = "workers", params(WorkerPath),
     request_body(content = Object, description = "What the worker says: `session` (as answered before), `count` (grows with \

@@ -1,4 +1,4 @@
-//! Definitions: what there is, what it was, when its times are, and pausing it.
+//! Definitions: current and past ones, the times of their schedules, and pausing.
 
 use axum::Json;
 use axum::extract::State;
@@ -100,9 +100,9 @@ pub(super) async fn one(
             Err(unknown) => return Ok(Err(unknown)),
         };
         let (next_times, schedule_problem) = match schedule::resolved(reader, &row)? {
-            // Jobs have no times; what they say of each other may make no sense.
+            // Jobs have no times; their relations may be invalid.
             _ if row.definition.keys.jobs().is_some() => (Vec::new(), Jobs::read(reader)?.faulty.remove(&row.id)),
-            // Those of an event schedule come from its trigger, and a program has none.
+            // The times of an event schedule come from its trigger, and a program has none.
             _ if row.definition.keys.are_moments() => (firing_times(&row, now, Timestamp::MAX, NEXT_TIMES), None),
             Ok(schedule) => (times_after(&schedule, now, None, NEXT_TIMES), None),
             Err(problem) => (Vec::new(), Some(problem.to_string())),
@@ -153,7 +153,7 @@ pub(super) struct VersionPath {
     version: u32,
 }
 
-/// Shows the definition of one version, with its source. `definitionVersion` of a run says with which it began.
+/// Shows the definition of one version, with its source. `definitionVersion` of a run is the version with which it began.
 #[utoipa::path(get, path = "/workflows/{id}/definitions/{version}", tag = "workflows", params(VersionPath), responses(
     (status = 200, description = "The definition", body = PastDefinitionDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -181,13 +181,13 @@ pub(super) async fn definition(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TimesQuery {
-    /// The times after this moment; now where neither this nor `before` is given.
+    /// The times after this moment; by default now, unless `before` is given.
     #[param(value_type = Option<String>)]
     after: Option<At>,
     /// The times before this moment; without `after`, the last ones.
     #[param(value_type = Option<String>)]
     before: Option<At>,
-    /// How many at the most: 1 to 1000, 100 where not given.
+    /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     count: Limit,
@@ -255,7 +255,7 @@ fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timesta
     times.take(count).map(Instant).collect()
 }
 
-/// Leaves a workflow alone: nothing of it is planned, looked at or started. Runs that go on are recorded.
+/// Pauses a workflow: nothing of it is planned, evaluated or started. Live runs are recorded.
 #[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is paused", body = WorkflowDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

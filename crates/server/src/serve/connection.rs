@@ -49,7 +49,7 @@ pub(super) async fn run(
             .max_buf_size(BUFFER)
             .serve_connection(TokioIo::new(Box::pin(writer)), service)
     );
-    // A client that hangs up, is silent or sends nonsense concerns nobody but itself.
+    // A client that hangs up, is silent or sends nonsense affects only itself.
     tokio::select! {
         outcome = connection.as_mut() => return log(outcome),
         _ = ended => return tracing::debug!("ended an idle connection in favour of a new one"),

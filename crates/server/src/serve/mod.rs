@@ -1,7 +1,7 @@
 //! A router on a port: accepts connections within limits, and ends them in good order.
 //!
 //! Connections have limits of their own because the engine lives in the same process: whatever clients do, descriptors and
-//! memory are left for it. What is *absent*: anything about routes.
+//! memory are left for it. What is *absent*: routes.
 
 mod connection;
 mod connections;
@@ -36,7 +36,7 @@ pub struct Limits {
     pub head: Duration,
     /// The longest pause between two pieces of a request's body.
     pub body: Duration,
-    /// The longest time in which a client may take nothing of an answer.
+    /// The longest time for which a client may read nothing of an answer.
     pub stall: Duration,
 }
 
@@ -66,7 +66,7 @@ pub async fn serve(
     let router = router
         .layer(RequestBodyTimeoutLayer::new(limits.body))
         .layer(Extension(closing.clone()))
-        // Once for all connections: the router that a connection gets otherwise builds each route anew.
+        // Once for all connections: otherwise each connection would build all routes again.
         .with_state(());
     let connections = Arc::new(Connections::new(limits.connections));
     let mut tasks = JoinSet::new();
@@ -94,7 +94,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// The next connection. Where accepting fails an idle connection is given up, since descriptors are what is mostly missing.
+/// The next connection. If accepting fails an idle connection is closed, since the usual cause is a lack of descriptors.
 async fn accept(listener: &TcpListener, connections: &Connections) -> TcpStream {
     loop {
         match listener.accept().await {

@@ -1,4 +1,4 @@
-//! Consecutive lines of the log that say the same of one slot or workflow after the other: one line that can be opened.
+//! Consecutive similar events of one slot or workflow after the other: one line that can be expanded.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{events, words};
 /// From this many on they are one line; fewer are listed.
 const FOLDED: usize = 3;
 
-/// Cuts the log where something else is said.
+/// Divides the log at each change of the text.
 pub(super) fn groups(rows: &[EventRecord]) -> impl Iterator<Item = &[EventRecord]> {
     rows.chunk_by(are_alike)
 }
@@ -38,7 +38,7 @@ fn folded(group: &[EventRecord], newest: &EventRecord, oldest: &EventRecord) -> 
         li.alike {
             span.when { (words::moment(newest.at)) }
             span.subject { (workflows(group)) }
-            // Those that happen next come in front: its oldest line tells it from others when the page is swapped.
+            // Later ones are added in front: the oldest event identifies the group when the page is updated.
             details.what id={ "alike-" (oldest.seq) } {
                 summary { (group.len()) " × " (events::said(newest)) }
                 ol reversed { @for record in group { li { (when_and_whose(record)) } } }

@@ -35,7 +35,7 @@ pub(super) struct ListQuery {
 struct ListPage {
     workflow: Option<WorkflowId>,
     rows: Vec<Progress>,
-    /// The last one shown, where there are more.
+    /// The last one on the page, if there are more.
     last: Option<String>,
     /// Whether newer ones are left out.
     is_later: bool,

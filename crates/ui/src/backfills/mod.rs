@@ -23,7 +23,7 @@ pub(super) use new::form;
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/ui/backfills", get(list::show))
-        // Not below the others, where it would block it of a backfill of that name.
+        // Not below the others, where it would block the page of a backfill with that name.
         .route("/ui/new-backfill", get(new::show).post(new::create))
         .route("/ui/backfills/{id}", get(one::show))
         .route("/ui/backfills/{id}/{action}", post(one::act))
@@ -34,7 +34,7 @@ pub(super) fn href(id: &BackfillId) -> String {
     format!("/ui/backfills/{}", segment(id.as_str()))
 }
 
-/// The order of states in a bar: what is done, what went wrong, what goes, what is to come.
+/// The order of states in a bar: done, failed, running, pending.
 const BAR: [SlotState; 11] = [
     SlotState::Succeeded,
     SlotState::Skipped,
@@ -96,7 +96,7 @@ fn percent(share: f64) -> String {
     format!("{share:.3}%")
 }
 
-/// Whether it goes on, in a word with a colour.
+/// Whether it is active, as a coloured word.
 fn standing(far: &Progress) -> Markup {
     let (class, word) = match far {
         Progress { backfill: Backfill { cancelled_at: Some(_), .. }, .. } => ("ended", "cancelled"),
@@ -125,7 +125,7 @@ fn legend(far: &Progress) -> Markup {
     html! { @for part in parts(far) { span { (badge(part.state)) " " (far.counts[&part.state]) } " " } }
 }
 
-/// The effect on slots that exist, in words.
+/// The effect on existing slots, in words.
 const fn mode_words(mode: BackfillMode) -> &'static str {
     match mode {
         BackfillMode::Missing => "only slots that are missing",

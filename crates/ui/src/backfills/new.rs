@@ -1,4 +1,4 @@
-//! Asking for a backfill: a form, what it would do slot by slot, and doing it.
+//! Requesting a backfill: a form, a preview slot by slot, and the request.
 
 use axum::Form;
 use axum::extract::rejection::{FormRejection, QueryRejection};
@@ -21,14 +21,14 @@ use super::{href, mode_name, mode_words};
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::{asked, words};
 
-/// How far back a backfill goes where nobody says otherwise.
+/// The default start of a backfill before now.
 const USUAL: SignedDuration = SignedDuration::from_hours(24);
 /// Slots of a kind that a page of a preview shows.
 const SHOWN: usize = 1000;
 /// The usual priority: after current work.
 const USUAL_PRIORITY: i32 = -1;
 
-/// A backfill as a form asks for it; what is missing is still to be filled in.
+/// A backfill in a form; missing fields are still to be filled in.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BackfillForm {
@@ -76,7 +76,7 @@ impl BackfillSpec {
         BackfillRequest { name: self.name.clone(), reason: self.reason.clone(), ..request }
     }
 
-    /// The fields of a form that asks for the same.
+    /// The fields of a form with the same request.
     fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = vec![
             ("workflow", self.workflow.to_string()),
@@ -97,7 +97,7 @@ impl BackfillSpec {
     }
 }
 
-/// The form, or what would be done.
+/// Shows the form, or the preview.
 pub(super) async fn show(
     query: Result<Query<BackfillForm>, QueryRejection>,
     State(app): State<App>,
@@ -114,7 +114,7 @@ pub(super) async fn show(
     Ok(page.show(&preview(&wanted, &opened, asked.page.unwrap_or(0))))
 }
 
-/// Does what was shown, and leads to what came of it.
+/// Makes the backfill of the preview, and redirects to it.
 pub(super) async fn create(
     State(app): State<App>,
     asked::Caller(who): asked::Caller,
@@ -126,7 +126,7 @@ pub(super) async fn create(
     Ok(asked::back_to(&href(&made.id)))
 }
 
-/// The form for a workflow, filled in with what is most often wanted.
+/// The form for a workflow, with the usual values.
 pub(crate) fn form(id: &WorkflowId, now: Timestamp) -> Markup {
     let workflow = html! { input type="hidden" name="workflow" value=(id); };
     fields(&BackfillForm::default(), &workflow, now)
@@ -211,7 +211,7 @@ fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
     }
 }
 
-/// The slots of a kind, each with the way to it where it exists.
+/// The slots of a kind, each with a link if it exists.
 fn kind(what: &str, slots: &SlotList, page: usize) -> Markup {
     let shown = slots.first.iter().skip(page.saturating_mul(SHOWN)).take(SHOWN);
     html! {

@@ -38,7 +38,7 @@ pub(super) struct SlotsQuery {
     from: Option<String>,
 }
 
-/// A slot that failed, and the words of its last run.
+/// A failed slot, and the message of its last run.
 struct Failure {
     id: SlotRef,
     state: SlotState,
@@ -87,7 +87,7 @@ fn read(
     Ok(Some(BackfillPage { far: progress(reader, row, now)?, failures, slots, wanted, is_defined, now }))
 }
 
-/// A page of slots that is not empty, unless it is the last or what is sought is too far away.
+/// A page of slots that is not empty, unless it is the last or the next match is too far away.
 fn read_slots(reader: &dyn Queries, filter: &SlotFilter, from: Option<String>) -> Result<Rows<SlotRow>, StoreError> {
     let mut page = Rows { rows: Vec::new(), next: from };
     for _ in 0..READ {
@@ -158,7 +158,7 @@ impl BackfillPage {
         }
     }
 
-    /// Slots that it asked for and that something else asked for since.
+    /// Slots that it requested and that something else requested since.
     fn others(&self) -> Markup {
         let own: u64 = self.far.counts.values().sum();
         let others = u64::from(self.far.backfill.slots).saturating_sub(own);

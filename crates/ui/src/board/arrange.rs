@@ -1,4 +1,4 @@
-//! How rows stand: in the groups that hold, by project, or by tag.
+//! The arrangement of rows: in the groups of the board, by project, or by tag.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ impl By {
     }
 }
 
-/// The last group where groups are listed: what they do not mention.
+/// The last group if groups are listed: workflows that are in none.
 const UNLISTED: &str = "Unlisted workflows";
 /// The last group of tags.
 const UNTAGGED: &str = "Without tags";
@@ -59,7 +59,7 @@ pub(super) fn arrange<'a>(by: By, groups: &'a BoardGroups, workflows: &'a [Workf
     }
 }
 
-/// By what each row is named after; those without a name come last.
+/// Groups of rows by a name; rows without one come last.
 fn named<'a>(
     rows: impl Iterator<Item = &'a WorkflowRow>,
     name: impl Fn(&'a WorkflowRow) -> Option<&'a String>,
@@ -79,7 +79,7 @@ fn named<'a>(
     arranged
 }
 
-/// The workflows that stand elsewhere, also where a group lists them.
+/// Workflows that are shown elsewhere, even if a group lists them.
 fn keyed(workflows: &[WorkflowRow]) -> BTreeSet<&str> {
     let keyed = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
     keyed.map(|row| row.id.as_str()).collect()

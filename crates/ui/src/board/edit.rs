@@ -1,4 +1,4 @@
-//! Saying which workflows stand together: a form with the text of the groups, which the script makes movable.
+//! Editing the groups of the board: a form with their text, in which the script makes them movable.
 
 use axum::Form;
 use axum::extract::State;
@@ -63,7 +63,7 @@ pub(super) async fn save(
         return Ok(asked::back_to(HREF));
     }
     let now = now(&app).await?;
-    // Browsers send other ends of lines than they were given.
+    // Browsers send other line ends than they got.
     if sent.before.replace("\r\n", "\n") != now.text {
         let why =
             "The groups or the workflows have changed meanwhile. Your version is below; save again to replace theirs";

@@ -1,4 +1,4 @@
-//! The board as HTML: what can be read without the script, and what the script needs.
+//! The board as HTML: readable without the script, and the data of the script.
 
 use std::collections::BTreeSet;
 
@@ -122,7 +122,7 @@ fn filters(view: &BoardView, shown: &BoardData) -> Markup {
     }
 }
 
-/// A filter by one of these names, where there is something to choose.
+/// A filter by one of these names, if there is more than one.
 fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &BoardView) -> Markup {
     let chosen = view.other(name);
     html! {
@@ -197,7 +197,7 @@ fn begun(view: &BoardView, edge: &jiff::Zoned, before: &jiff::Zoned) -> Option<S
     }
 }
 
-/// An hour, or the minutes between hours; of days, which stand above, the name; of weeks the day they begin on.
+/// An hour, or the minutes between hours; for days, which are in the line above, the name; for weeks the day on which they begin.
 fn mark(view: &BoardView, edge: &jiff::Zoned) -> Markup {
     html! {
         @if view.zoom >= WEEK { (edge.strftime("%d")) }

@@ -1,7 +1,7 @@
 //! The board: all workflows over time, at one glance.
 //!
-//! A row is a string of letters and the few numbers that letters can't say; the script paints it. What is *absent*:
-//! slots one by one, of which only those of one cell are ever read.
+//! A row is a string of letters and the few numbers that letters can't express; the script paints it. What is *absent*:
+//! single slots, of which only those of one cell are ever read.
 
 mod arrange;
 mod cell;
@@ -65,7 +65,7 @@ async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Respo
     let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);
     let body = html::board(&view, &groups, &shown);
     let page = Page::new(&app, "Board").at(Tab::Board).style("board.css");
-    // Where nothing has a place in time, there is no board to keep up with.
+    // Without any slots by time there is no board to update.
     let only_jobs = groups.is_empty() && !shown.jobs.is_empty();
     let page = if only_jobs { page } else { page.script("board.js").script("act.js").filling() };
     let page = if shown.jobs.is_empty() { page } else { page.script("live.js") };

@@ -1,4 +1,4 @@
-//! A row: what a workflow's slots are in each column, in as few bytes as it takes.
+//! A row: the states of a workflow's slots in each column, in as few bytes as possible.
 
 use std::collections::BTreeMap;
 

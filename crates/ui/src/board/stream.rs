@@ -19,18 +19,18 @@ use super::view::{BoardView, parameters};
 
 /// How long changes are gathered before they are sent together.
 const GATHER: Duration = Duration::from_millis(200);
-/// How long it is waited for word of a commit: a standby hears of none.
+/// How long a stream waits for the notice of a commit: a standby gets none.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Events that are read one by one; after more of them every row is looked at.
+/// How many events are read one by one; after more of them every row is read.
 const READ_AT_ONCE: usize = 2_000;
 /// Workflows that are tallied one by one; more of them are tallied with all others.
 const ONE_BY_ONE: usize = 25;
 
 /// The changes since a position in the log.
 struct Changes {
-    /// Rows to tell anew; none means all.
+    /// Rows to send again; none means all.
     rows: Option<BTreeSet<WorkflowId>>,
-    /// Whether workflows came, went, were paused or resumed, or stand together otherwise.
+    /// Whether workflows were added, removed, paused, resumed or grouped differently.
     workflows: bool,
     seq: u64,
 }

@@ -1,4 +1,4 @@
-//! Is it fine? One line that says so before anybody reads a row.
+//! The verdict: one line on whether everything is fine, above the rows.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::words::count;
 /// Workflows that are named.
 const NAMED: usize = 3;
 
-/// How many workflows are in trouble in what is shown, and the first of them. The script says it again as rows change.
+/// The number of workflows in trouble on the board, with the first of them. The script updates it as rows change.
 pub(super) fn verdict(view: &BoardView, shown: &BoardData) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present && !shown.jobs.contains_key(&row.id));
     let ids = present().map(|row| &row.id);
@@ -40,7 +40,7 @@ pub(super) fn verdict(view: &BoardView, shown: &BoardData) -> Markup {
     }
 }
 
-/// How many workflows have slots that are late or run for long, which no letter shows: `{"late": 2}`. The script asks for it
+/// How many workflows have slots that are late or run for long, which no letter shows: `{"late": 2}`. The script requests it
 /// once the board is painted.
 pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();

@@ -12,7 +12,7 @@ use crate::page::segment;
 
 /// Minutes of a column that buttons lead to.
 pub(super) const ZOOMS: [u32; 9] = [1, 5, 15, 30, 60, 360, DAY, WEEK, 30 * DAY];
-/// Minutes of a column where nothing is said.
+/// The default minutes of a column.
 const USUAL_ZOOM: u32 = 60;
 /// Minutes of the widest column that Celos knows.
 pub(super) const DAY: u32 = 1_440;
@@ -128,7 +128,7 @@ impl BoardView {
 
     /// The query of the stream of changes: for these columns, whatever the time is by then.
     pub(super) fn stream_query(&self, seq: u64) -> String {
-        // The time is said in any case, so that the script's columns are those of the page.
+        // The time is always set, so that the script's columns are those of the page.
         let view = BoardView {
             others: BTreeMap::new(),
             time: Some(self.newest()),
@@ -161,7 +161,7 @@ impl BoardView {
         BoardView { time: Some(time).filter(|time| *time < self.now), ..self.clone() }
     }
 
-    /// The step of the time navigation: most of what is shown, so that something known stays in sight.
+    /// The step of the time navigation: most of the visible range, so that a part of it stays visible.
     fn step(&self) -> i64 {
         i64::from((self.count() * 3 / 4).max(1)) * self.width()
     }
@@ -206,7 +206,7 @@ impl BoardView {
         self.others.get(name).map_or("", String::as_str)
     }
 
-    /// How long this view holds before another column begins, where it follows the clock.
+    /// How long this view is valid before another column begins, if it follows the clock.
     pub(super) fn holds_for(&self) -> Option<i64> {
         let (_, end) = self.columns().bounds();
         self.time.is_none().then(|| end - self.now.as_millisecond())

@@ -1,4 +1,4 @@
-//! The column beside the picture, in words: the path to a slot's obstacles, a focus, or the nodes to look at first.
+//! The column beside the picture, in words: the path to a slot's obstacles, a focus, or the most important nodes.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::words;
 
 /// Workflows in trouble that are listed.
 const TROUBLED: usize = 15;
-/// Causes that are listed in words.
+/// How many causes are listed in words.
 const CAUSES: usize = 20;
 
 pub(super) fn beside(found: &GraphPage) -> Markup {
@@ -38,7 +38,7 @@ fn slot_link(slot: &SlotRef, state: Option<SlotState>) -> Markup {
 /// The way from a slot to everything that is in its way.
 fn path(found: &GraphPage, slot: &SlotRef, upstream: &Upstream) -> Markup {
     let mut roots: Vec<&Step> = upstream.roots().collect();
-    // Causes that only a person can mend come first.
+    // Causes that only a person can resolve come first.
     roots.sort_by_key(|root| root.obstacles.iter().map(|obstacle| obstacle.kind).min());
     let state = upstream.steps.first().and_then(|step| step.state);
     html! {
@@ -184,7 +184,7 @@ fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
     }
 }
 
-/// The nodes to look at first.
+/// The most important nodes.
 fn all(found: &GraphPage) -> Markup {
     let is_bad = |state: SlotState| matches!(look(state).class, "bad" | "again");
     let in_trouble = |node: &&Node| shown_state(node).is_some_and(is_bad);

@@ -1,7 +1,7 @@
-//! The graph: workflows, what waits for what, and the path from a slot to what is in its way.
+//! The graph: workflows, their dependencies, and the path from a slot to its obstacles.
 //!
-//! The picture is made here; the script moves it, and asks for the looks of nodes whose slots changed. What is *absent*:
-//! rules of what depends on what, and how nodes get their places: both are the library's.
+//! The picture is drawn here; the script moves it, and requests the appearance of nodes whose slots changed. What is *absent*:
+//! the rules of dependencies, and the layout of nodes: both are in the library.
 
 mod beside;
 mod family;
@@ -40,7 +40,7 @@ pub(super) use view::{graph_href, obstacles_href};
 const MOST_DRAWN: usize = 1_500;
 /// Slots of a focus that are listed.
 const SLOTS_LISTED: usize = 12;
-/// Nodes whose looks are sent in one answer; where more have changed, the page reloads itself.
+/// How many nodes are updated in one answer; if more have changed, the page reloads itself.
 const MOST_TOLD: usize = 300;
 
 pub(super) fn router() -> Router<App> {
@@ -54,7 +54,7 @@ struct GraphPage {
     upstream: Option<Upstream>,
     /// Slots of the focus that have not succeeded, newest first.
     slots: Vec<(SlotRef, SlotState)>,
-    /// The end of the log before all that was read: what comes after it, the script hears of.
+    /// The end of the log before the data was read: the script gets later events.
     seq: u64,
 }
 
@@ -90,7 +90,7 @@ async fn view_of(app: &App, asked: Result<Query<ViewQuery>, QueryRejection>) -> 
     };
     let of_job = slot.as_ref().is_some_and(|slot| slot.key.job().is_some());
     if of_job && asked.up.is_none() && asked.down.is_none() {
-        // A job is shown with all of its family, up to what a picture holds.
+        // A job is shown with all relatives, up to the limit of a picture.
         let all = view::MOST_LEVELS.to_string();
         (asked.up, asked.down) = (Some(all.clone()), Some(all));
     }
@@ -141,7 +141,7 @@ pub fn file_of(graph: &Graph, focus: Option<WorkflowId>, hours: u32) -> Result<R
     drawing(graph, &GraphView::of(focus, hours), None)
 }
 
-/// How some nodes look now: `[[id, class, letter, note, words], …]`.
+/// The current appearance of some nodes: `[[id, class, letter, note, words], …]`.
 async fn nodes(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
     let (mut of, mut hours) = (BTreeSet::new(), view::USUAL_HOURS);
     for (name, value) in query.as_deref().unwrap_or_default().split('&').filter_map(|field| field.split_once('=')) {

@@ -1,4 +1,4 @@
-//! How a node looks and what it says, in the picture, in the list and when it changes.
+//! The appearance and the texts of a node, in the picture, in the list and in updates.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::words;
 
 /// The texts and colours of a node.
 pub(super) struct Face {
-    /// The class that gives its colour.
+    /// The class of its colour.
     pub(super) class: &'static str,
     pub(super) letter: char,
     /// A few characters below its name.
@@ -19,8 +19,8 @@ pub(super) struct Face {
     pub(super) told: String,
 }
 
-/// Workflows on the path to what is in a slot's way: the worst state of their slots on it, and whether something
-/// is in their way that is no other slot.
+/// Workflows on the path to a slot's obstacles: the worst state of their slots on it, and whether anything
+/// but another slot blocks them.
 pub(super) type OnPath = BTreeMap<WorkflowId, (Option<SlotState>, bool)>;
 
 /// The nodes on the path to obstacles.
@@ -38,13 +38,13 @@ fn weight(state: SlotState) -> usize {
     BY_WEIGHT.iter().position(|one| *one == state).unwrap_or(0)
 }
 
-/// The state that colours a node: the worst of its slots in the window, or that of its newest slot where it has none.
+/// The state that colours a node: the worst of its slots in the window, or that of its newest slot if it has none there.
 pub(super) fn shown_state(node: &Node) -> Option<SlotState> {
     let worst = node.counts.keys().copied().max_by_key(|state| weight(*state));
     worst.or(node.newest.as_ref().map(|(_, state)| *state))
 }
 
-/// The texts and colours of a node; `on_path` where it is on a path.
+/// The texts and colours of a node; `on_path` if it is on a path.
 pub(super) fn face(node: &Node, on_path: Option<&(Option<SlotState>, bool)>, hours: u32) -> Face {
     let state = match on_path {
         Some((state, _)) => *state,

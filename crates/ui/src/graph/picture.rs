@@ -23,7 +23,7 @@ const BESIDE: f64 = 48.0;
 const NAME: usize = 36;
 /// The group of those who gave it no name.
 const UNNAMED: &str = "default";
-/// Room around everything; loops and notes beside nodes stand in it.
+/// The margin around everything, with room for loops and notes beside nodes.
 const MARGIN: f64 = 40.0;
 
 /// All edges of one kind from one node to another.
@@ -33,7 +33,7 @@ struct Bundle<'a> {
     /// The kind of the first of its edges.
     kind: EdgeKind,
     is_schedule: bool,
-    /// How much later than the own slot the ones that are looked at are, ascending.
+    /// How much later than the own slot the upstream ones are, ascending.
     later: Vec<i64>,
     /// The groups by which jobs wait, where jobs do.
     groups: Option<&'a [Arc<str>]>,
@@ -47,7 +47,7 @@ pub(super) struct Picture<'a> {
     layout: Layout,
     sizes: Vec<Size>,
     path: OnPath,
-    /// Edges that the path goes along.
+    /// The edges of the path.
     along: BTreeSet<(&'a WorkflowId, &'a WorkflowId)>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// The drawing, to stand in a page.
+    /// The drawing as part of a page.
     pub(super) fn inline(&self) -> Markup {
         let told = format!(
             "{} and {}, which lead from what is waited for to what waits",
@@ -181,7 +181,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// The way of an edge that leads to where it comes from: around the upper right corner.
+    /// The path of an edge from a node to itself: around the upper right corner.
     fn circle(&self, id: &WorkflowId) -> (String, Point) {
         let Some(number) = self.graph.nodes.iter().position(|node| node.id == *id) else {
             return (String::new(), Point { x: 0.0, y: 0.0 });

@@ -1,4 +1,4 @@
-//! Which part of the graph is shown, as the address says it.
+//! The visible part of the graph, from the address.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use serde::Deserialize;
 use crate::asked;
 use crate::page::segment;
 
-/// Levels around a focus where nothing is said.
+/// The default number of levels around a focus.
 pub(super) const USUAL_LEVELS: u32 = 2;
 /// The most levels, which is all of them but in odd graphs.
 pub(super) const MOST_LEVELS: u32 = 99;
-/// Hours whose slots colour the nodes, where nothing is said.
+/// The default number of hours whose slots colour the nodes.
 pub(super) const USUAL_HOURS: u32 = 24;
 const MOST_HOURS: u32 = 24 * 366;
 
@@ -128,12 +128,12 @@ impl GraphView {
         if query.is_empty() { "/ui/graph".to_owned() } else { format!("/ui/graph?{query}") }
     }
 
-    /// The same around a workflow; filters are left behind, for they would hide what is around it.
+    /// The same around a workflow; filters are dropped, because they would hide its surroundings.
     pub(super) fn around(&self, id: &WorkflowId) -> GraphView {
         GraphView { focus: Some(id.clone()), slot: None, project: None, tag: None, find: None, ..self.clone() }
     }
 
-    /// The same with the path to what is in a slot's way.
+    /// The same with the path to a slot's obstacles.
     pub(super) fn of_slot(&self, slot: &SlotRef) -> GraphView {
         GraphView { slot: Some(slot.clone()), ..self.around(&slot.workflow) }
     }

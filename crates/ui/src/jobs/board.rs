@@ -1,5 +1,5 @@
-//! Keyed workflows on the board: they have no place in time, so they stand below it, with how many of their jobs are in
-//! which state.
+//! Keyed workflows on the board: their jobs have no times, so they are shown below it, with the number of their jobs in
+//! each state.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) fn section(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result
     if counted.is_empty() {
         return Ok(counted);
     }
-    // Jobs lie at the beginning of time, where no schedule has slots.
+    // Jobs are at the beginning of time, where no schedule has slots.
     let beginning = Columns { start: Timestamp::UNIX_EPOCH, width: 1, count: 1 };
     for (id, tallies) in reader.slot_tallies(&beginning, None)? {
         let Some(counts) = counted.get_mut(&id) else { continue };
@@ -51,7 +51,7 @@ pub(crate) fn show(section: &Section) -> Markup {
     }
 }
 
-/// The address of the section by itself.
+/// The address of the section alone.
 pub(crate) const PLACE: &str = "/ui/board/jobs";
 
 fn contents(section: &Section) -> Markup {
@@ -84,7 +84,7 @@ fn contents(section: &Section) -> Markup {
     }
 }
 
-/// The section by itself.
+/// The section alone.
 pub(crate) async fn page(State(app): State<App>) -> Result<Response, Fault> {
     let section = app.read(|reader| section(reader, &reader.workflows(None)?)).await?;
     let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");

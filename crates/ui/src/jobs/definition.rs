@@ -1,4 +1,4 @@
-//! How the job ids of a workflow are made, and what its jobs wait for, in words.
+//! The template of a workflow's job ids, and the dependencies of its jobs, in words.
 
 use kelos_model::jobs::{DateForm, Group, JobKeys, Kind, Member, ValueFilter};
 use maud::{Markup, html};

@@ -31,7 +31,7 @@ pub(crate) struct MatrixView {
 }
 
 impl MatrixView {
-    /// Reads a query. What it does not say is chosen: the first identifier for the rows, the next for the columns.
+    /// Reads a query. By default the first identifier is for the rows, the next for the columns.
     pub(crate) fn read(keys: &JobKeys, mut given: BTreeMap<String, String>) -> Result<MatrixView, Fault> {
         let names: Vec<Arc<str>> = keys.template.identifiers().cloned().collect();
         let known = |name: &str| {
@@ -112,7 +112,7 @@ pub(crate) struct MatrixPage {
     matrix: Matrix,
 }
 
-/// Reads the jobs that are asked for.
+/// Reads the jobs of the query.
 pub(crate) fn read(reader: &dyn Queries, workflow: &Workflow, asked: MatrixView) -> Result<MatrixPage, StoreError> {
     Ok(MatrixPage { matrix: jobs::matrix(reader, workflow, &asked.wanted)?, asked })
 }

@@ -1,4 +1,4 @@
-//! What pages tell of workflows that are keyed by job ids: their identifiers and dependencies, and their jobs by two of the
+//! Workflows that are keyed by job ids on the pages: their identifiers and dependencies, and their jobs by two of the
 //! identifiers.
 
 mod board;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::asked;
 use crate::page::{slot_href, workflow_href};
 
-/// The priority that goes last, and the usual one, as people say it: 1 goes first.
+/// The lowest priority, which is the default, as people see it: 1 is the highest.
 const LAST_PRIORITY: i32 = 100;
 
 /// The form for submitting jobs.

@@ -30,7 +30,7 @@ pub(crate) struct ScheduleForm {
     reason: Option<String>,
 }
 
-/// Enables, disables or fires; what is fired is shown.
+/// Enables, disables or fires; shows the fired slot.
 pub(crate) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,

@@ -27,7 +27,7 @@ const LISTED: usize = 100;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScheduleQuery {
-    /// Only those in whose names or triggers these words are.
+    /// Only those with these words in their names or triggers.
     find: Option<String>,
     /// Only those that are `enabled`, or `disabled`.
     only: Option<String>,
@@ -193,7 +193,7 @@ fn name(row: &WorkflowRow) -> &str {
     row.definition.keys.events().map_or(row.id.as_str(), |events| &events.name)
 }
 
-/// The name of its program, in short where that is of the same project.
+/// The name of its program, shortened if that is of the same project.
 fn program(row: &WorkflowRow) -> String {
     let program = row.definition.program();
     match ProjectName::read(&row.definition.project).member_name(program) {

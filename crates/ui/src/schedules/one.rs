@@ -49,7 +49,7 @@ pub(crate) struct Program {
     runs: Vec<Run>,
 }
 
-/// Reads it; none where a workflow has slots by time or job id only.
+/// Reads it; none if a workflow has only slots by time or job id.
 pub(crate) fn read(
     reader: &dyn Queries,
     row: &WorkflowRow,
@@ -100,7 +100,7 @@ impl Own {
         }
     }
 
-    /// When it fires next by time; none where it never does.
+    /// Its next cron time; none if it has none.
     pub(crate) fn next(&self) -> Option<Markup> {
         let Own::Schedule(schedule) = self else { return None };
         schedule.has_times.then(|| html! {

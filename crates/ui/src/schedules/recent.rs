@@ -41,7 +41,7 @@ struct Led {
     collected: Vec<SlotRef>,
     /// Those of them whose trigger was met then.
     met: Vec<SlotRef>,
-    /// Whether there may be more than were looked at.
+    /// Whether there may be more than were read.
     is_partial: bool,
 }
 
@@ -94,8 +94,8 @@ fn read(reader: &dyn Queries, before: Option<&str>) -> Result<FactPage, StoreErr
     Ok(FactPage { known, led: all, facts: page.rows, next: page.next, is_newest: before.is_none() })
 }
 
-/// The parts of the log that tell what facts led to, given newest first, as positions `(after, to]`: what comes right after
-/// each of them, without looking at anything twice.
+/// The parts of the log with the consequences of facts, given newest first, as positions `(after, to]`: the events right after
+/// each of them, without reading any twice.
 fn parts(facts: impl DoubleEndedIterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut parts: Vec<(u64, u64)> = Vec::new();
     for seq in facts.rev() {
@@ -125,7 +125,7 @@ fn led(log: &[EventRecord], all: &mut BTreeMap<u64, Led>) {
             _ => {}
         }
     }
-    // Where the last that is looked at collects a fact, the next may do so, too.
+    // If the last one that was read collects a fact, the next may do so, too.
     if let Some(Event::Slot { what: SlotEvent::Collected { fact: Some(fact), .. }, .. }) =
         log.last().map(|last| &last.event)
     {
@@ -150,7 +150,7 @@ fn page(found: &FactPage) -> Markup {
     }
 }
 
-/// The sources that this server asks for facts by itself.
+/// The sources that this server polls for facts.
 fn asked_again(sources: &[SourceStatus], now: Timestamp) -> Markup {
     html! {
         @if !sources.is_empty() {
@@ -180,7 +180,7 @@ fn line(record: &EventRecord, led: Option<&Led>, known: &told::WorkflowPages) ->
     }
 }
 
-/// The names of partitions, where a fact has them.
+/// The names of partitions, if a fact has them.
 fn keys(fact: &Fact) -> Markup {
     let Occurrence::Partitions { keys, .. } = &fact.what else { return html! {} };
     html! {

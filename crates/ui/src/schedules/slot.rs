@@ -11,7 +11,7 @@ use super::words as told;
 use crate::page::slot_href;
 use crate::{settings, words};
 
-/// Lines of the log after the end of a run that are looked at for what it led to: who waits for it collects it in the same
+/// How many events after the end of a run are read for its consequences: slots that wait for it collect it in the same
 /// commit.
 const LOOKED_AT: usize = 500;
 /// Facts that are listed, the newest.
@@ -47,7 +47,7 @@ pub(crate) fn story(
     }
     let given = arguments(&row.definition, collected.as_deref(), &id.key);
     let arguments = given.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-    // Only what is listed is looked up.
+    // Only listed ones are looked up.
     let listed = facts.iter().skip(facts.len().saturating_sub(LISTED));
     let known = told::known(
         reader,

@@ -34,7 +34,7 @@ pub(crate) fn constraints(constraints: &[Constraint]) -> Markup {
     html! { ul.plain { @for one in constraints { li { (constraint(one)) } } } }
 }
 
-/// How much of what a trigger waits for is there, as a bar.
+/// How much of a trigger's facts is collected, as a bar.
 pub(super) fn bar(trigger: &Trigger, pending: &kelos_explain::schedules::overview::PendingSlot) -> Markup {
     let share = match pending.explanation.as_ref().map(|said| said.answer) {
         Some(Answer::Met) => 1.0,
@@ -44,7 +44,7 @@ pub(super) fn bar(trigger: &Trigger, pending: &kelos_explain::schedules::overvie
     html! { progress.collected value=(format!("{share:.3}")) max="1" aria-label=(told) title=(told) {} }
 }
 
-/// Workflows that there are or were, and have a page: facts may tell of others.
+/// Workflows that exist or existed, and have a page: facts may name others.
 pub(super) type WorkflowPages = BTreeSet<WorkflowId>;
 
 /// Those of the workflows that there are or were about which something happened.
@@ -67,7 +67,7 @@ pub(super) fn known<'a>(
     Ok(known)
 }
 
-/// An occurrence in words, with a link to its subject where that has a page.
+/// An occurrence in words, with a link to its subject if that has a page.
 pub(super) fn occurrence(what: &Occurrence, known: &WorkflowPages) -> Markup {
     let Occurrence::Ended { program, state, run, .. } = what else { return html! { (what) } };
     let slot_of = |run: &str| slot_of(run).filter(|slot| known.contains(&slot.workflow));
@@ -83,14 +83,14 @@ pub(super) fn occurrence(what: &Occurrence, known: &WorkflowPages) -> Markup {
     }
 }
 
-/// The slot of a run, where it is one of ours: `p@2016-01-01T12:00Z#1`.
+/// The slot of a run, if it is one of ours: `p@2016-01-01T12:00Z#1`.
 fn slot_of(run: &str) -> Option<SlotRef> {
     let (workflow, key) = run.rsplit_once('#')?.0.rsplit_once('@')?;
     let time = kelos_model::time::parse_instant(key).ok()?;
     Some(SlotRef::at(WorkflowId::new(workflow).ok()?, time))
 }
 
-/// Every constraint with what it saw.
+/// Every constraint with its finding.
 pub(crate) fn gates(seen: &Reason) -> Markup {
     html! {
         @for one in &seen.nested { (crate::tree::answered(one)) }

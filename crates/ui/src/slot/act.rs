@@ -56,7 +56,7 @@ fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Ma
     }
 }
 
-/// The reason that a form gives.
+/// The reason in a form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Because {
@@ -106,7 +106,7 @@ struct RerunPreview {
     untouched: u32,
 }
 
-/// Shows what a rerun with all that depends on a slot would do.
+/// Shows a preview of a rerun with all downstream slots.
 async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Fault> {
     // With `kill_live` nothing is in the way, so that all is named.
     let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::settings;
 
-/// Bytes of JSON that are shown without being asked for.
+/// How many bytes of JSON are shown expanded.
 const SHORT: usize = 2000;
 
-/// The arguments and outputs of each run, newest first; that of the run that is shown is open where it is short.
+/// The arguments and outputs of each run, newest first; those of the shown run are expanded if they are short.
 pub(super) fn show(runs: &[Run], shown: Option<u32>) -> Markup {
     html! { @for run in runs.iter().rev() { (of_run(run, shown == Some(run.id.number))) } }
 }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use crate::{settings, words};
 
-/// The paths that a trigger was last found to look at, each once, with what was found.
+/// The paths on which a trigger depended at its last evaluation, each once, with the findings.
 pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
     let mut found = Vec::new();
     trigger.into_iter().for_each(|trigger| collect(trigger, &mut found));
@@ -28,7 +28,7 @@ pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
     }
 }
 
-/// A path with what was found there.
+/// A path with its finding.
 struct Leaf {
     uri: String,
     class: &'static str,

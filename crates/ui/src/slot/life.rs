@@ -26,7 +26,7 @@ struct Stretch {
     state: SlotState,
     from: Timestamp,
     to: Timestamp,
-    /// The run, where one goes on.
+    /// The live run, if there is one.
     run: Option<u32>,
 }
 
@@ -64,7 +64,7 @@ fn stretches(life: &[&EventRecord], until: Timestamp) -> Vec<Stretch> {
     stretches
 }
 
-/// The life of a slot up to a moment, which is now where none is given.
+/// The life of a slot up to a moment; by default up to now.
 pub(super) fn show(id: &SlotRef, life: &[EventRecord], at: Option<Timestamp>, now: Timestamp) -> Markup {
     let until = at.unwrap_or(now);
     let life: Vec<_> = life.iter().filter(|record| at.is_none_or(|at| record.at <= at)).collect();

@@ -1,15 +1,15 @@
-//! Bars in lanes: which run lies where, and which are too thin to be drawn one by one.
+//! Bars in lanes: the place of each run, and the merging of runs that are too thin to be drawn.
 
 use jiff::Timestamp;
 use kelos_model::{Run, RunState};
 
-/// A width in pixels that windows usually have; what is thinner than a few of these is merged.
+/// The usual width of windows in pixels; runs that are thinner than a few of these are merged.
 pub(super) const USUAL_WIDTH: i64 = 1_100;
 /// Marks on a page at the most.
 const MOST_MARKS: usize = 2_500;
 /// Pixels within which thin bars become one block, tried until the page has few enough marks.
 const GAPS: [i64; 6] = [2, 6, 20, 60, 200, 600];
-/// Lanes of a row at the most; what overlaps beyond lies on the last one.
+/// How many lanes a row has at most; further overlapping runs are on the last one.
 const MOST_LANES: usize = 24;
 
 /// A run, or several that are drawn as one.
@@ -48,7 +48,7 @@ fn span(run: &Run, now: Timestamp) -> (i64, i64) {
     (from, until.as_millisecond().max(from))
 }
 
-/// The marks of every row: as few as are needed for a page that stays smooth. Runs of `kept` stand alone.
+/// The marks of every row: few enough for a page that scrolls smoothly. Runs of `kept` are never merged.
 pub(super) fn arrange<'a>(
     rows: &[Vec<&'a Run>],
     width: i64,

@@ -14,7 +14,7 @@ use crate::page::segment;
 
 /// Hours that buttons lead to.
 pub(super) const WIDTHS: [u32; 5] = [1, 6, 24, 72, 168];
-/// Hours that are shown where nothing is said.
+/// The default number of hours.
 const USUAL_HOURS: u32 = 6;
 /// Most hours: 31 days.
 const MOST_HOURS: u32 = 744;
@@ -57,7 +57,7 @@ pub(super) enum By {
 enum Window {
     /// So many hours, up to now and on with the clock.
     Hours(u32),
-    /// A range that stays.
+    /// A fixed range.
     Fixed(Range),
     /// The stretch of the critical path.
     Path,
@@ -118,7 +118,7 @@ impl TimelineView {
         }
     }
 
-    /// The same, with the whole of a critical path in its window, where nothing else was asked for.
+    /// The same, with the whole of a critical path in its window, by default.
     pub(super) fn around(self, path: &CriticalPath) -> TimelineView {
         if self.window != Window::Path {
             return self;
@@ -128,12 +128,12 @@ impl TimelineView {
         TimelineView { range, ..self }
     }
 
-    /// Whether the window goes on with the clock.
+    /// Whether the window follows the clock.
     pub(super) fn follows(&self) -> bool {
         matches!(self.window, Window::Hours(_))
     }
 
-    /// Whether what is shown may still change.
+    /// Whether the shown data may still change.
     pub(super) fn is_live(&self) -> bool {
         self.range.end >= self.now
     }
@@ -174,7 +174,7 @@ impl TimelineView {
         self.moved(-self.width() * 3 / 4)
     }
 
-    /// None where nothing can have happened yet.
+    /// The next window; none if it would be in the future.
     pub(super) fn later(&self) -> Option<TimelineView> {
         (self.range.end < self.now).then(|| self.moved(self.width() * 3 / 4))
     }
@@ -191,7 +191,7 @@ impl TimelineView {
         TimelineView { window: Window::Hours(hours), range, ..self.clone() }
     }
 
-    /// Hours for a window that follows the clock: the nearest to what is shown.
+    /// The number of hours for a window that follows the clock: the nearest to the current range.
     pub(super) fn hours(&self) -> u32 {
         match self.window {
             Window::Hours(hours) => hours,
@@ -256,7 +256,7 @@ impl TimelineView {
         at.to_zoned(self.tz.clone()).strftime(form).to_string()
     }
 
-    /// The marks over the window, with what they say: a day where one begins.
+    /// The marks above the window, with their texts: a day at its beginning.
     pub(super) fn marks(&self) -> Vec<(Timestamp, String)> {
         let (start, end) = (self.range.start.as_millisecond(), self.range.end.as_millisecond());
         let fits = |step: &&i64| self.width() / (**step * MINUTE) <= MOST_MARKS;
@@ -305,7 +305,7 @@ fn between(start: i64, end: i64) -> Range {
     Range::new(moment(middle - half), moment(middle + half))
 }
 
-/// The last hours, with a little of what comes, so that the edge moves only now and then.
+/// The last hours, and a little of the future, so that the edge moves only now and then.
 fn following(now: Timestamp, hours: u32) -> Range {
     let width = i64::from(hours) * 60 * MINUTE;
     let step = (width / 24).max(MINUTE);

@@ -1,4 +1,4 @@
-//! Event schedules, how they stand and what they decided, on the wire.
+//! Event schedules, their states and decisions, on the wire.
 
 use jiff::Timestamp;
 use kelos_explain::schedules::check::warnings;
@@ -22,7 +22,7 @@ pub(crate) fn catch_up_name(catch_up: CatchUp) -> &'static str {
     }
 }
 
-/// An event schedule in its present state; none where a workflow is none.
+/// An event schedule in its present state; none if a workflow is none.
 pub(crate) fn schedule(row: &WorkflowRow, overview: Overview) -> Option<EventScheduleDto> {
     let definition = &row.definition;
     let Keys::Events(events) = &definition.keys else { return None };
@@ -56,7 +56,7 @@ pub(crate) fn schedule(row: &WorkflowRow, overview: Overview) -> Option<EventSch
     })
 }
 
-/// The first that is pending, in words, or why nothing is.
+/// The first pending reason, in words, or why nothing is pending.
 fn standing(row: &WorkflowRow, overview: &Overview) -> String {
     match overview.pending.first() {
         Some(pending) => format!("{}: {}", pending.state, pending.text),
@@ -64,7 +64,7 @@ fn standing(row: &WorkflowRow, overview: &Overview) -> String {
     }
 }
 
-/// The zone of all times and windows of a definition, where it is one.
+/// The zone of all times and windows of a definition, if it is the same for all.
 pub(crate) fn zone_of(definition: &Workflow) -> Option<String> {
     let times = definition.trigger.firings().into_iter().map(|firing| firing.zone().name().to_owned());
     let windows = definition.constraints.iter().filter_map(|one| match &one.gate {

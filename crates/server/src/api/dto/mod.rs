@@ -1,4 +1,4 @@
-//! Answers that are made of what the library says, which the crate of the wire does not know.
+//! Answers made from results of the library, which the crate of the wire does not know.
 
 mod critical_path;
 mod event_schedule;
@@ -15,7 +15,7 @@ use kelos_wire::{
 pub(super) use event_schedule::{has_kind, schedule, zone_of};
 pub use project::deployment;
 
-/// An answer that is made of what the library says.
+/// An answer made from a result of the library.
 pub(crate) trait FromLibrary<M>: Sized {
     /// The wire's form of it.
     fn from_library(said: M) -> Self;

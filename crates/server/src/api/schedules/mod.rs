@@ -1,4 +1,4 @@
-//! Event schedules: listing, creating, changing, enabling and firing them, and what they decided.
+//! Event schedules: routes that list, create, change, enable and fire them, and show their decisions.
 
 mod request;
 
@@ -66,7 +66,7 @@ pub(super) struct ScheduleListQuery {
     enabled: Option<bool>,
     /// Only those that have such a trigger: `fired`, `partitions`, `ended`, `signal`, `and`, `or`, …
     trigger: Option<String>,
-    /// How many at the most: 1 to 1000, 100 where not given.
+    /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
@@ -104,7 +104,7 @@ impl ScheduleListQuery {
         }
     }
 
-    /// The rows of a page, and where the next one starts.
+    /// The rows of a page, and the start of the next one.
     fn page(&self, rows: Vec<WorkflowRow>) -> (Vec<WorkflowRow>, Option<String>) {
         let after = |row: &WorkflowRow| self.cursor.as_deref().is_none_or(|cursor| row.id.as_str() > cursor);
         let mut found: Vec<_> = rows.into_iter().filter(|row| after(row) && self.accepts(row)).collect();
@@ -166,7 +166,7 @@ async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Fault> {
     app.read(read).await?
 }
 
-/// Shows an event schedule: its definition, and how it stands.
+/// Shows an event schedule: its definition and its state.
 #[utoipa::path(get, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath), responses(
     (status = 200, description = "The event schedule", body = EventScheduleDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -184,23 +184,23 @@ pub(super) async fn one(
 #[serde(untagged)]
 #[allow(dead_code, reason = "describes a body that is read in another way, for the sake of its errors")]
 enum OneOrSeveral {
-    /// One.
+    /// A single schedule.
     One(Box<ScheduleRequest>),
     /// Several: all of them or none.
     Several(Vec<ScheduleRequest>),
 }
 
-/// What was created.
+/// The created schedules.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum CreateOutcome {
     /// The one.
     One(Box<EventScheduleDto>),
-    /// The several, in the order in which they were given.
+    /// A list of schedules, in the order of the request.
     Several(ListDto<EventScheduleDto>),
 }
 
-/// Creates event schedules: all that are given, or none. They are disabled unless they say otherwise.
+/// Creates event schedules: all of the request, or none. They are disabled unless the request enables them.
 #[utoipa::path(post, path = "/schedules", tag = "schedules", params(ReasonRequest), request_body = OneOrSeveral, responses(
     (status = 201, description = "It was created, or they were", body = CreateOutcome),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -256,7 +256,7 @@ fn twice(ids: &[WorkflowId]) -> Option<&WorkflowId> {
     ids.iter().find(|id| !seen.insert(*id))
 }
 
-/// What is to be created, of a body that has one or several.
+/// The schedules to create, from a body with one or several.
 fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Fault> {
     match body {
         Value::Array(all) if all.len() > MOST_CREATED => {
@@ -270,8 +270,8 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Fault> {
     }
 }
 
-/// Puts another definition in the place of an event schedule's, as one transaction. It stays enabled if it was, and what it had
-/// pending ends. What is not given is as in a new one.
+/// Replaces the definition of an event schedule, in one transaction. It stays enabled if it was, and its
+/// pending slots end. Missing parts are as in a new one.
 #[utoipa::path(
     put,
     path = "/schedules/{id}",
@@ -293,8 +293,8 @@ pub(super) async fn replace(
     put(&app, &by, because.reason, path.id, |row, reader| request.replace(row, reader)).await
 }
 
-/// Changes what is given of an event schedule and nothing else, as one transaction. It stays enabled if it was, and what it had
-/// pending ends.
+/// Changes the given parts of an event schedule and nothing else, in one transaction. It stays enabled if it was, and its
+/// pending slots end.
 #[utoipa::path(
     patch,
     path = "/schedules/{id}",
@@ -334,7 +334,7 @@ async fn put(
     shown(app, id).await.map(Json)
 }
 
-/// Deletes an event schedule. What it had pending ends; runs that go on are left alone.
+/// Deletes an event schedule. Its pending slots end; live runs continue.
 #[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath, ReasonRequest), responses(
     (status = 200, description = "It is deleted; this is what it was", body = EventScheduleDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -366,7 +366,7 @@ pub(super) async fn enable(
     shown(&app, path.id).await.map(Json)
 }
 
-/// Disables an event schedule. What it had pending ends; runs that go on are left alone.
+/// Disables an event schedule. Its pending slots end; live runs continue.
 #[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), request_body = Option<ReasonRequest>, responses(
     (status = 200, description = "It is disabled", body = EventScheduleDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -413,7 +413,7 @@ pub(super) async fn fire(
     go(&app, &by, path.id, request).await.map(Json)
 }
 
-/// Starts a program: a workflow that has no schedule of its own.
+/// Starts a program: a workflow without a schedule of its own.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/start",
@@ -448,7 +448,7 @@ async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) 
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DecisionListQuery {
-    /// How many slots are looked at, at the most: 1 to 1000, 100 where not given.
+    /// How many slots are read at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,
@@ -456,7 +456,7 @@ pub(super) struct DecisionListQuery {
     cursor: Option<String>,
 }
 
-/// Lists what an event schedule decided, newest first: what it fired, what it dropped and why, and what happened to the
+/// Lists the decisions of an event schedule, newest first: what it fired, what it dropped and why, and what happened to the
 /// schedule itself.
 #[utoipa::path(get, path = "/schedules/{id}/decisions", tag = "schedules", params(WorkflowPath, DecisionListQuery), responses(
     (status = 200, description = "A page of decisions", body = PageDto<DecisionDto>),

@@ -1,4 +1,4 @@
-//! What people say of an event schedule: the whole of a new one, or what is to change of one.
+//! Descriptions of event schedules in requests: complete for a new one, or the changes of one.
 
 use std::collections::BTreeMap;
 
@@ -25,31 +25,31 @@ const MOST_PROPERTIES: usize = 1000;
 /// Constraints that one may have at the most.
 const MOST_CONSTRAINTS: usize = 100;
 
-/// An event schedule, or what is to change of one.
+/// An event schedule, or the changes of one.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduleRequest {
     /// Its name, unique in its project. Needed for a new one; one that exists keeps its own.
     name: Option<String>,
-    /// The project that it belongs to; that of its program where not given.
+    /// The project that it belongs to; by default that of its program.
     project: Option<String>,
     /// The workflow that it runs: its id, or its name in the project. Needed for a new one.
     program: Option<String>,
-    /// What it is for; null for nothing.
+    /// Its description; null removes it.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     description: Option<Option<String>>,
-    /// What has it go. Needed for a new one.
+    /// The condition on which it fires. Required for a new one.
     trigger: Option<TriggerDto>,
-    /// What must hold besides, once the trigger is met; none where not given.
+    /// The checks after the trigger is met; by default none.
     constraints: Option<Vec<ConstraintRequest>>,
-    /// Arguments of its runs; none where not given.
+    /// Arguments of its runs; by default none.
     properties: Option<BTreeMap<String, String>>,
-    /// A slot that has not been queued this long after it came to be expires; a day where not given, or null.
+    /// A slot that has not been queued this long after it was opened expires; by default, and for null, a day.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u64>)]
     timeout_millis: Option<Option<u64>>,
-    /// The zone of times and windows that say none: `Europe/Berlin`; UTC where not given.
+    /// The default zone of its times and windows: `Europe/Berlin`; by default UTC.
     time_zone: Option<String>,
     /// Nothing counts before this moment; null for no such moment.
     #[serde(default, deserialize_with = "given")]
@@ -59,19 +59,19 @@ pub(crate) struct ScheduleRequest {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     end_time: Option<Option<At>>,
-    /// A time counts up to this much late; 0 where not given.
+    /// The largest random delay of a cron time; by default 0.
     jitter_millis: Option<u64>,
-    /// What happens to times that passed while nobody scheduled; `latest` where not given.
+    /// The policy for misfires; by default `latest`.
     catch_up: Option<CatchUpRequest>,
-    /// Whether a new one is enabled from the start; one that exists stays as it is.
+    /// Whether a new one is enabled from the start; an existing one is not changed.
     enabled: Option<bool>,
 }
 
-/// What happens to times that passed while nobody scheduled.
+/// The policy for misfires: cron times that passed while no leader was scheduling.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum CatchUpRequest {
-    /// They are passed over, but for what is less than a minute late.
+    /// They are skipped, except those that are less than a minute late.
     Skip,
     /// The latest of them counts.
     Latest,
@@ -87,14 +87,14 @@ enum ConstraintRequest {
     Concurrency {
         /// How many, from 1.
         limit: u32,
-        /// What happens where it is not met; `abort` where not given.
+        /// The consequence if it is not met; by default `abort`.
         otherwise: Option<OtherwiseRequest>,
     },
     /// So many milliseconds have passed since the slot came to be.
     Delay {
         /// How many, from 1.
         millis: u64,
-        /// What happens where it is not met: a delay can only `wait`.
+        /// The consequence if it is not met: a delay can only `wait`.
         otherwise: Option<OtherwiseRequest>,
     },
     /// The clock is in a window of the day.
@@ -103,21 +103,21 @@ enum ConstraintRequest {
         from: String,
         /// When it closes: `06:00`.
         to: String,
-        /// Its zone; `timeZone` where not given.
+        /// Its zone; by default `timeZone`.
         zone: Option<String>,
-        /// What happens where it is not met; `wait` where not given.
+        /// The consequence if it is not met; by default `wait`.
         otherwise: Option<OtherwiseRequest>,
     },
-    /// So many milliseconds have passed since the start of the last run of the program that succeeded, or that goes on.
+    /// So many milliseconds have passed since the start of the last run of the program that succeeded, or is live.
     SinceLastRun {
         /// How many, from 1.
         millis: u64,
-        /// What happens where it is not met; `abort` where not given.
+        /// The consequence if it is not met; by default `abort`.
         otherwise: Option<OtherwiseRequest>,
     },
 }
 
-/// What happens to a slot whose constraint is not met.
+/// The consequence for a slot whose constraint is not met.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum OtherwiseRequest {
@@ -127,7 +127,7 @@ enum OtherwiseRequest {
     Abort,
 }
 
-/// Tells what was given as null from what was not given.
+/// Distinguishes null from an absent field.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(deserializer).map(Some)
 }
@@ -188,7 +188,7 @@ pub(super) fn unknown_program(text: &str) -> Fault {
 fn is_of_another_kind(row: &WorkflowRow, text: &str, project: Option<&str>) -> bool {
     let Keys::Requests(program) = &row.definition.keys else { return false };
     let own = &row.definition.project;
-    // Its kind is left out where it is taken for a workflow.
+    // Without a kind it would be taken for a workflow.
     let own_name = ProjectName::read(own);
     let as_workflow = own_name.member(None, &program.name);
     let is_named = program.name == text && project.map(ProjectName::read) == Some(own_name)
@@ -251,7 +251,7 @@ impl ScheduleRequest {
         self.on(bare, reader)
     }
 
-    /// An event schedule that exists, with what is given changed.
+    /// An existing event schedule with the given parts changed.
     pub(super) fn change(self, row: &WorkflowRow, reader: &dyn Queries) -> Result<Result<Workflow, Fault>, StoreError> {
         self.on(Workflow::clone(&row.definition), reader)
     }
@@ -285,7 +285,7 @@ impl ScheduleRequest {
         Ok(())
     }
 
-    /// A definition with what is given in place of what it had.
+    /// A definition with the given parts replaced.
     fn apply(mut self, mut workflow: Workflow, program: Option<WorkflowId>) -> Result<Workflow, Fault> {
         self.check_sizes()?;
         let zone = self.zone(&workflow)?;
@@ -333,7 +333,7 @@ impl ScheduleRequest {
         keys.catch_up = self.catch_up.map_or(keys.catch_up, CatchUp::from);
     }
 
-    /// The zone of what says none: the one that is given, or that was.
+    /// The zone of times without one: the given one, or the one before.
     fn zone(&self, workflow: &Workflow) -> Result<Zone, Fault> {
         let name = self.time_zone.clone().or_else(|| zone_of(workflow));
         let zone = name.map_or_else(|| Ok(Zone::utc()), |name| read_zone(&name));
