@@ -70,7 +70,7 @@ impl ShownSlot {
     /// A slot, or a waiting one for a time without a record.
     fn new(time: Timestamp, slot: Option<&Slot>) -> ShownSlot {
         let status = slot.map_or("WAITING", |slot| status_of(slot.state));
-        // While a retry waits, the run before it is nobody's business any more.
+        // While a retry waits, the run before it is not shown any more.
         let started = !matches!(status, "WAITING" | "READY");
         ShownSlot {
             time: format_full(time),

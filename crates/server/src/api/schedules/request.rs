@@ -83,16 +83,16 @@ enum CatchUpRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 enum ConstraintRequest {
-    /// Fewer runs of the program than this go on.
+    /// Fewer runs of the program than this are live.
     Concurrency {
-        /// How many, from 1.
+        /// The number of live runs, at least 1.
         limit: u32,
         /// The consequence if it is not met; by default `abort`.
         otherwise: Option<OtherwiseRequest>,
     },
-    /// So many milliseconds have passed since the slot came to be.
+    /// So many milliseconds have passed since the slot was opened.
     Delay {
-        /// How many, from 1.
+        /// The number of milliseconds, at least 1.
         millis: u64,
         /// The consequence if it is not met: a delay can only `wait`.
         otherwise: Option<OtherwiseRequest>,
@@ -110,7 +110,7 @@ enum ConstraintRequest {
     },
     /// So many milliseconds have passed since the start of the last run of the program that succeeded, or is live.
     SinceLastRun {
-        /// How many, from 1.
+        /// The number of milliseconds, at least 1.
         millis: u64,
         /// The consequence if it is not met; by default `abort`.
         otherwise: Option<OtherwiseRequest>,
