@@ -1,4 +1,4 @@
-// Rerunning, marking, skipping and killing what is selected on the board: a summary asks before, a bar shows, a result names what failed.
+// Rerunning, marking, skipping and killing selected slots of the board: a confirmation before, a progress bar, and a list of failures.
 "use strict";
 
 (() => {
@@ -34,7 +34,7 @@
   const path = (slot, act) =>
     `/api/v1/workflows/${encodeURIComponent(slot.workflow)}/slots/${encodeURIComponent(slot.time)}/${act}`;
 
-  // The slots behind what is selected, page by page.
+  // The selected slots, page by page.
   const gather = async (mine) => {
     const found = [];
     for (const { id, from, to } of Kelos.board.stretches()) {
@@ -67,7 +67,7 @@
     return parts;
   };
 
-  // What the person says besides: why, and for a rerun whether what depends on the slots goes again, too.
+  // The options of the action: the reason, and for a rerun whether everything downstream is rerun, too.
   const questions = (name, chosen) => {
     const reason = make("input");
     reason.id = "act-reason";
@@ -107,7 +107,7 @@
     }
   };
 
-  // Nobody acts on what was not shown: if a slot went on since the summary, there is another summary.
+  // Only slots that were shown are changed: if a slot changed since the confirmation, there is another one.
   const confirmed = async (name, chosen) => {
     const mine = run, act = acts[name];
     go.disabled = true;
@@ -136,7 +136,7 @@
     const reason = document.getElementById("act-reason").value.trim();
     const said = { ...acts[name].body, ...(reason && { reason }), ...(downstream && { downstream }) };
     const ask = async (slot) => {
-      // What an earlier one has opened on its way waits already.
+      // A slot that an earlier request has opened is waiting already.
       if (opened.has(nameOf(slot))) return;
       const answer = await Kelos.post(path(slot, name), said);
       if (downstream) for (const touched of touchedBy(answer)) opened.add(nameOf(touched));
@@ -188,6 +188,6 @@
       if (mine === run) body.replaceChildren(make("p", `That did not work: ${error.message}`));
     }
   };
-  // What is not yet asked for when the dialog closes is left alone.
+  // Requests that are not sent when the dialog closes are dropped.
   dialog.addEventListener("close", () => { run++; });
 })();

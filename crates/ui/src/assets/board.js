@@ -1,14 +1,14 @@
-// The board: paints rows when they come into sight, keeps them up to date, finds, filters, selects.
+// The board: paints rows when they become visible, keeps them up to date, finds, filters, selects.
 "use strict";
 
 (() => {
   const grid = document.getElementById("grid");
   const $ = (id) => document.getElementById(id);
-  // Where there is nothing yet, something may come.
+  // If the board is empty, rows may be added later.
   const empty = $("empty");
   if (empty) new EventSource(empty.dataset.stream).addEventListener("workflows", () => location.reload());
   if (!grid) return;
-  // How long painting takes, for who measures it: the sum of these is all scripting before the board can be used.
+  // The duration of painting, for measurements: their sum is all scripting before the board is usable.
   const measured = (act) => {
     const start = performance.now();
     const done = act();
@@ -16,7 +16,7 @@
     return done;
   };
 
-  // ---- What letters mean, as the legend says.
+  // ---- The meaning of letters, from the legend.
   const looks = {};
   for (const sample of document.querySelectorAll(".legend b")) {
     looks[sample.dataset.letter] = { css: sample.className, word: sample.dataset.word, trouble: "trouble" in sample.dataset };
@@ -24,7 +24,7 @@
   // A cell shows its worst state, and nothing is worse than trouble.
   const troubled = (row) => [...row.letters].some((letter) => looks[letter]?.trouble);
 
-  // ---- Rows: their elements, and what they show.
+  // ---- Rows: their elements and their data.
   let columns, rows, byId, sight, times;
 
   const countsOf = (text) => {
@@ -123,7 +123,7 @@
     cell.title = `${row.id} ${times[place]}: ${what(row, place)}`;
     cell.setAttribute("aria-label", cell.title);
   };
-  // What the mouse or the keys are at, said in the foot and marked above: a tooltip comes late, and not for keys.
+  // The cell under the mouse or the cursor, described in the footer and marked: a tooltip is late, and does not work with keys.
   let above = null;
   const point = ({ cell, row, place }) => {
     name(cell, row, place);
@@ -188,7 +188,7 @@
 
   // ---- Is it fine? The line above all rows, as the server wrote it.
   let late = 0;
-  // What no letter tells is asked for once the board is there, and then each minute.
+  // Data that no letter shows is requested once the board is painted, and then each minute.
   const lookForLate = async () => {
     try {
       if (!document.hidden && grid.dataset.holds) {
@@ -233,7 +233,7 @@
   const key = (row, place) => `${place} ${row.id}`;
   const look = (row, place) => `${row.letters[place]}${row.counts.get(place) ?? 1}`;
   let anchor = null, stretched = [], gone = 0;
-  // What is selected and does not look as it did then, or is no longer in sight.
+  // Selected cells that have changed since, or are no longer visible.
   const changed = () => gone + [...picked.values()].filter(({ row, place, looked }) => look(row, place) !== looked).length;
 
   const pick = (row, place, on) => {
@@ -262,7 +262,7 @@
   const pickRectangle = (from, to) => {
     const [top, bottom] = [from.row.index, to.row.index].sort((a, b) => a - b);
     const [left, right] = [from.place, to.place].sort((a, b) => a - b);
-    // A rectangle that gets smaller gives back what it had taken.
+    // If the rectangle shrinks, the cells outside are deselected.
     for (const { row, place } of stretched) pick(row, place, false);
     stretched = [];
     for (const row of rows.slice(top, bottom + 1)) {
@@ -303,7 +303,7 @@
     cell.focus({ preventScroll: true });
     reveal(cell);
   };
-  // Into what the sticky header and the names leave of the grid.
+  // Scrolls to the part of the grid that the sticky header and the names leave free.
   const reveal = (cell) => {
     const box = cell.getBoundingClientRect(), room = grid.getBoundingClientRect();
     const top = room.top + grid.querySelector(".head").offsetHeight + 4;
@@ -349,7 +349,7 @@
     const at = found(event.target);
     if (at) point(at);
   });
-  // A finger that stays selects, as it does elsewhere.
+  // A long press selects, as in other applications.
   grid.addEventListener("contextmenu", (event) => {
     const at = found(event.target);
     if (at && event.pointerType === "touch") { event.preventDefault(); toggle(at); }
@@ -421,7 +421,7 @@
     source = new EventSource(grid.dataset.stream);
     let opened = false;
     source.addEventListener("open", () => {
-      // Whoever was away for a while may have missed more than rows.
+      // A page that was in the background may have missed more than rows.
       if (opened) refresh();
       opened = true;
     });
@@ -441,7 +441,7 @@
     if (grid.dataset.holds) boundary = setTimeout(refresh, Math.max(250, Number(grid.dataset.holds) + 50));
   };
 
-  // ---- What the sheet of keys says of the board.
+  // ---- The board's entries on the sheet of keys.
   const keys = [["/", "find workflows"], ["f", "only failing"], ["[ ]", "earlier, later"], ["n", "now"],
     ["↓", "into the board; arrows move"], ["Enter", "open the slot"], ["Space", "select; shift and arrows select more"],
     ["r m s x", "rerun, mark, skip, kill what is selected"], ["Click", "opens; with ctrl it selects, with shift up to there"]];
@@ -475,7 +475,7 @@
   for (const button of document.querySelectorAll("[data-act]")) {
     button.addEventListener("click", () => button.dataset.act === "clear" ? clear() : Kelos.board.act(button.dataset.act));
   }
-  // Cells that lie side by side are asked for together.
+  // Adjacent cells are requested together.
   const stretches = () => {
     const sorted = [...picked.values()].sort((a, b) => a.row.index - b.row.index || edge(a.place) - edge(b.place));
     const found = [];

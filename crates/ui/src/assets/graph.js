@@ -8,9 +8,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const form = document.getElementById("choose");
   let picture = document.getElementById("picture");
 
-  // --- What is seen: the corner of the view in units of the picture, and how many pixels a unit has. ---
+  // --- The view: its corner in units of the picture, and the number of pixels of a unit. ---
 
-  // The picture is moved as a whole, as an image is: laying its texts out anew at each step would take far longer.
+  // The picture is moved as a whole, like an image: a new layout of its texts at each step would take far longer.
   let seen = { x: 0, y: 0, scale: 1 };
   const room = { width: 1, height: 1 };
   const whole = () => ({ width: Number(picture.getAttribute("width")), height: Number(picture.getAttribute("height")) });
@@ -65,7 +65,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return at && { x: Number(at[1]), y: Number(at[2]), scale: Number(at[3]) / 1000 };
   };
 
-  // A picture that would be too small to read is shown at reading size, at what matters.
+  // A picture that would be too small to read is shown at a readable size, centred on the important part.
   const begin = () => {
     [room.width, room.height] = [canvas.clientWidth || 1, canvas.clientHeight || 1];
     const at = remembered();
@@ -171,7 +171,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  // --- What changes ---
+  // --- Updates ---
 
   const LOOKS = ["bad", "again", "goes", "waits", "good", "ended", "none", "missing"];
   const known = new Map();
@@ -241,7 +241,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const soon = () => { if (!waits) { waits = true; setTimeout(refresh, BATCH); } };
 
-  // The words beside the picture are about what is in focus and on the path; without these, about what is in trouble.
+  // The text beside the picture describes the focus and the path; without these, nodes in trouble.
   const told = (id) => !special || Boolean(node(id)?.matches(".focus, .along"));
 
   const listen = () => {
@@ -264,7 +264,7 @@ document.addEventListener("DOMContentLoaded", () => {
     addEventListener("pagehide", () => stream.close());
   };
 
-  // Words need the whole page: nodes change at once, words of what is in focus within a second, those of all later.
+  // The text needs the whole page: nodes are updated at once, the text for the focus within a second, that for all later.
   let follows = false;
   const later = () => {
     if (follows) return;
@@ -280,7 +280,7 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, onUp);
     canvas.addEventListener("click", onClick, true);
     canvas.addEventListener("dragstart", (event) => event.preventDefault());
-    // Browsers would scroll what has the focus into sight; the picture is moved instead.
+    // Browsers would scroll to the focused element; the picture is moved instead.
     canvas.addEventListener("scroll", () => canvas.scrollTo(0, 0));
     picture.addEventListener("focusin", (event) => { const one = event.target.closest(".node"); if (one && dragged < 5 && one.matches(":focus-visible")) reveal(one, false); });
     new ResizeObserver(() => { [room.width, room.height] = [canvas.clientWidth || 1, canvas.clientHeight || 1]; }).observe(canvas);

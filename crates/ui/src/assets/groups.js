@@ -1,4 +1,4 @@
-// Groups of the board: the text of the form as cards, moved about by mouse and by keys. The text is what is sent.
+// Groups of the board: the text of the form as cards, which are moved by mouse and by keys. The text is sent.
 "use strict";
 
 (() => {
@@ -25,7 +25,7 @@
     return known.filter((id) => !listed.has(id));
   };
 
-  // What the text says, or null where it can't be read; the server says why when it is sent.
+  // The parsed text, or null if it is invalid; the server reports the mistake when it is sent.
   const read = () => {
     try {
       const found = JSON.parse(text.value).groups;
@@ -39,7 +39,7 @@
     if (told) said.textContent = told;
   };
 
-  // ---- Moving. Places are a group's index, or that of what is left, and an index in it.
+  // ---- Moving. A position is a group's index, or that of the rest, and an index in it.
   const idsOf = (place) => groups[place]?.workflows ?? rest();
   const nameOf = (place) => groups[place]?.name ?? REST;
   const put = (id, place, before) => {
@@ -174,7 +174,7 @@
   const take = () => {
     const found = read();
     editor.hidden = found === null;
-    // What is out of sight must not keep the form from being sent.
+    // Invisible fields must not keep the form from being sent.
     if (found) { groups = found; draw(); } else editor.replaceChildren();
     return found !== null;
   };

@@ -4,17 +4,17 @@
 (() => {
   const source = document.querySelector("[data-events]");
   if (!source) return;
-  // Pages that cost the server more ask for longer batches.
+  // Pages that cost the server more request longer batches.
   const BATCH = Number(source.dataset.batch || 250);
   let waits = false;
   let asks = false;
   let again = false;
 
-  // A part that somebody is working in is left alone until they have gone on.
+  // A part in use is not updated until the user has left it.
   const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")
     || part.querySelector("details.action[open]") !== null;
 
-  // What somebody has opened stays open.
+  // Details that the user has opened stay open.
   const keepOpen = (part, fresh) => {
     for (const opened of part.querySelectorAll("details[id][open]")) fresh.getElementById(opened.id)?.setAttribute("open", "");
   };
@@ -51,7 +51,7 @@
   const follow = () => {
     stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
     for (const subject of ["slot", "workflow", "backfill", "register", "fact"]) stream.addEventListener(subject, soon);
-    // Also the first time: what happened since the page was read, nobody else tells.
+    // Also the first time: nothing else reports changes since the page was read.
     stream.addEventListener("open", soon);
     Kelos.attend(stream, follow);
   };

@@ -1,8 +1,8 @@
-// The output of a run: follows what is added, finds words in it, and shows more of its beginning.
+// The output of a run: follows new output, searches it, and loads more of its beginning.
 "use strict";
 
 (() => {
-  // What a page keeps of a long output, in characters; the rest is in the download.
+  // How many characters of a long output a page keeps; the rest is in the download.
   const KEPT = 2_000_000;
   const PIECE = 65536;
   const part = (name) => document.getElementById(name);
@@ -10,7 +10,7 @@
   let found = [];
   let here = -1;
 
-  // What terminals would have done with colours, titles and cursors.
+  // Removes escapes of terminals for colours, titles and cursors.
   const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-~])/g;
   const plain = (text) => text.replace(ESCAPES, "");
 
@@ -106,7 +106,7 @@
     follow();
   };
 
-  // A new run has begun, or the one that is shown: its output takes the place.
+  // A new run has begun, or the selected one: its output replaces the shown one.
   document.addEventListener("kelos:fresh", (event) => {
     const old = part("log");
     const fresh = event.detail.getElementById("log");

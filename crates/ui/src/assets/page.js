@@ -1,4 +1,4 @@
-// What every page has: light and dark, the sheet of keys, and single keys that lead somewhere.
+// Common to all pages: light and dark, the sheet of keys, and single keys that open pages.
 "use strict";
 
 (() => {
@@ -33,7 +33,7 @@
     document.body.append(sign);
   };
 
-  // For a stream without which a page grows old: says so while the server is not heard from. A server that answers
+  // For a stream without which a page becomes outdated: shows that while the server is unreachable. A server that answers
   // with an error closes a stream for good; `again` is to open another.
   const attend = (stream, again) => {
     stream.addEventListener("open", () => {
@@ -62,11 +62,11 @@
     else if (event.key === "g") { waitsForPlace = true; setTimeout(() => { waitsForPlace = false; }, 1500); }
   };
 
-  // Times in the reader's own zone where the page asks for it: <time datetime>.
+  // Times in the reader's own zone if the page requests it: <time datetime>.
   window.Kelos = {
     typing,
     attend,
-    // Changes something by the native API. Gives what it answered, or throws what went wrong in words.
+    // Changes something by the native API. Returns the answer, or throws the fault in words.
     async post(path, body) {
       const answer = await fetch(path, {
         method: "POST",

@@ -1,10 +1,10 @@
-// Makes the timeline livelier: says what a bar is, has runs grow with the clock, and leads through time by keys.
+// Interactive parts of the timeline: describes bars, lets live runs grow with the clock, and moves through time by keys.
 "use strict";
 
 (() => {
   const $ = (id) => document.getElementById(id);
   const usual = $("told") ? $("told").textContent : "";
-  // The server's clock is what bars are measured by.
+  // Bars are measured by the server's clock.
   let since = performance.now();
   let focused = null;
 
@@ -36,7 +36,7 @@
   };
   setInterval(grow, 1000);
 
-  // A part that was swapped gives back what had the focus.
+  // Restores the focus in a part that was replaced.
   document.addEventListener("kelos:fresh", (event) => {
     const chart = $("timeline"), fresh = event.detail?.getElementById("timeline");
     if (chart && fresh) for (const [name, value] of Object.entries(fresh.dataset)) chart.dataset[name] = value;
