@@ -33,6 +33,18 @@ fn shown(folder: &Folder, name: &str) -> String {
 fn a_schedule_is_added_filled_fired_and_explained() {
     let folder = folder();
     let server = up(&folder);
+    adds(&folder);
+    enables(&folder);
+    collects(&folder);
+    shows(&folder);
+    runs_once_three_are_there(&folder);
+    fires(&folder);
+    lists_decisions_and_facts(&folder);
+    deletes(&folder);
+    server.stop();
+}
+
+fn adds(folder: &Folder) {
     let added = folder.run(&[
         "schedule",
         "add",
@@ -57,6 +69,9 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     );
     let status = folder.run(&["schedule", "status", "onPartitions", "Purchase.Nightly"]).ok();
     assert_eq!(status, "Purchase.onPartitions is disabled\nPurchase.Nightly is disabled\n");
+}
+
+fn enables(folder: &Folder) {
     assert_eq!(
         folder.run(&["schedule", "resume", "onPartitions", "--reason", "to see"]).ok(),
         "Purchase.onPartitions is enabled\n"
@@ -65,6 +80,10 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     assert!(again.contains("Purchase.onPartitions is enabled already"), "{again}");
     let none = folder.run(&["why", "Purchase.onPartitions"]).fails(1);
     assert!(none.contains("Purchase.onPartitions has no slot yet"), "{none}");
+}
+
+/// Publishes two of the three partitions, one time too often.
+fn collects(folder: &Folder) {
     assert_eq!(folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok(), "told\n");
     let twice = folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok();
     assert_eq!(twice, "already known, and counted once\n");
@@ -76,6 +95,9 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     assert!(listed.contains("2 partitions of purchases"), "{listed}");
     // The newest slot is meant where none is named.
     assert!(folder.run(&["why", "Purchase.onPartitions"]).ok().contains("2 of 3 partitions of purchases"));
+}
+
+fn shows(folder: &Folder) {
     let expected = "Purchase.onPartitions  enabled
   about       when three are there
   program     Purchase.History
@@ -85,8 +107,11 @@ fn a_schedule_is_added_filled_fired_and_explained() {
   arguments   day=monday
   timeout     2h
   slots       1 waiting";
-    let all = shown(&folder, "onPartitions");
+    let all = shown(folder, "onPartitions");
     assert!(all.starts_with(expected), "{all}");
+}
+
+fn runs_once_three_are_there(folder: &Folder) {
     folder.run(&["tell", "partition", "purchases", "--partition", "2026/11/21"]).ok();
     eventually("a run", || (folder.states("Purchase.onPartitions") == ["succeeded"]).then_some(()));
     let slots = folder.json(&["slots", "Purchase.onPartitions", "--json"]);
@@ -96,9 +121,15 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     let copied = listed.lines().nth(1).and_then(|row| row.split_whitespace().nth(1)).expect("a time").to_owned();
     assert!(folder.run(&["why", "Purchase.onPartitions", &copied]).ok().contains("run 1 succeeded"));
     assert_eq!(folder.run(&["logs", "Purchase.onPartitions", time]).ok(), "monday\n");
+}
+
+fn fires(folder: &Folder) {
     let fired = folder.run(&["schedule", "fire", "onPartitions", "--argument", "day=friday", "--reason", "a try"]).ok();
     assert!(fired.starts_with("Purchase.onPartitions@"), "{fired}");
     eventually("another run", || (folder.states("Purchase.onPartitions") == ["succeeded"; 2]).then_some(()));
+}
+
+fn lists_decisions_and_facts(folder: &Folder) {
     let decisions = folder.run(&["schedule", "decisions", "onPartitions"]).ok();
     for said in [
         "run 1 succeeded, as ann asked",
@@ -113,13 +144,15 @@ fn a_schedule_is_added_filled_fired_and_explained() {
         facts["items"].as_array().expect("items").iter().filter_map(|one| one["what"].as_str()).collect();
     assert_eq!(words, ["a new partition of purchases", "2 new partitions of purchases"]);
     assert_eq!(facts["items"][1]["source"], "ann");
+}
+
+fn deletes(folder: &Folder) {
     assert_eq!(folder.run(&["schedule", "rm", "onPartitions"]).ok(), "Purchase.onPartitions is deleted\n");
     let gone = folder.run(&["schedule", "show", "onPartitions"]).fails(1);
     assert!(
         gone.contains("no event schedule is named \"onPartitions\"") && gone.contains("`kelos schedules`"),
         "{gone}"
     );
-    server.stop();
 }
 
 #[test]

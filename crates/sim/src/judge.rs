@@ -118,10 +118,8 @@ pub fn at_rest(
     }
     let apps = Apps::of(last_definitions(workload), &workload.meant);
     jobs::is_fed(&apps, &*reader, &slots)?;
-    for (id, slot) in &slots {
-        is_accounted_for(workload, &apps, world, &*reader, &slots, (id, slot), now)?;
-    }
-    Ok(())
+    let around = Surroundings { workload, apps: &apps, world, reader: &*reader, slots: &slots, now };
+    slots.iter().try_for_each(|(id, slot)| is_accounted_for(&around, id, slot))
 }
 
 fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
@@ -258,78 +256,109 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
 }
 
 /// Whether a live slot has a reason to be live.
-fn is_accounted_for(
-    workload: &Workload,
-    apps: &Apps,
-    world: &World,
-    reader: &dyn Queries,
-    slots: &BTreeMap<SlotRef, Slot>,
-    (id, slot): (&SlotRef, &Slot),
-    now: Timestamp,
-) -> Result<(), String> {
-    let row = reader.workflow(&id.workflow).map_err(|error| error.to_string())?;
+fn is_accounted_for(around: &Surroundings<'_>, id: &SlotRef, slot: &Slot) -> Result<(), String> {
+    let row = around.reader.workflow(&id.workflow).map_err(|error| error.to_string())?;
     // Live runs of an event schedule continue when it is disabled.
     let goes_on = |row: &WorkflowRow| row.present && !row.paused;
     let Some(row) = row.filter(goes_on) else { return Ok(()) };
-    if is_dormant(workload, apps, &row, (id, slot)) {
+    if is_dormant(around.workload, around.apps, &row, (id, slot)) || is_paused(around.reader, slot)? && !slot.run_alive
+    {
         return Ok(());
     }
-    if is_paused(reader, slot)? && !slot.run_alive {
-        return Ok(());
+    let stuck = Suspect { around, row: &row, id, slot }.stuck()?;
+    stuck.map_or(Ok(()), |why| Err(format!("{id} is {slot:?} at {}: {why}", around.now)))
+}
+
+/// The state of the simulation that slots are judged against.
+struct Surroundings<'a> {
+    workload: &'a Workload,
+    apps: &'a Apps,
+    world: &'a World,
+    reader: &'a dyn Queries,
+    slots: &'a BTreeMap<SlotRef, Slot>,
+    now: Timestamp,
+}
+
+/// A live slot of a workflow that is neither paused nor removed.
+struct Suspect<'a> {
+    around: &'a Surroundings<'a>,
+    row: &'a WorkflowRow,
+    id: &'a SlotRef,
+    slot: &'a Slot,
+}
+
+impl Suspect<'_> {
+    /// Why the slot should have gone on by now; none where it has a reason to be in its state.
+    fn stuck(&self) -> Result<Option<&'static str>, String> {
+        let (slot, early) = (self.slot, self.early());
+        if let Some(why) = events::is_overdue(&self.row.definition, slot, early) {
+            return Ok(Some(why));
+        }
+        Ok(match slot.state {
+            SlotState::Held if slot.since < early => self.held()?,
+            SlotState::Waiting if slot.since < early => self.waiting()?,
+            SlotState::Backoff if slot.due.is_none_or(|due| due < early) => Some("its retry was due"),
+            SlotState::Queued if slot.since < early && self.has_place()? => Some("there is a place for it"),
+            _ if slot.run_alive => self.running(),
+            _ => None,
+        })
     }
-    let early = now - SLACK;
-    let stuck = |why: &str| Err(format!("{id} is {slot:?} at {now}: {why}"));
-    let active = || slots.iter().filter(|(other, slot)| other.workflow == id.workflow && slot.run_alive).count();
-    let all_active = || slots.values().filter(|slot| slot.run_alive).count();
-    if let Some(why) = events::is_overdue(&row.definition, slot, early) {
-        return stuck(why);
+
+    /// The moment before which everything has had time to happen.
+    fn early(&self) -> Timestamp {
+        self.around.now - SLACK
     }
-    let has_place = || -> Result<bool, String> {
-        Ok(!slot.run_alive
-            && row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
+
+    /// Whether the slot could start at once.
+    fn has_place(&self) -> Result<bool, String> {
+        let Surroundings { workload, slots, reader, .. } = self.around;
+        let active =
+            || slots.iter().filter(|(other, slot)| other.workflow == self.id.workflow && slot.run_alive).count();
+        let all_active = || slots.values().filter(|slot| slot.run_alive).count();
+        Ok(!self.slot.run_alive
+            && self.row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
             && all_active() < workload.config.max_running as usize
-            && has_permits(&present(reader)?, slots, &row))
-    };
-    match slot.state {
-        SlotState::Held if slot.since < early => {
-            let judged = |at| events::judgement(reader, &row.definition, slots, (id, slot), at);
-            let (early, now) = (judged(early)?, judged(now)?);
-            if early == now && now != Answer::NotYet { stuck("its constraints have an answer") } else { Ok(()) }
-        }
-        SlotState::Waiting if slot.since < early => {
-            let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
-            if id.key.job().is_some() {
-                match jobs::has_answer(apps, id, world, [now, early], &state) {
-                    Some(true) => return stuck("it is not valid"),
-                    Some(false) => return Ok(()),
-                    None => {}
-                }
-            }
-            let met = |at| {
-                let collected = slot.collected.as_deref();
-                let facts = WorldView { now: at, past: None, world, state: &state, collected };
-                let values = KeyValues::of(&row.definition.keys, &id.key);
-                evaluate(&row.definition.trigger, &id.workflow, &values, &facts)
-            };
-            jobs::has_opened(apps, id, &met(now), &state)?;
-            let answers = |at| met(at).explanation.answer != Answer::NotYet;
-            if !answers(now) || !answers(early) {
-                Ok(())
-            } else if !slot.is_only_planned() {
-                stuck("its trigger has an answer")
-            } else if has_place()? {
-                stuck("there is a place for it")
-            } else {
-                Ok(())
+            && has_permits(&present(*reader)?, slots, self.row))
+    }
+
+    fn held(&self) -> Result<Option<&'static str>, String> {
+        let Surroundings { reader, slots, now, .. } = self.around;
+        let judged = |at| events::judgement(*reader, &self.row.definition, slots, (self.id, self.slot), at);
+        let (early, now) = (judged(self.early())?, judged(*now)?);
+        Ok((early == now && now != Answer::NotYet).then_some("its constraints have an answer"))
+    }
+
+    fn waiting(&self) -> Result<Option<&'static str>, String> {
+        let Surroundings { apps, world, slots, now, .. } = self.around;
+        let (id, slot, early) = (self.id, self.slot, self.early());
+        let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
+        if id.key.job().is_some() {
+            match jobs::has_answer(apps, id, world, [*now, early], &state) {
+                Some(true) => return Ok(Some("it is not valid")),
+                Some(false) => return Ok(None),
+                None => {}
             }
         }
-        SlotState::Backoff if slot.due.is_none_or(|due| due < early) => stuck("its retry was due"),
-        SlotState::Queued if slot.since < early && has_place()? => stuck("there is a place for it"),
-        _ if slot.run_alive => {
-            let run = kelos_model::RunId { slot: id.clone(), number: slot.last_run };
-            let over = world.runs.get(&run).is_none_or(|run| run.ends_at < early);
-            if over && slot.since < early { stuck("its run is over, or never started") } else { Ok(()) }
-        }
-        _ => Ok(()),
+        let met = |at| {
+            let collected = slot.collected.as_deref();
+            let facts = WorldView { now: at, past: None, world, state: &state, collected };
+            let values = KeyValues::of(&self.row.definition.keys, &id.key);
+            evaluate(&self.row.definition.trigger, &id.workflow, &values, &facts)
+        };
+        jobs::has_opened(apps, id, &met(*now), &state)?;
+        let answers = |at| met(at).explanation.answer != Answer::NotYet;
+        Ok(if !answers(*now) || !answers(early) {
+            None
+        } else if !slot.is_only_planned() {
+            Some("its trigger has an answer")
+        } else {
+            self.has_place()?.then_some("there is a place for it")
+        })
+    }
+
+    fn running(&self) -> Option<&'static str> {
+        let run = kelos_model::RunId { slot: self.id.clone(), number: self.slot.last_run };
+        let over = self.around.world.runs.get(&run).is_none_or(|run| run.ends_at < self.early());
+        (over && self.slot.since < self.early()).then_some("its run is over, or never started")
     }
 }

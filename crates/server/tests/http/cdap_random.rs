@@ -184,28 +184,44 @@ fn segment<'a>(dice: &mut Dice, usual: &'a str) -> &'a str {
     dice.of(&["%00", "a%2Fb", "..", "%FF", "%20", "a.b", "a:b", "~", "%E2%98%83", "a~.b", "status"])
 }
 
-fn sent(dice: &mut Dice) -> Sent {
-    let (namespace, app) = (segment(dice, "default"), segment(dice, "App"));
-    let version = if dice.one_in(4) { format!("/versions/{}", segment(dice, "-SNAPSHOT")) } else { String::new() };
-    let base = format!("/v3/namespaces/{namespace}");
-    let own = format!("{base}/apps/{app}{version}");
-    let usual = dice.of(&["s", "t", "a.b"]);
-    let name = segment(dice, usual);
-    let schedule = format!("{own}/schedules/{name}");
-    let program = format!("{own}/{}/{}", segment(dice, "workflows"), segment(dice, "Wf"));
-    let no_body = || Value::Null;
-    let (method, path, mut body) = match dice.below(22) {
+/// The paths of a namespace, an app, a schedule and a program that a request is about.
+struct Paths {
+    base: String,
+    own: String,
+    schedule: String,
+    program: String,
+}
+
+impl Paths {
+    fn random(dice: &mut Dice) -> Paths {
+        let (namespace, app) = (segment(dice, "default"), segment(dice, "App"));
+        let version = if dice.one_in(4) { format!("/versions/{}", segment(dice, "-SNAPSHOT")) } else { String::new() };
+        let base = format!("/v3/namespaces/{namespace}");
+        let own = format!("{base}/apps/{app}{version}");
+        let usual = dice.of(&["s", "t", "a.b"]);
+        let schedule = format!("{own}/schedules/{}", segment(dice, usual));
+        let program = format!("{own}/{}/{}", segment(dice, "workflows"), segment(dice, "Wf"));
+        Paths { base, own, schedule, program }
+    }
+}
+
+/// A method, a path and a body, which is null for none.
+type Request = (Method, String, Value);
+
+fn request(dice: &mut Dice, paths: &Paths) -> Request {
+    let Paths { base, own, schedule, program } = paths;
+    let get = |path: String| (Method::GET, path, Value::Null);
+    match dice.below(22) {
         0..=5 => (Method::PUT, schedule.clone(), detail(dice)),
         6 | 7 => (Method::POST, format!("{schedule}/update"), detail(dice)),
-        8 => (
-            Method::POST,
-            format!("{schedule}/{}", dice.of(&["enable", "disable", "resume", "suspend", "poem"])),
-            no_body(),
-        ),
-        9 => (Method::DELETE, schedule.clone(), no_body()),
-        10 => (Method::GET, format!("{own}/schedules{}", query(dice, &["trigger-type", "schedule-status"])), no_body()),
-        11 => (Method::GET, format!("{program}/runs{}", query(dice, &["start", "end", "limit", "status"])), no_body()),
-        12 => (Method::GET, format!("/v3/dashboard{}", query(dice, &["start", "duration", "namespace"])), no_body()),
+        8 => {
+            let verb = dice.of(&["enable", "disable", "resume", "suspend", "poem"]);
+            (Method::POST, format!("{schedule}/{verb}"), Value::Null)
+        }
+        9 => (Method::DELETE, schedule.clone(), Value::Null),
+        10 => get(format!("{own}/schedules{}", query(dice, &["trigger-type", "schedule-status"]))),
+        11 => get(format!("{program}/runs{}", query(dice, &["start", "end", "limit", "status"]))),
+        12 => get(format!("/v3/dashboard{}", query(dice, &["start", "duration", "namespace"]))),
         13 => {
             let what = dice.of(&["nextruntime", "previousruntime", "status", "runs", "runcount", "instances"]);
             (Method::POST, format!("{base}/{what}"), about_programs(dice))
@@ -214,48 +230,52 @@ fn sent(dice: &mut Dice) -> Sent {
         15 => {
             let what =
                 dice.of(&["stop", "runs/x/stop", "runs/App.s@2026-11-21T10:00Z~1/stop", "debug", "stop?graceful=5"]);
-            (Method::POST, format!("{program}/{what}"), no_body())
+            (Method::POST, format!("{program}/{what}"), Value::Null)
         }
-        16 => {
-            let what = dice.of(&[
-                "runcount",
-                "runs/x",
-                "status",
-                "schedules",
-                "nextruntime",
-                "previousruntime",
-                "runtimeargs",
-                "",
-            ]);
-            (Method::GET, format!("{program}/{what}"), no_body())
-        }
+        16 => get(format!("{program}/{}", dice.of(&PROGRAM_VIEWS))),
+        number @ 17..=20 => request_of_namespace(dice, base, number),
+        _ => (Method::POST, "/api/v1/facts".to_owned(), fact(dice)),
+    }
+}
+
+const PROGRAM_VIEWS: [&str; 8] =
+    ["runcount", "runs/x", "status", "schedules", "nextruntime", "previousruntime", "runtimeargs", ""];
+
+const TRIGGER_PARAMETERS: [&str; 5] = [
+    "trigger-namespace-id",
+    "trigger-app-name",
+    "trigger-program-type",
+    "trigger-program-name",
+    "trigger-program-statuses",
+];
+
+/// A request about profiles, or about all schedules of a namespace.
+fn request_of_namespace(dice: &mut Dice, base: &str, number: usize) -> Request {
+    match number {
         17 => (Method::PUT, format!("{base}/profiles/{}", segment(dice, "big")), json!({ "description": "many" })),
         18 => {
-            let what = dice.of(&["enable", "disable", "poem"]);
-            (Method::POST, format!("{base}/profiles/big/{what}"), no_body())
+            let verb = dice.of(&["enable", "disable", "poem"]);
+            (Method::POST, format!("{base}/profiles/big/{verb}"), Value::Null)
         }
         19 => {
-            let names = [
-                "trigger-namespace-id",
-                "trigger-app-name",
-                "trigger-program-type",
-                "trigger-program-name",
-                "trigger-program-statuses",
-            ];
-            (Method::GET, format!("{base}/schedules/trigger-type/program-status{}", query(dice, &names)), no_body())
+            let query = query(dice, &TRIGGER_PARAMETERS);
+            (Method::GET, format!("{base}/schedules/trigger-type/program-status{query}"), Value::Null)
         }
-        20 => (
-            Method::PUT,
-            format!("{base}/schedules/re-enable{}", query(dice, &["start-time-millis", "end-time-millis"])),
-            no_body(),
-        ),
-        _ => (Method::POST, "/api/v1/facts".to_owned(), fact(dice)),
-    };
+        _ => {
+            let query = query(dice, &["start-time-millis", "end-time-millis"]);
+            (Method::PUT, format!("{base}/schedules/re-enable{query}"), Value::Null)
+        }
+    }
+}
+
+fn sent(dice: &mut Dice) -> Sent {
+    let paths = Paths::random(dice);
+    let (method, path, mut body) = request(dice, &paths);
     let is_fact = path.ends_with("/facts");
     if !body.is_null() && dice.one_in(2) {
         spoil(dice, &mut body);
     }
-    let is_detail = method == Method::PUT && path == schedule || path.ends_with("/update");
+    let is_detail = method == Method::PUT && path == paths.schedule || path.ends_with("/update");
     let detail = is_detail.then(|| body.clone());
     let slash = if dice.one_in(10) && !path.contains('?') && !is_fact { "/" } else { "" };
     let mut body = if body.is_null() { String::new() } else { body.to_string() };

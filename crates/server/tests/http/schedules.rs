@@ -253,17 +253,35 @@ async fn facts_count_once_and_are_listed() {
 async fn bad_schedules_and_facts_are_told_what_was_expected() {
     let server = server().await;
     let mut told = Vec::new();
-    let trigger = |trigger: Value| {
-        let mut body = partitions(1);
-        body["trigger"] = trigger;
-        body
-    };
+    for body in bad_schedules() {
+        told.push(format!("{body}\n  {}", refused(&server, Method::POST, ALL, &body.to_string()).await));
+    }
+    for body in [
+        json!({ "name": "other" }),
+        json!({ "project": "Sales" }),
+        json!({ "enabled": true }),
+        json!({ "program": "Nobody" }),
+    ] {
+        let path = "/api/v1/schedules/Purchase.Nightly";
+        told.push(format!("PATCH {body}\n  {}", refused(&server, Method::PATCH, path, &body.to_string()).await));
+    }
+    for body in bad_facts() {
+        let short: String = body.to_string().chars().take(80).collect();
+        told.push(format!("{short}\n  {}", refused(&server, Method::POST, "/api/v1/facts", &body.to_string()).await));
+    }
+    insta::assert_snapshot!(told.join("\n"));
+    assert!(server.get("/api/v1/facts").await.ok().json()["items"].as_array().unwrap().is_empty());
+}
+
+/// Bodies that define no event schedule.
+fn bad_schedules() -> Vec<Value> {
     let with = |field: &str, value: Value| {
         let mut body = partitions(1);
         body[field] = value;
         body
     };
-    let bodies = [
+    let trigger = |trigger: Value| with("trigger", trigger);
+    vec![
         json!({}),
         json!({ "program": "Purchase.History", "name": "x" }),
         json!({ "program": "Purchase.History", "trigger": { "type": "signal", "signal": "x" } }),
@@ -292,20 +310,12 @@ async fn bad_schedules_and_facts_are_told_what_was_expected() {
         trigger(json!({ "type": "partitions", "dataset": "ds", "number": 1 })),
         trigger(json!({ "type": "function" })),
         json!("nonsense"),
-    ];
-    for body in bodies {
-        told.push(format!("{body}\n  {}", refused(&server, Method::POST, ALL, &body.to_string()).await));
-    }
-    for body in [
-        json!({ "name": "other" }),
-        json!({ "project": "Sales" }),
-        json!({ "enabled": true }),
-        json!({ "program": "Nobody" }),
-    ] {
-        let path = "/api/v1/schedules/Purchase.Nightly";
-        told.push(format!("PATCH {body}\n  {}", refused(&server, Method::PATCH, path, &body.to_string()).await));
-    }
-    let facts = [
+    ]
+}
+
+/// Bodies that publish no fact.
+fn bad_facts() -> Vec<Value> {
+    vec![
         json!({}),
         json!({ "dataset": "ds", "signal": "go" }),
         json!({ "dataset": "" }),
@@ -319,13 +329,7 @@ async fn bad_schedules_and_facts_are_told_what_was_expected() {
         json!({ "signal": "x", "key": "" }),
         json!([{ "signal": "x" }, { "signal": "x", "colour": "red" }]),
         json!(7),
-    ];
-    for body in facts {
-        let short: String = body.to_string().chars().take(80).collect();
-        told.push(format!("{short}\n  {}", refused(&server, Method::POST, "/api/v1/facts", &body.to_string()).await));
-    }
-    insta::assert_snapshot!(told.join("\n"));
-    assert!(server.get("/api/v1/facts").await.ok().json()["items"].as_array().unwrap().is_empty());
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
