@@ -9,7 +9,9 @@ pub use crate::tally::Tallies;
 
 /// Kinds and times of keys, as columns and cursors hold them.
 pub mod cursor {
-    pub use crate::cursor::*;
+    pub use crate::cursor::{
+        FLOW, JOB, MOMENT, OF_MOMENT, TIME, beyond_time, is_listed_in, kind, order_time, time, whole_key,
+    };
 }
 
 /// Writes and reads values of the model in their stored forms.
