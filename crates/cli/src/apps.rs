@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 #[cfg(feature = "redis")]
 use kelos_door_stolos::RedisApps;
+use kelos_door_stolos::TasksJson;
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{JobKeys, JobTemplate, Kind};
 use kelos_model::workflow::WorkflowRow;
-use kelos_sandbox::apps::AppsSource;
+use kelos_sandbox::apps::{AppFormat, AppsSource};
 
 use crate::failure::Failure;
 
@@ -35,6 +36,11 @@ pub(crate) struct Apps {
     /// Job id template of apps that have none, such as {date}_{client_id}
     #[arg(long, value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE", hide_env_values = true)]
     pub(crate) template: Option<String>,
+}
+
+/// The format of apps in `tasks.json`, and in scripts that describe apps in the same way.
+pub(crate) fn format() -> Arc<dyn AppFormat> {
+    Arc::new(TasksJson)
 }
 
 impl Apps {

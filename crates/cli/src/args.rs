@@ -2,7 +2,7 @@
 //!
 //! A command has its arguments and what it does in a file of its own; options that several share are in `options.rs`.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
@@ -139,5 +139,10 @@ commands! {
     /// Print kelos.d.ts, the type definitions of the script API for editors
     Types(types::TypesArgs) => types::run,
     /// Print completions for a shell
-    Completions(completions::CompletionsArgs) => completions::run,
+    Completions(completions::CompletionsArgs) => complete,
+}
+
+/// The completions of all of this command line, which only this module knows.
+fn complete(args: &completions::CompletionsArgs) -> Result<u8, Failure> {
+    completions::run(args, &mut Cli::command())
 }

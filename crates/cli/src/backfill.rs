@@ -6,7 +6,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use kelos_model::{BackfillId, IdError, WorkflowId};
 use kelos_wire::{AFTER_CURRENT_WORK, BackfillMode, BackfillRequest, BackfillResultDto, ProgressDto, TouchedTimesDto};
 
-use crate::client::{Client, Query, Reply, escape};
+use crate::address::{Query, escape};
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
 use crate::options::{Because, Door, Range};
@@ -58,7 +60,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(300);
 const TIMES_SHOWN: usize = 10;
 
 pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let doing = format!("backfill {}", args.workflow);
     let made: Reply<BackfillResultDto> = client.post(&doing, "/backfills", &request(args)?)?;
     if args.dry_run {

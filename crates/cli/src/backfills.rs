@@ -3,7 +3,9 @@
 use comfy_table::Cell;
 use kelos_wire::{BackfillChange, BackfillDto, EstimateDto, ListDto, ProgressDto};
 
-use crate::client::{Client, Query, Reply, escape};
+use crate::address::{Query, escape};
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::list::counts;
 use crate::options::{Because, Door};
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &BackfillsArgs) -> Result<u8, Failure> {
     match &args.what {
         None => list(args),
         Some(BackfillAction::Show(one)) => {
-            let client = Client::new(&one.door)?;
+            let client = Connection::open(&one.door)?;
             let found: Reply<ProgressDto> =
                 client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?;
             tell(one, &found);
@@ -89,7 +91,7 @@ fn path(name: &str) -> String {
 }
 
 fn post(args: &ChangeArgs, verb: &str) -> Result<u8, Failure> {
-    let (client, one) = (Client::new(&args.one.door)?, &args.one);
+    let (client, one) = (Connection::open(&args.one.door)?, &args.one);
     let doing = format!("{verb} the backfill {}", one.name);
     let after: Reply<ProgressDto> =
         client.post(&doing, &format!("{}/{verb}", path(&one.name)), &args.because.body())?;
@@ -99,7 +101,7 @@ fn post(args: &ChangeArgs, verb: &str) -> Result<u8, Failure> {
 
 fn prioritise(args: &PriorityArgs) -> Result<u8, Failure> {
     let one = &args.change.one;
-    let client = Client::new(&one.door)?;
+    let client = Connection::open(&one.door)?;
     let body = BackfillChange { priority: args.priority, reason: args.change.because.reason.clone() };
     let doing = format!("change the priority of the backfill {}", one.name);
     let after: Reply<ProgressDto> = client.patch(&doing, &path(&one.name), &body)?;
@@ -108,7 +110,7 @@ fn prioritise(args: &PriorityArgs) -> Result<u8, Failure> {
 }
 
 fn list(args: &BackfillsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut query = Query::new();
     query.add_some("workflow", args.workflow.as_ref());
     let list: Reply<ListDto<BackfillDto>> = client.get("list the backfills", "/backfills", &query)?;

@@ -2,7 +2,9 @@
 
 use kelos_wire::{CapacityDto, SlotNameDto, WaiterDto};
 
-use crate::client::{Client, Query, Reply};
+use crate::address::Query;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::{render, text as words};
@@ -17,7 +19,8 @@ pub(crate) struct CapacityArgs {
 const NAMED: usize = 3;
 
 pub(crate) fn run(args: &CapacityArgs) -> Result<u8, Failure> {
-    let found: Reply<CapacityDto> = Client::new(&args.door)?.get("read the capacity", "/capacity", &Query::new())?;
+    let found: Reply<CapacityDto> =
+        Connection::open(&args.door)?.get("read the capacity", "/capacity", &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);

@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Query, Reply, slot_path};
+use crate::address::{Query, slot_path};
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::options::{Because, Door};
 use crate::text::{self as words, count};
@@ -84,7 +86,7 @@ struct Answers<T> {
 }
 
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
-    let (client, change) = (Client::new(&args.change.door)?, Change { verb: "rerun", to_final: true });
+    let (client, change) = (Connection::open(&args.change.door)?, Change { verb: "rerun", to_final: true });
     let doing = format!("rerun {}", args.change.workflow);
     let keys = chosen(&client, &args.change, &change, &doing)?;
     let slots = (args.change.workflow.as_str(), keys.as_slice());
@@ -114,7 +116,7 @@ pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
 }
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let state = match args.state {
         MarkOutcome::Succeeded => MarkedState::Succeeded,
     };
@@ -125,7 +127,7 @@ pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
 }
 
 fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let doing = format!("{} {}", change.verb, args.workflow);
     let keys = chosen(&client, args, change, &doing)?;
     let answers = ask::<SlotDto>(&client, &doing, (&args.workflow, &keys), change.verb, &args.because.body())?;

@@ -1,14 +1,12 @@
 //! `kelos check`: what is wrong with a folder of scripts, and the apps beside them.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 
-use kelos_door_stolos::TasksJson;
 use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
-use crate::apps::Apps;
+use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
 use crate::folder;
 use crate::options::{Form, Scripts};
@@ -33,7 +31,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         let place = folders.workflows.display();
         return Err(Failure::usage(format!("find a script: there is no *.js in {place}, and no {}", apps.name())));
     }
-    let loaded = check(folders, Limits::default(), Arc::new(TasksJson), Some(apps));
+    let loaded = check(folders, Limits::default(), apps::format(), Some(apps));
     let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();

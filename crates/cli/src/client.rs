@@ -1,13 +1,11 @@
-//! Asking a server over its native API.
+//! Requests to a server over its native API.
 
 use std::io::Read;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kelos_front::INSTANCE;
 use kelos_wire::{PageDto, ProblemDetailsDto, WorkflowDetailDto};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -15,66 +13,33 @@ use ureq::http::{HeaderValue, Response};
 use ureq::typestate::WithBody;
 use ureq::{Agent, Body, RequestBuilder};
 
-use crate::apps::Apps;
+use crate::address::{Query, escape};
 use crate::failure::{Failure, UNREACHABLE};
-use crate::fleet::{self, Fleet, Place};
-use crate::options::Door;
-use crate::up;
-
-/// Everything that could mean something in a path or a query is escaped.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+use crate::location::Location;
 
 /// Rows on the longest page that a server gives.
 const LONGEST_PAGE: usize = 1000;
 
-/// So long a server may take for the beginning of an answer. The longest turns, a backfill of a year of minutes, take seconds.
+/// Time limit for the beginning of an answer. The longest turns, such as a backfill of a year of minutes, take seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server, and who asks it.
+/// A client of one server.
 pub(crate) struct Client {
     agent: Agent,
     base: String,
     user: Option<HeaderValue>,
-    /// The name of the server that is meant, where it is not just any at the address.
+    /// The name that the server must have; none where any server at the address will do.
     instance: Option<HeaderValue>,
-    /// Where nobody led in a folder of workers, this process does for as long as it asks.
-    _lead: Option<Fleet>,
 }
 
 impl Client {
-    /// The server that was named, or that works in this folder, or the usual one. In a folder that workers share somebody always
-    /// answers: this process, if need be.
-    pub(crate) fn new(door: &Door) -> Result<Client, Failure> {
-        let named = door.server.clone().filter(|server| !server.is_empty());
-        if named.is_none()
-            && let Some(fleet) = fleet::of_workers_alone()?
-        {
-            let place = fleet.find()?;
-            return Ok(Client { _lead: Some(fleet), ..Client::of(&place)? });
-        }
-        if let Some(server) = named {
-            return Client::at(&server);
-        }
-        match nearby() {
-            Some(place) => Client::of(&place),
-            // The server at the usual port would be that of somebody else.
-            None if Apps::of_environment().are_named() => {
-                let why =
-                    "find the server of this folder, whose apps the environment names: none is running".to_owned();
-                Err(Failure::new(UNREACHABLE, why)
-                    .hint("`kelos up` starts one; --server or KELOS_SERVER names another"))
-            }
-            None => Client::at(&format!("http://127.0.0.1:{}", up::PORT)),
-        }
+    /// A client of the server that recorded its location, and of no other one that has its port by now.
+    pub(crate) fn of(location: &Location) -> Result<Client, Failure> {
+        let instance = location.instance.as_ref().and_then(|name| HeaderValue::from_str(name).ok());
+        Ok(Client { instance, ..Client::at(&location.address)? })
     }
 
-    /// The server that wrote down where it is, and no other that has got its port since.
-    pub(crate) fn of(place: &Place) -> Result<Client, Failure> {
-        let instance = place.instance.as_ref().and_then(|name| HeaderValue::from_str(name).ok());
-        Ok(Client { instance, ..Client::at(&place.address)? })
-    }
-
-    /// The server at an address.
+    /// A client of the server at an address.
     pub(crate) fn at(base: &str) -> Result<Client, Failure> {
         let base = base.to_owned();
         let base = if base.contains("://") { base } else { format!("http://{base}") };
@@ -92,13 +57,7 @@ impl Client {
         let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
         let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
         let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
-        Ok(Client {
-            agent: config.into(),
-            base: base.trim_end_matches('/').to_owned(),
-            user,
-            instance: None,
-            _lead: None,
-        })
+        Ok(Client { agent: config.into(), base: base.trim_end_matches('/').to_owned(), user, instance: None })
     }
 
     /// A request with what goes with each.
@@ -201,7 +160,7 @@ impl Client {
     }
 
     fn url(&self, path: &str, query: &Query) -> String {
-        format!("{}/api/v1{path}{}", self.base, query.0)
+        format!("{}/api/v1{path}{}", self.base, query.as_str())
     }
 
     fn read<T: DeserializeOwned>(&self, doing: &str, answer: Response<Body>) -> Result<T, Failure> {
@@ -291,56 +250,6 @@ fn own_hint(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether somebody named a server, or one works in this folder.
-pub(crate) fn is_named(door: &Door) -> bool {
-    door.server.as_ref().is_some_and(|server| !server.is_empty()) || nearby().is_some()
-}
-
-/// Where the server is that works in this folder, or in one above it.
-fn nearby() -> Option<Place> {
-    let mut dir: Option<PathBuf> = std::env::current_dir().ok();
-    while let Some(here) = dir {
-        if let Some(place) = fleet::written(&here.join(up::STATE).join(up::WHERE)) {
-            return Some(place);
-        }
-        dir = here.parent().map(Path::to_owned);
-    }
-    None
-}
-
-/// Names and values after the question mark.
-#[derive(Clone, Default)]
-pub(crate) struct Query(String);
-
-impl Query {
-    pub(crate) fn new() -> Query {
-        Query::default()
-    }
-
-    pub(crate) fn add(&mut self, name: &str, value: impl ToString) {
-        self.0.push(if self.0.is_empty() { '?' } else { '&' });
-        self.0.push_str(name);
-        self.0.push('=');
-        self.0.push_str(&escape(&value.to_string()));
-    }
-
-    pub(crate) fn add_some(&mut self, name: &str, value: Option<impl ToString>) {
-        if let Some(value) = value {
-            self.add(name, value);
-        }
-    }
-}
-
-/// A name as a part of a path.
-pub(crate) fn escape(name: &str) -> String {
-    utf8_percent_encode(name, ESCAPED).to_string()
-}
-
-/// The path of a slot.
-pub(crate) fn slot_path(workflow: &str, key: &str) -> String {
-    format!("/workflows/{}/slots/{}", escape(workflow), escape(key))
-}
-
 /// An answer: what it means, and word for word what was said, which is what `--json` prints. So nothing is lost of what a newer
 /// server says and this program does not know.
 #[derive(Debug, Clone)]
@@ -369,14 +278,4 @@ impl<T> Deref for Reply<T> {
     fn deref(&self) -> &T {
         &self.meaning
     }
-}
-
-/// A text in an answer; empty where it is missing.
-pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
-}
-
-/// The rows of a list in an answer.
-pub(crate) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value[name].as_array().map(Vec::as_slice).unwrap_or_default()
 }

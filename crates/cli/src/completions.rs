@@ -1,8 +1,5 @@
-//! `kelos completions`: what a shell completes the command line by.
+//! `kelos completions`: the file by which a shell completes the command line.
 
-use clap::CommandFactory;
-
-use crate::args::Cli;
 use crate::failure::Failure;
 use crate::text;
 
@@ -13,9 +10,9 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every command has this signature")]
-pub(crate) fn run(args: &CompletionsArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &CompletionsArgs, command: &mut clap::Command) -> Result<u8, Failure> {
     let mut out = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kelos", &mut out);
+    clap_complete::generate(args.shell, command, "kelos", &mut out);
     text::print(&String::from_utf8_lossy(&out));
     Ok(0)
 }

@@ -6,8 +6,9 @@ use kelos_door_celos::celos_db::Trouble;
 use kelos_sandbox::Folders;
 
 use crate::failure::Failure;
+use crate::location::{self, DATABASE, Location, STATE};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
-use crate::{fleet, folder, text, up};
+use crate::{folder, text};
 
 /// Another scheduler.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -51,18 +52,18 @@ pub(crate) fn find(place: &Place) -> Result<Data, Failure> {
         return Ok(Data { folder, dir: None });
     }
     let dir = folder::existing("folder of scripts", &place.dir)?;
-    Ok(Data { folder: dir.join(up::STATE), dir: Some(dir) })
+    Ok(Data { folder: dir.join(STATE), dir: Some(dir) })
 }
 
 impl Data {
     /// The database.
     pub(crate) fn database(&self) -> PathBuf {
-        self.folder.join("kelos.db")
+        self.folder.join(DATABASE)
     }
 
     /// Makes the folder, where it is `kelos up`'s.
     pub(crate) fn make(&self) -> Result<(), Failure> {
-        if self.dir.is_some() { up::make_state(&self.folder) } else { Ok(()) }
+        if self.dir.is_some() { location::make_state(&self.folder) } else { Ok(()) }
     }
 
     /// Where the scripts are.
@@ -82,8 +83,8 @@ impl Data {
     /// A server works on it.
     pub(crate) fn in_use(&self, doing: &str) -> Failure {
         let failure = Failure::bad(format!("{doing}: a server uses {}", self.database().display()));
-        match fleet::written(&self.folder.join(up::WHERE)) {
-            Some(place) => failure.hint(format!("stop it first; it answers at {}", place.address)),
+        match Location::read(&self.folder) {
+            Some(location) => failure.hint(format!("stop it first; it answers at {}", location.address)),
             None => failure.hint("stop it first"),
         }
     }

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use kelos_door_celos::deploy::{self, Bundle, DeployError, DeploymentPlan, HDFS_ROOT, ProjectName, Site};
-use kelos_door_stolos::TasksJson;
 use kelos_storage::StorageConfig;
 use kelos_wire::{BundleDto, Code, DeploymentDto, FileChangeDto, SlotEffectDto};
 use serde::Serialize;
 
-use crate::client::{Client, Query, Reply, escape};
+use crate::address::{Query, escape};
+use crate::apps;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::folder::problem_lines;
 use crate::options::Door;
@@ -156,8 +157,7 @@ async fn prepare(
 ) -> Result<DeploymentPlan, Failure> {
     let user = std::env::var(USER).ok().filter(|user| !user.is_empty());
     let root = args.hdfs_root.as_deref().unwrap_or(HDFS_ROOT);
-    let site =
-        Site::of_target(&url(target)?, user.as_deref(), root, StorageConfig::from_env(), Arc::new(TasksJson)).await;
+    let site = Site::of_target(&url(target)?, user.as_deref(), root, StorageConfig::from_env(), apps::format()).await;
     let mut site = site.map_err(|error| failure(&error))?;
     if args.no_hdfs {
         site.hdfs = site.hdfs.left_alone();
@@ -200,7 +200,7 @@ fn ask(
     bundle: Option<&Bundle>,
     plan: bool,
 ) -> Result<Reply<DeploymentDto>, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let path = format!("/projects/{}", escape(project.as_str()));
     let mut query = Query::new();
     query.add("plan", plan);

@@ -3,12 +3,9 @@
 //! The lock beside the database says who leads; `server.json` in the folder of state says where, and holds the token that a
 //! worker has to show, readable by its owner alone.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,17 +13,15 @@ use jiff::Timestamp;
 use kelos_engine::Pace;
 use kelos_sandbox::apps::AppsSource;
 use kelos_store_sqlite::SqliteStore;
-use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use ureq::Agent;
 
 use crate::apps::{Apps, TASKS_JSON};
 use crate::client::Client;
 use crate::failure::{Failure, UNREACHABLE};
+use crate::folder;
 use crate::host::{self, Host, Plan, Role, Tunables, Workers};
-use crate::options::Door;
-use crate::up::{self, STATE, WHERE};
-use crate::{folder, logging, text};
+use crate::location::{self, DATABASE, Location, STATE};
 
 /// How long a leader that holds the lock and does not answer is waited for: until its lease has run out, at the most.
 const PATIENCE: Duration = kelos::LEASE.saturating_add(Duration::from_secs(10));
@@ -34,8 +29,6 @@ const PATIENCE: Duration = kelos::LEASE.saturating_add(Duration::from_secs(10));
 const GLANCE: Duration = Duration::from_secs(5);
 /// Wait until the next look for a leader.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// The database in the folder of state.
-const DATABASE: &str = "kelos.db";
 /// What lies in a folder that a fleet may work on.
 const SIGNS: [&str; 3] = [STATE, TASKS_JSON, "workflows"];
 /// So many of the signs, from the first on, are of a folder with apps.
@@ -53,18 +46,8 @@ pub(crate) struct Fleet {
 /// Where the leader is, as far as this process knows.
 #[derive(Default)]
 struct Seat {
-    place: Option<Place>,
+    location: Option<Location>,
     lead: Option<Lead>,
-}
-
-/// Where a leader is.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) address: String,
-    /// The name by which it is known again; none where a version of before wrote this down.
-    pub(crate) instance: Option<Arc<str>>,
-    /// What workers show; none where the leader takes none.
-    pub(crate) token: Option<Arc<str>>,
 }
 
 /// That this process leads.
@@ -74,10 +57,10 @@ struct Lead {
 }
 
 impl Fleet {
-    /// A place among those who work on a folder; nobody is looked for yet.
+    /// A member of the processes that work on a folder; it looks for no leader yet.
     pub(crate) fn new(dir: &Path, apps: AppsSource, lease: Duration) -> Result<Fleet, Failure> {
         let state = dir.join(STATE);
-        up::make_state(&state)?;
+        location::make_state(&state)?;
         Ok(Fleet { dir: dir.to_owned(), state, apps, lease, seat: Mutex::default() })
     }
 
@@ -97,21 +80,21 @@ impl Fleet {
     }
 
     /// Where the leader is: another process, or this one from now on. Blocks.
-    pub(crate) fn find(&self) -> Result<Place, Failure> {
+    pub(crate) fn find(&self) -> Result<Location, Failure> {
         let mut seat = self.seat();
-        if let Some(place) = &seat.place {
-            return Ok(place.clone());
+        if let Some(location) = &seat.location {
+            return Ok(location.clone());
         }
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(place) = written(&self.state.join(WHERE)).filter(answers) {
-                seat.place = Some(place.clone());
-                return Ok(place);
+            if let Some(location) = Location::read(&self.state).filter(answers) {
+                seat.location = Some(location.clone());
+                return Ok(location);
             }
-            if let Some((place, lead)) = self.try_to_lead()? {
-                seat.place = Some(place.clone());
+            if let Some((location, lead)) = self.try_to_lead()? {
+                seat.location = Some(location.clone());
                 seat.lead = Some(lead);
-                return Ok(place);
+                return Ok(location);
             }
             if Instant::now() > until {
                 let dir = self.dir.display();
@@ -123,11 +106,11 @@ impl Fleet {
     }
 
     /// Takes note that nobody answers there any more.
-    pub(crate) fn lost(&self, place: &Place) {
+    pub(crate) fn lost(&self, location: &Location) {
         let mut seat = self.seat();
         // One's own server answers as long as it is there.
-        if seat.lead.is_none() && seat.place.as_ref() == Some(place) {
-            seat.place = None;
+        if seat.lead.is_none() && seat.location.as_ref() == Some(location) {
+            seat.location = None;
         }
     }
 
@@ -136,9 +119,9 @@ impl Fleet {
     pub(crate) fn ask<T>(&self, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let place = self.find()?;
-            match ask(&Client::of(&place)?) {
-                Err(failure) if failure.code == UNREACHABLE && Instant::now() < until => self.lost(&place),
+            let location = self.find()?;
+            match ask(&Client::of(&location)?) {
+                Err(failure) if failure.code == UNREACHABLE && Instant::now() < until => self.lost(&location),
                 other => return other,
             }
             std::thread::sleep(LOOK_AGAIN);
@@ -147,15 +130,14 @@ impl Fleet {
 
     /// Gives the lead back, where this process has it: another one takes it.
     pub(crate) fn leave(&self) -> Result<(), Failure> {
-        let (lead, place) = {
+        let (lead, location) = {
             let mut seat = self.seat();
-            (seat.lead.take(), seat.place.take())
+            (seat.lead.take(), seat.location.take())
         };
         let Some(lead) = lead else { return Ok(()) };
-        let written_place = self.state.join(WHERE);
-        // While the lock is held nobody else writes there.
-        if written(&written_place) == place {
-            let _ = std::fs::remove_file(&written_place);
+        // No other process writes it while this one holds the lock.
+        if Location::read(&self.state) == location {
+            Location::remove(&self.state);
         }
         let _ = lead.stop.send(());
         lead.thread.join().unwrap_or_else(|_| Err(Failure::bad("shut down cleanly: the server's thread panicked")))
@@ -166,14 +148,15 @@ impl Fleet {
     }
 
     /// Leads, unless somebody else does.
-    fn try_to_lead(&self) -> Result<Option<(Place, Lead)>, Failure> {
+    fn try_to_lead(&self) -> Result<Option<(Location, Lead)>, Failure> {
         if SqliteStore::is_led(&self.state.join(DATABASE), Timestamp::now()) {
             return Ok(None);
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.map_err(|error| Failure::bad(format!("listen on 127.0.0.1: {error}")))?;
-        let place = Place { address: host::address(&listener), instance: Some(drawn()?), token: Some(drawn()?) };
-        let workers = place.token.clone().map(|token| Workers { lease: self.lease, token });
+        let (instance, token) = (Some(location::random()?), Some(location::random()?));
+        let location = Location { address: host::address(&listener), instance, token };
+        let workers = location.token.clone().map(|token| Workers { lease: self.lease, token });
         let host = host::start(Plan {
             folders: folder::folders(&self.dir, None),
             apps: self.apps.clone(),
@@ -184,7 +167,7 @@ impl Fleet {
             pages: host::Pages::default(),
             listener,
             workers,
-            instance: place.instance.clone(),
+            instance: location.instance.clone(),
         })?;
         match host.role() {
             Role::Leader => {}
@@ -201,9 +184,9 @@ impl Fleet {
                 return Err(Failure::damaged(reason));
             }
         }
-        let lead = serve(host, &self.state, &place)?;
-        tracing::info!(address = place.address, "this process leads");
-        Ok(Some((place, lead)))
+        let lead = serve(host, &self.state, &location)?;
+        tracing::info!(address = location.address, "this process leads");
+        Ok(Some((location, lead)))
     }
 }
 
@@ -216,13 +199,13 @@ impl Drop for Fleet {
 }
 
 /// Answers on a thread of its own, and comes back once it does.
-fn serve(host: Host, state: &Path, place: &Place) -> Result<Lead, Failure> {
+fn serve(host: Host, state: &Path, location: &Location) -> Result<Lead, Failure> {
     let (stop, stopped) = oneshot::channel();
     let (says, ready) = std::sync::mpsc::channel();
-    let (file, place) = (state.join(WHERE), place.clone());
+    let (state, location) = (state.to_owned(), location.clone());
     let answer = move || {
         let ready = move || {
-            let _ = says.send(write(&file, &place));
+            let _ = says.send(location.write(&state));
         };
         host.serve_until(ready, async move {
             let _ = stopped.await;
@@ -236,72 +219,30 @@ fn serve(host: Host, state: &Path, place: &Place) -> Result<Lead, Failure> {
     }
 }
 
-/// Says where the leader is, to whoever may read it: only who may read the token can have jobs.
-pub(crate) fn write(file: &Path, place: &Place) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| Failure::bad(format!("write {}: {error}", file.display()));
-    let mut here =
-        json!({ "address": place.address, "pid": std::process::id(), "startedAt": text::wire(Timestamp::now()) });
-    for (name, value) in [("instance", &place.instance), ("token", &place.token)] {
-        if let Some(value) = value {
-            here[name] = Value::from(&**value);
-        }
-    }
-    let beside = file.with_extension(format!("json.{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut written = options.open(&beside).map_err(fail)?;
-    written.write_all(format!("{here}\n").as_bytes()).map_err(fail)?;
-    std::fs::rename(&beside, file).map_err(fail)
-}
-
-/// Where the leader says it is.
-pub(crate) fn written(file: &Path) -> Option<Place> {
-    let written: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
-    let text = |name: &str| written[name].as_str().map(Arc::from);
-    Some(Place { address: written["address"].as_str()?.to_owned(), instance: text("instance"), token: text("token") })
-}
-
 /// Whether the server that wrote this down is there: another one may have got its port.
-fn answers(place: &Place) -> bool {
+fn answers(location: &Location) -> bool {
     let agent: Agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(GLANCE)).build().into();
-    let mut request = agent.get(format!("{}/api/v1/workers", place.address));
-    if let Some(token) = &place.token {
+    let mut request = agent.get(format!("{}/api/v1/workers", location.address));
+    if let Some(token) = &location.token {
         request = request.header("authorization", format!("Bearer {token}"));
     }
-    if let Some(instance) = &place.instance {
+    if let Some(instance) = &location.instance {
         request = request.header(kelos_front::INSTANCE, &**instance);
     }
     request.call().is_ok_and(|answer| answer.status().is_success())
 }
 
-/// A text that nobody guesses.
-pub(crate) fn drawn() -> Result<Arc<str>, Failure> {
-    let drawn = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
-    let drawn = drawn.map_err(|error| Failure::bad(format!("generate a token: {error}")))?;
-    Ok(drawn.trim().into())
-}
-
-/// Asks the server that was named or that works in this folder; where none does, this process leads until it has answered.
-pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+/// The nearest folder that processes without a server can share: this one, or one above it. None where there is no such folder.
+pub(crate) fn folder_of_jobs() -> Option<PathBuf> {
     let (here, apps) = (std::env::current_dir().unwrap_or_default(), Apps::of_environment());
-    // Where the environment names the apps, nothing has to stand in the folder.
+    // Where the environment names the apps, the folder may be empty.
     let named = apps.are_named();
     let signs = if named { &SIGNS[..SIGNS_OF_APPS] } else { &SIGNS[..] };
     let dir = here.ancestors().find(|dir| signs.iter().any(|sign| dir.join(sign).exists()));
-    let dir = dir.or_else(|| named.then_some(&*here));
-    let Some(dir) = dir.filter(|_| door.server.as_ref().is_none_or(String::is_empty)) else {
-        return ask(&Client::new(door)?);
-    };
-    let _logging = logging::start(logging::USUAL, None)?;
-    let fleet = Fleet::new(dir, apps.source(dir)?, kelos_executors::workers::LEASE)?;
-    // Commands start where the definitions are.
-    std::env::set_current_dir(dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
-    let answer = fleet.ask(ask)?;
-    fleet.leave()?;
-    Ok(answer)
+    dir.or_else(|| named.then_some(&*here)).map(Path::to_owned)
 }
 
-/// A place among those who work on this folder or one above, where apps are all that it has, and there is state: whoever leads
+/// The processes that work on this folder or one above, where apps are all that it has, and there is state: a process that leads
 /// there for a moment runs nothing.
 pub(crate) fn of_workers_alone() -> Result<Option<Fleet>, Failure> {
     let here = std::env::current_dir().unwrap_or_default();

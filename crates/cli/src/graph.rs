@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_model::SlotRef;
 use kelos_wire::{Code, EdgeDto, GraphDto, NodeDto, UpstreamDto};
 
-use crate::client::{Client, Query, Reply, slot_path};
+use crate::address::{Query, slot_path};
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::relatives::UNNAMED;
@@ -59,7 +61,7 @@ pub(crate) struct GraphArgs {
 }
 
 pub(crate) fn run(args: &GraphArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let shape = if args.door.form.json { Shape::Json } else { args.format };
     if let Some(slot) = &args.slot {
         return upstream(&client, slot, shape);

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use kelos_wire::GroupsDto;
 use serde_json::Value;
 
-use crate::client::{Client, Query, Reply};
+use crate::address::Query;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::text as words;
@@ -26,7 +28,7 @@ pub(crate) struct GroupsArgs {
 }
 
 pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let found: Reply<GroupsDto> = match &args.set {
         Some(file) => client.put("set the groups", PATH, &Query::new(), &read(file)?)?,
         None if args.reset => client.delete("reset the groups", PATH, &Query::new())?,

@@ -1,14 +1,12 @@
 //! `kelos import celos`: take over the state of another scheduler.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_door_celos::celos_db::Database;
 use kelos_door_celos::import::{
     Definitions, ImportError, ImportOptions, ImportReport, ImportedWorkflow, PauseFate, import,
 };
-use kelos_door_stolos::TasksJson;
 use kelos_engine::clock::whole_millis;
 use kelos_sandbox::Problem;
 use kelos_store::{Journal, MemoryStore};
@@ -19,7 +17,7 @@ use crate::data::{self, Data, Place, System};
 use crate::failure::Failure;
 use crate::options::Form;
 use crate::text::{self, count, short};
-use crate::{folder, render};
+use crate::{apps, folder, render};
 
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
@@ -53,7 +51,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let data = data::find(&args.place)?;
     let folders = data.folders(&args.place)?;
     let registers = open(&celos)?.registers();
-    let (definitions, problems) = Definitions::load(folders, Arc::new(TasksJson), registers)
+    let (definitions, problems) = Definitions::load(folders, apps::format(), registers)
         .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     let now = whole_millis(Timestamp::now());
     let as_of = args.as_of.unwrap_or(now);

@@ -4,7 +4,9 @@ use comfy_table::Cell;
 use jiff::Timestamp;
 use kelos_wire::{Counts, ListDto, ProblemDto, ScheduleDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 
-use crate::client::{Client, Query, Reply};
+use crate::address::Query;
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -50,7 +52,7 @@ fn state_parser() -> clap::builder::PossibleValuesParser {
 const DETAILED: usize = 200;
 
 pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut query = Query::new();
     query.add_some("tag", args.tag.as_ref());
     let list: Reply<ListDto<WorkflowDto>> = client.get("list the workflows", "/workflows", &query)?;
@@ -145,7 +147,7 @@ fn say_problems(client: &Client) {
 }
 
 pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut query = Query::new();
     if let Some(id) = &args.workflow {
         // A filter that names nothing finds nothing; a name that is mistyped deserves an error.

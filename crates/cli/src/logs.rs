@@ -6,7 +6,9 @@ use std::time::Duration;
 use kelos_wire::{RunDto, SlotDto};
 use serde_json::json;
 
-use crate::client::{Client, Query, slot_path};
+use crate::address::{Query, slot_path};
+use crate::client::Client;
+use crate::connection::Connection;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::{Door, OneSlot};
 use crate::text as words;
@@ -39,7 +41,7 @@ struct Piece {
 }
 
 pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let slot = slot_path(&args.slot.workflow, &args.slot.key);
     let number = match args.run {
         Some(number) => number,

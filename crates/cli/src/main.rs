@@ -3,6 +3,7 @@
 //! What is *absent*: decisions about slots. Commands that change anything ask a server over HTTP, as
 //! anybody else would; only `up` and `serve` have an engine inside.
 
+mod address;
 mod apps;
 mod args;
 mod backfill;
@@ -12,6 +13,7 @@ mod change;
 mod check;
 mod client;
 mod completions;
+mod connection;
 mod cron;
 mod data;
 mod deploy;
@@ -25,6 +27,7 @@ mod groups;
 mod host;
 mod import;
 mod list;
+mod location;
 mod logging;
 mod logs;
 mod no_job;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_wire::{Code, SlotDto, WhyDto, words};
 
-use crate::client::{Client, Query, slot_path};
+use crate::address::{Query, slot_path};
+use crate::client::Client;
 use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::text::count;

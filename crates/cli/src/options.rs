@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_wire::ReasonRequest;
 
-use crate::client::escape;
+use crate::address::escape;
 use crate::text;
 
 /// Where Celos has its workflows unless told otherwise.

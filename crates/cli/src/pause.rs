@@ -2,7 +2,9 @@
 
 use kelos_wire::WorkflowDto;
 
-use crate::client::{Client, Reply, escape};
+use crate::address::escape;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::{Because, Door};
 use crate::text as words;
@@ -27,7 +29,7 @@ pub(crate) fn resume(args: &NamesArgs) -> Result<u8, Failure> {
 }
 
 fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let (mut done, body) = (Vec::new(), args.because.body());
     for id in &args.workflows {
         let answer: Reply<WorkflowDto> =

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use comfy_table::{Cell, CellAlignment};
 use jiff::{SignedDuration, Timestamp};
-use kelos_door_stolos::TasksJson;
 use kelos_model::{Workflow, WorkflowId};
 use kelos_rehearsal::dry_run::{DryRun, Forecast, SlotForecast, dry_run};
 use kelos_sandbox::{Limits, check};
@@ -15,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::failure::Failure;
 use crate::options::{Form, Range, Scripts};
 use crate::text::{self, count, to_the_second};
-use crate::{folder, render};
+use crate::{apps, folder, render};
 
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
@@ -80,7 +79,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
 fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
     let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
     let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
-    let loaded = check(folders, Limits::default(), Arc::new(TasksJson), None)
+    let loaded = check(folders, Limits::default(), apps::format(), None)
         .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     for problem in &loaded.problems {
         eprintln!("{problem}");

@@ -11,7 +11,10 @@ use kelos_wire::{ChildrenDto, Code, GroupDto, KeyDto, ParentsDto, RelativeDto, S
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::client::{self, Client, Query, Reply, escape};
+use crate::address::{Query, escape};
+use crate::apps::TASKS_JSON;
+use crate::client::Reply;
+use crate::connection::{self, Connection};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::{render, text as words};
@@ -49,7 +52,7 @@ pub(crate) struct RelativesArgs {
 impl RelativesArgs {
     /// The file to read in place of asking a server.
     fn file(&self) -> Option<PathBuf> {
-        let here = || Some(PathBuf::from("tasks.json")).filter(|path| path.exists() && !client::is_named(&self.door));
+        let here = || Some(PathBuf::from(TASKS_JSON)).filter(|path| path.exists() && !connection::is_named(&self.door));
         self.tasks_json.clone().or_else(here)
     }
 
@@ -77,7 +80,7 @@ impl RelativesArgs {
         let path = format!("/jobs/{}/{}/{what}", escape(self.workflow.as_str()), escape(&self.job_id));
         let mut query = Query::new();
         query.add("limit", LISTED);
-        Client::new(&self.door)?.get("ask about the job", &path, &query)
+        Connection::open(&self.door)?.get("ask about the job", &path, &query)
     }
 }
 

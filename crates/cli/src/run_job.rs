@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos::local_executors;
-use kelos_door_stolos::TasksJson;
 use kelos_engine::executor::{Reports, RunInput, Start};
 use kelos_engine::job::{NoFunctions, filled};
 use kelos_executors::local::Launcher;
@@ -18,7 +17,7 @@ use kelos_sandbox::{Limits, check};
 use kelos_wire::{Code, JobName, OutlookDto, SubmitRequest, SubmittedListDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::apps::Apps;
+use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
 use crate::host::Signals;
 use crate::options::{self, Lease};
@@ -317,7 +316,7 @@ async fn print(launcher: &Launcher, run: &RunId, mut offset: u64) -> u64 {
 /// Runs a job past everything, in a folder that is gone afterwards.
 fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let (dir, apps) = worker::enter(&args.dir, &args.described)?;
-    let loaded = check(folder::folders(&dir, None), Limits::default(), Arc::new(TasksJson), Some(apps));
+    let loaded = check(folder::folders(&dir, None), Limits::default(), apps::format(), Some(apps));
     let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     let found = loaded.workflows.iter().find(|workflow| workflow.id == args.app);
     let Some(workflow) = found else {

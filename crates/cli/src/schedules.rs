@@ -1,6 +1,7 @@
 //! `kelos schedules`: the event schedules.
 
-use crate::client::{Client, Query};
+use crate::address::Query;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::schedule;
@@ -44,7 +45,7 @@ fn kind(word: &str) -> &str {
 }
 
 pub(crate) fn run(args: &SchedulesArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut query = Query::new();
     query.add_some("project", args.project.as_ref());
     query.add_some("program", args.program.as_ref());

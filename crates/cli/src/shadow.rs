@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +10,6 @@ use kelos_door_celos::celos_db::Database;
 use kelos_door_celos::shadow::{
     ComparisonReport, Difference, Shadow, ShadowParts, Theirs, asked_until, read_list, read_slots,
 };
-use kelos_door_stolos::TasksJson;
 use kelos_engine::clock::{system_clock, whole_millis};
 use kelos_model::WorkflowId;
 use kelos_model::time::format_full;
@@ -21,11 +19,11 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use ureq::Agent;
 
-use crate::client::escape;
+use crate::address::escape;
 use crate::failure::{BAD, Failure, UNREACHABLE};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::text::{self, count, to_the_second};
-use crate::{folder, logging};
+use crate::{apps, folder, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct ShadowArgs {
@@ -78,7 +76,7 @@ pub(crate) fn run(args: &ShadowArgs) -> Result<u8, Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let now = whole_millis(Timestamp::now());
     let parts = ShadowParts {
-        format: Arc::new(TasksJson),
+        format: apps::format(),
         folders,
         registers,
         storage: Storage::new(StorageConfig::from_env()),

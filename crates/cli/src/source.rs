@@ -3,7 +3,9 @@
 use comfy_table::Cell;
 use kelos_wire::{ListDto, PastDefinitionDto, RunDto};
 
-use crate::client::{Client, Query, Reply, escape, slot_path};
+use crate::address::{Query, escape, slot_path};
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -27,7 +29,7 @@ pub(crate) struct SourceArgs {
 }
 
 pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let path = format!("/workflows/{}/definitions", escape(&args.workflow));
     let past: Reply<ListDto<Reply<PastDefinitionDto>>> = client.get("read the definitions", &path, &Query::new())?;
     if args.versions {

@@ -2,7 +2,9 @@
 
 use kelos_wire::{SlotDto, StartRequest};
 
-use crate::client::{Client, Reply, escape};
+use crate::address::escape;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::{Because, Door, pairs};
 use crate::render;
@@ -28,7 +30,7 @@ pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     let doing = format!("start {}", args.program);
     let body = body(&doing, &args.arguments, args.unconstrained, &args.because)?;
     let slot: Reply<SlotDto> =
-        Client::new(&args.door)?.post(&doing, &format!("/workflows/{}/start", escape(&args.program)), &body)?;
+        Connection::open(&args.door)?.post(&doing, &format!("/workflows/{}/start", escape(&args.program)), &body)?;
     tell(&args.door, &slot);
     Ok(0)
 }

@@ -3,7 +3,9 @@
 use comfy_table::Cell;
 use kelos_wire::{Instant, StuckDto, StuckListDto};
 
-use crate::client::{Client, Query, Reply};
+use crate::address::Query;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -16,7 +18,7 @@ pub(crate) struct StuckArgs {
 }
 
 pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let found: Reply<StuckListDto> = client.get("list stuck slots", "/stuck", &Query::new())?;
     if args.door.form.json {
         words::json(&found);

@@ -5,8 +5,8 @@ use kelos_wire::{Code, ExpectedDto, JobName, OutlookDto, SubmitRequest, Submitte
 use serde::de::DeserializeOwned;
 
 use crate::client::Reply;
+use crate::connection;
 use crate::failure::Failure;
-use crate::fleet;
 use crate::options::{Because, Door};
 use crate::render;
 use crate::text::{self as words, count};
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
 fn submit<T: DeserializeOwned>(args: &SubmitArgs, lines: impl Fn(&T) -> Vec<String>) -> Result<u8, Failure> {
     let request = args.request()?;
     // Without a server this process is one, until the jobs are stored.
-    let answer: Reply<T> = fleet::ask(&args.door, |client| client.post(DOING, "/jobs", &request))?;
+    let answer: Reply<T> = connection::ask(&args.door, |client| client.post(DOING, "/jobs", &request))?;
     if args.door.form.json {
         words::json(&answer);
     } else {

@@ -3,7 +3,9 @@
 use kelos_model::WorkflowId;
 use kelos_wire::{FactDto, FactRequest, TellResultDto};
 
-use crate::client::{Client, Query, Reply};
+use crate::address::Query;
+use crate::client::Reply;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::{self, Door};
 use crate::schedule;
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &TellArgs) -> Result<u8, Failure> {
         Report::Signal(args) => (args.fact()?, &args.common),
     };
     let fact = FactRequest { key: common.key.clone(), source: common.source.clone(), ..fact };
-    let told: Reply<TellResultDto> = Client::new(&common.door)?.post(DOING, "/facts", &fact)?;
+    let told: Reply<TellResultDto> = Connection::open(&common.door)?.post(DOING, "/facts", &fact)?;
     if common.door.form.json {
         words::json(&told);
         return Ok(0);
@@ -156,7 +158,7 @@ pub(crate) fn facts(args: &FactsArgs) -> Result<u8, Failure> {
     query.add_some("about", args.about.as_ref());
     query.add_some("source", args.source.as_ref());
     let (rows, more) =
-        Client::new(&args.door)?.list::<Reply<FactDto>>("list the facts", "/facts", &query, args.limit.max(1))?;
+        Connection::open(&args.door)?.list::<Reply<FactDto>>("list the facts", "/facts", &query, args.limit.max(1))?;
     if args.door.form.json {
         words::json_rows(&rows, more);
         return Ok(0);

@@ -10,8 +10,8 @@ use kelos_model::workflow::WorkflowRow;
 
 use crate::apps::{self, Apps};
 use crate::failure::Failure;
-use crate::fleet::{self, Place};
 use crate::host::{self, Tunables};
+use crate::location::{self, Location, PORT, STATE};
 use crate::options::Lease;
 use crate::text::{self, count, to_the_second};
 use crate::{folder, logging};
@@ -35,13 +35,6 @@ pub(crate) struct UpArgs {
     tunables: Tunables,
 }
 
-/// The port where nothing else is said.
-pub(crate) const PORT: u16 = 7437;
-/// The folder for state, in the folder of scripts.
-pub(crate) const STATE: &str = ".kelos";
-/// In the folder for state: where the server is.
-pub(crate) const WHERE: &str = "server.json";
-
 pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let from = std::env::current_dir().unwrap_or_default();
     // Before the folder is entered, because the path is as people see it from outside.
@@ -53,12 +46,13 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     // The first problems are part of the welcome.
     let _logging = logging::start("warn,kelos_scripts=info,kelos::first_load=off", None)?;
     let state = dir.join(STATE);
-    make_state(&state)?;
+    location::make_state(&state)?;
     let folders = folder::folders(&dir, None);
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
     let address = host::address(&listener);
-    let token = args.workers.then(fleet::drawn).transpose()?;
-    let place = Place { address: address.clone(), instance: Some(fleet::drawn()?), token: token.clone() };
+    let token = args.workers.then(location::random).transpose()?;
+    let instance = Some(location::random()?);
+    let location = Location { address: address.clone(), instance, token: token.clone() };
     let workers = token.map(|token| host::Workers { lease: args.lease.lease, token });
     let host = host::start(host::Plan {
         folders: folders.clone(),
@@ -70,7 +64,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         pages,
         listener,
         workers,
-        instance: place.instance.clone(),
+        instance: location.instance.clone(),
     })?;
     let trouble = match host.role() {
         host::Role::Leader => None,
@@ -90,34 +84,22 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         (_, false) => shown,
     };
     let welcome = welcome(&host.node, &dir, &from, &scripts, &address);
-    let file = state.join(WHERE);
     let served = host.serve(|| {
-        if let Err(failure) = fleet::write(&file, &place) {
+        if let Err(failure) = location.write(&state) {
             tracing::warn!("failed to {failure}; clients need --server {address}");
         }
         text::print(&welcome);
     });
-    let _ = std::fs::remove_file(&file);
+    Location::remove(&state);
     served?;
     text::line("stopped; running commands continue, and the next `kelos up` adopts them");
     Ok(0)
 }
 
-pub(crate) fn make_state(state: &Path) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
-    folder::make_private(state).map_err(fail)?;
-    // Nobody wants it in version control.
-    let ignore = state.join(".gitignore");
-    if !ignore.exists() {
-        std::fs::write(ignore, "*\n").map_err(fail)?;
-    }
-    Ok(())
-}
-
 fn taken(dir: &Path, state: &Path) -> Failure {
     let failure = Failure::bad(format!("use {}: another kelos already runs there", dir.display()));
-    match fleet::written(&state.join(WHERE)) {
-        Some(place) => failure.hint(format!("it answers at {}", place.address)),
+    match Location::read(state) {
+        Some(location) => failure.hint(format!("it answers at {}", location.address)),
         None => failure.hint("stop that one first"),
     }
 }

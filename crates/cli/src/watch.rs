@@ -5,7 +5,9 @@ use std::io::BufReader;
 
 use kelos_wire::{EventDto, EventPageDto, HealthDto, words as log};
 
-use crate::client::{Client, Query, Reply};
+use crate::address::Query;
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::Door;
 use crate::text as words;
@@ -35,7 +37,7 @@ const DOING: &str = "read the events";
 const SEARCHED: u64 = 50_000;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     if let Some(id) = &args.workflow {
         client.workflow(DOING, id)?;
     }

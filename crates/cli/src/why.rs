@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use kelos_wire::{Code, CriticalPathDto, EvidenceDto, ExplanationDto, Instant, RunDto, SlotDto, WhyDto};
 use serde_json::json;
 
-use crate::client::{Client, Query, Reply, slot_path};
+use crate::address::{Query, slot_path};
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -30,7 +32,7 @@ pub(crate) struct WhyArgs {
 const DOING: &str = "explain the slot";
 
 pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut query = Query::new();
     query.add_some("at", args.at.map(words::wire));
     let key = args.key.clone().map_or_else(|| newest(&client, args), Ok)?;

@@ -14,11 +14,13 @@ use kelos_sandbox::apps::AppsSource;
 use kelos_wire::{ListDto, ProblemDetailsDto, WorkflowDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::address::{Query, escape};
 use crate::apps::Apps;
-use crate::client::{Client, Query, escape};
+use crate::client::Client;
 use crate::failure::{Failure, UNREACHABLE};
-use crate::fleet::{Fleet, Place};
+use crate::fleet::Fleet;
 use crate::host::Signals;
+use crate::location::{self, Location};
 use crate::options::Lease;
 use crate::{folder, logging, text};
 
@@ -174,7 +176,7 @@ impl Crew {
             return Err(failure.hint("stop it, and the first worker leads; or start it as `kelos up --workers`"));
         }
         let (launcher, runtime) = (launcher(&runs_of(&fleet))?, runtime()?);
-        let tail: String = crate::fleet::drawn()?.chars().take(8).collect();
+        let tail: String = location::random()?.chars().take(8).collect();
         let name = format!("{}:{}:{tail}", hostname(), std::process::id());
         Ok(Crew { fleet: Arc::new(fleet), runtime, launcher, name, _logging: logging })
     }
@@ -257,7 +259,7 @@ impl Door for Line {
 }
 
 impl Line {
-    async fn ask(&self, place: &Place, worker: &str, word: &Word) -> Result<Heard, NoAnswer> {
+    async fn ask(&self, place: &Location, worker: &str, word: &Word) -> Result<Heard, NoAnswer> {
         let Some(token) = &place.token else {
             return Err(NoAnswer::Never(format!("run jobs for {}: the server there runs them itself", place.address)));
         };
@@ -267,7 +269,7 @@ impl Line {
         self.http.send(request.bearer_auth(token).json(word)).await.map_err(away)
     }
 
-    fn read(&self, place: &Place, heard: Heard) -> Result<Answer, NoAnswer> {
+    fn read(&self, place: &Location, heard: Heard) -> Result<Answer, NoAnswer> {
         let detail = || {
             let detail = serde_json::from_slice::<ProblemDetailsDto>(&heard.body).map(|problem| problem.detail);
             let detail = detail.unwrap_or_else(|_| heard.summary());

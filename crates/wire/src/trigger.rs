@@ -20,6 +20,12 @@ impl From<&Trigger> for TriggerDto {
 }
 
 impl TriggerDto {
+    /// A trigger in its text form.
+    #[must_use]
+    pub fn of_text(text: impl Into<String>) -> TriggerDto {
+        TriggerDto(Value::String(text.into()))
+    }
+
     /// The text form; the JSON where it is none that is known here.
     #[must_use]
     pub fn line(&self) -> String {

@@ -1,14 +1,15 @@
-//! What is said of a schedule on the command line, as the JSON of the API.
+//! The options that define an event schedule, as a request of the API.
 
-use serde_json::{Map, Value, json};
+use kelos_wire::{
+    CatchUpRequest, Code, ConstraintRequest, EventScheduleDto, Instant, OtherwiseRequest, ScheduleRequest, TriggerDto,
+};
 
 use super::when;
-use crate::client::{items, text};
 use crate::failure::Failure;
 use crate::options::pairs;
 use crate::text as words;
 
-/// What has it go, what must hold besides, and what its runs are given.
+/// The options that define an event schedule: its trigger, its constraints and the arguments of its runs.
 #[derive(clap::Args)]
 pub(super) struct Definition {
     /// Trigger at the times of a cron expression with five fields, or six with seconds first
@@ -72,40 +73,40 @@ pub(super) struct Definition {
     description: Option<String>,
 }
 
-fn usage(why: &str) -> Failure {
-    Failure::usage(format!("read the schedule: {why}"))
+/// The handling of misfires; the parser lets no other words through.
+fn catch_up(text: &str) -> CatchUpRequest {
+    match text {
+        "skip" => CatchUpRequest::Skip,
+        "all" => CatchUpRequest::All,
+        _ => CatchUpRequest::Latest,
+    }
 }
 
 impl Definition {
-    /// The fields that are named, and nothing else.
-    pub(super) fn fields(&self) -> Result<Map<String, Value>, Failure> {
-        self.read().map_err(|why| usage(&why))
+    /// A request with what the options name, and nothing else.
+    pub(super) fn request(&self) -> Result<ScheduleRequest, Failure> {
+        self.read().map_err(|why| Failure::usage(format!("read the schedule: {why}")))
     }
 
-    fn read(&self) -> Result<Map<String, Value>, String> {
-        let mut fields = Map::new();
-        let mut put = |name: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                fields.insert(name.to_owned(), value);
-            }
-        };
-        put("trigger", self.trigger()?);
-        let constraints = self.constraints()?;
-        put("constraints", (!constraints.is_empty()).then(|| constraints.into()));
-        put("timeoutMillis", self.timeout.as_deref().map(millis).transpose()?.map(Value::from));
-        put("jitterMillis", self.jitter.as_deref().map(millis).transpose()?.map(Value::from));
-        put("startTime", self.start.as_deref().map(moment).transpose()?);
-        put("endTime", self.end.as_deref().map(moment).transpose()?);
-        let properties = pairs(&self.properties)?;
-        put("properties", (!properties.is_empty()).then(|| json!(properties)));
-        for (name, value) in [("timeZone", &self.zone), ("catchUp", &self.catch_up), ("description", &self.description)]
-        {
-            put(name, value.as_deref().map(Value::from));
-        }
-        Ok(fields)
+    fn read(&self) -> Result<ScheduleRequest, String> {
+        let trigger = self.trigger()?;
+        let (constraints, properties) = (self.constraints()?, pairs(&self.properties)?);
+        Ok(ScheduleRequest {
+            description: self.description.clone().map(Some),
+            trigger: trigger.map(TriggerDto::of_text),
+            constraints: (!constraints.is_empty()).then_some(constraints),
+            properties: (!properties.is_empty()).then_some(properties),
+            timeout_millis: self.timeout.as_deref().map(millis).transpose()?.map(Some),
+            time_zone: self.zone.clone(),
+            start_time: self.start.as_deref().map(moment).transpose()?,
+            end_time: self.end.as_deref().map(moment).transpose()?,
+            jitter_millis: self.jitter.as_deref().map(millis).transpose()?,
+            catch_up: self.catch_up.as_deref().map(catch_up),
+            ..ScheduleRequest::default()
+        })
     }
 
-    fn trigger(&self) -> Result<Option<Value>, String> {
+    fn trigger(&self) -> Result<Option<String>, String> {
         let mut all = Vec::new();
         for (option, texts, write) in [
             ("--time", &self.time, when::time as fn(&str) -> Result<String, String>),
@@ -124,108 +125,110 @@ impl Definition {
             _ if all.len() > 1 => {
                 return Err(format!("{} triggers are given: combine them with --all-of or --any-of", all.len()));
             }
-            _ => return Ok(all.pop().map(Value::from)),
+            _ => return Ok(all.pop()),
         };
         if all.is_empty() {
             return Err("--all-of and --any-of combine triggers, and none is given".to_owned());
         }
-        Ok(Some(format!("{kind}({})", all.join(", ")).into()))
+        Ok(Some(format!("{kind}({})", all.join(", "))))
     }
 
-    fn constraints(&self) -> Result<Vec<Value>, String> {
+    fn constraints(&self) -> Result<Vec<ConstraintRequest>, String> {
         let mut all = Vec::new();
         if let Some(text) = &self.concurrency {
             let (number, otherwise) = otherwise(text);
             let limit: u32 = number
                 .parse()
                 .map_err(|_| format!("\"{text}\" is no number of runs: expected a form such as 1 or 1:wait"))?;
-            all.push(with(json!({ "type": "concurrency", "limit": limit }), otherwise));
+            all.push(ConstraintRequest::Concurrency { limit, otherwise });
         }
         if let Some(text) = &self.delay {
-            all.push(json!({ "type": "delay", "millis": millis(text)? }));
+            all.push(ConstraintRequest::Delay { millis: millis(text)?, otherwise: None });
         }
         for text in &self.window {
-            let (window, otherwise) = otherwise(text);
-            let (times, zone) = window.split_once('@').map_or((window, None), |(times, zone)| (times, Some(zone)));
-            let (from, to) = times
-                .split_once('-')
-                .ok_or_else(|| format!("\"{text}\" is no window: expected a form such as 22:00-06:00@Europe/Berlin"))?;
-            let mut window = json!({ "type": "window", "from": from.trim(), "to": to.trim() });
-            if let Some(zone) = zone {
-                window["zone"] = zone.trim().into();
-            }
-            all.push(with(window, otherwise));
+            all.push(window(text)?);
         }
         if let Some(text) = &self.since_last_run {
             let (wait, otherwise) = otherwise(text);
-            all.push(with(json!({ "type": "since-last-run", "millis": millis(wait)? }), otherwise));
+            all.push(ConstraintRequest::SinceLastRun { millis: millis(wait)?, otherwise });
         }
         Ok(all)
     }
 }
 
-/// What is said, and what is to happen otherwise.
-fn otherwise(text: &str) -> (&str, Option<&'static str>) {
+/// A window such as `22:00-06:00@Europe/Berlin:abort`.
+fn window(text: &str) -> Result<ConstraintRequest, String> {
+    let (window, otherwise) = otherwise(text);
+    let (times, zone) = window.split_once('@').map_or((window, None), |(times, zone)| (times, Some(zone)));
+    let (from, to) = times
+        .split_once('-')
+        .ok_or_else(|| format!("\"{text}\" is no window: expected a form such as 22:00-06:00@Europe/Berlin"))?;
+    let zone = zone.map(|zone| zone.trim().to_owned());
+    Ok(ConstraintRequest::Window { from: from.trim().to_owned(), to: to.trim().to_owned(), zone, otherwise })
+}
+
+/// The text before `:wait` or `:abort`, and what that says.
+fn otherwise(text: &str) -> (&str, Option<OtherwiseRequest>) {
     match (text.strip_suffix(":wait"), text.strip_suffix(":abort")) {
-        (Some(rest), _) => (rest, Some("wait")),
-        (_, Some(rest)) => (rest, Some("abort")),
+        (Some(rest), _) => (rest, Some(OtherwiseRequest::Wait)),
+        (_, Some(rest)) => (rest, Some(OtherwiseRequest::Abort)),
         _ => (text, None),
     }
 }
 
-fn with(mut constraint: Value, otherwise: Option<&str>) -> Value {
-    if let Some(otherwise) = otherwise {
-        constraint["otherwise"] = otherwise.into();
-    }
-    constraint
+fn millis(text: &str) -> Result<u64, String> {
+    let millis = words::duration(text)?.as_secs().checked_mul(1000).and_then(|millis| u64::try_from(millis).ok());
+    millis.ok_or_else(|| format!("\"{text}\" is too long"))
 }
 
-fn millis(text: &str) -> Result<i64, String> {
-    let duration = words::duration(text)?;
-    duration.as_secs().checked_mul(1000).ok_or_else(|| format!("\"{text}\" is too long"))
-}
-
-fn moment(text: &str) -> Result<Value, String> {
+/// A limit in time; none for `none`.
+fn moment(text: &str) -> Result<Option<Instant>, String> {
     match text {
-        "none" => Ok(Value::Null),
-        text => words::time(text).map(|at| words::wire(at).into()),
+        "none" => Ok(None),
+        text => words::time(text).map(|at| Some(Instant(at))),
     }
 }
 
-/// What is to be changed, put into what there is: constraints of the kinds that are named go before those that there were, and
+/// Merges a change into the schedule as it is: constraints of the kinds that are named take the place of those that it has, and
 /// so do properties.
-pub(super) fn merged(mut fields: Map<String, Value>, without: &[String], now: &Value) -> Map<String, Value> {
-    let kept = |kind: &str, named: &[Value]| {
-        !without.iter().any(|gone| gone == kind) && !named.iter().any(|one| one["type"] == kind)
-    };
-    let named: Vec<Value> = fields.get("constraints").and_then(Value::as_array).cloned().unwrap_or_default();
+///
+/// # Errors
+/// When the schedule has a constraint that this program does not know, in words.
+pub(super) fn merge(
+    mut request: ScheduleRequest,
+    without: &[String],
+    now: &EventScheduleDto,
+) -> Result<ScheduleRequest, String> {
+    let named = request.constraints.take().unwrap_or_default();
     if !named.is_empty() || !without.is_empty() {
-        let before = items(now, "constraints").iter().filter(|one| kept(text(one, "type"), &named));
-        let all: Vec<Value> = before.cloned().chain(named.iter().cloned()).collect();
-        fields.insert("constraints".to_owned(), all.into());
-    }
-    if let Some(Value::Object(named)) = fields.remove("properties") {
-        let mut all = now["properties"].as_object().cloned().unwrap_or_default();
+        let is_kept =
+            |kind: &Code| !without.iter().any(|gone| *kind == **gone) && !named.iter().any(|one| *kind == *one.kind());
+        let kept = now.constraints.iter().filter(|one| is_kept(&one.kind)).map(ConstraintRequest::try_from);
+        let mut all = kept.collect::<Result<Vec<_>, _>>()?;
         all.extend(named);
-        fields.insert("properties".to_owned(), all.into());
+        request.constraints = Some(all);
     }
-    fields
+    if let Some(named) = request.properties.take() {
+        let mut all = now.properties.clone();
+        all.extend(named);
+        request.properties = Some(all);
+    }
+    Ok(request)
 }
 
-/// Takes properties away.
-pub(super) fn without_properties(fields: &mut Map<String, Value>, gone: &[String], now: &Value) {
+/// Removes properties.
+pub(super) fn remove_properties(request: &mut ScheduleRequest, gone: &[String], now: &EventScheduleDto) {
     if gone.is_empty() {
         return;
     }
-    let given = fields.get("properties").or(now.get("properties"));
-    let mut left = given.and_then(Value::as_object).cloned().unwrap_or_default();
-    left.retain(|name, _| !gone.contains(name));
-    fields.insert("properties".to_owned(), left.into());
+    let properties = request.properties.get_or_insert_with(|| now.properties.clone());
+    properties.retain(|name, _| !gone.contains(name));
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -237,7 +240,7 @@ mod tests {
 
     fn read(words: &[&str]) -> Result<Value, String> {
         let line = Line::try_parse_from(["x"].iter().chain(words)).map_err(|error| error.to_string())?;
-        line.definition.read().map(Value::Object)
+        line.definition.read().map(|request| json!(request))
     }
 
     #[test]
@@ -298,19 +301,33 @@ mod tests {
 
     #[test]
     fn a_change_keeps_what_is_not_named() {
-        let now = json!({
-            "constraints": [{ "type": "concurrency", "limit": 1 }, { "type": "delay", "millis": 5 }, { "type": "window" }],
-            "properties": { "a": "1", "b": "2" },
-        });
+        let now = EventScheduleDto {
+            constraints: serde_json::from_value(json!([
+                { "type": "concurrency", "limit": 1, "otherwise": "wait" },
+                { "type": "delay", "millis": 5, "otherwise": "wait" },
+                { "type": "window", "from": "22:00", "to": "06:00", "zone": "UTC", "otherwise": "abort" },
+            ]))
+            .expect("constraints"),
+            properties: [("a", "1"), ("b", "2")].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..EventScheduleDto::default()
+        };
         let named = json!({ "constraints": [{ "type": "delay", "millis": 7 }], "properties": { "b": "3" } });
-        let Value::Object(named) = named else { panic!("an object") };
-        let mut fields = merged(named, &["window".to_owned()], &now);
-        without_properties(&mut fields, &["a".to_owned()], &now);
+        let named = serde_json::from_value(named).expect("a request");
+        let mut request = merge(named, &["window".to_owned()], &now).expect("a request");
+        remove_properties(&mut request, &["a".to_owned()], &now);
         let expected = json!({
-            "constraints": [{ "type": "concurrency", "limit": 1 }, { "type": "delay", "millis": 7 }],
+            "constraints": [{ "type": "concurrency", "limit": 1, "otherwise": "wait" }, { "type": "delay", "millis": 7 }],
             "properties": { "b": "3" },
         });
-        assert_eq!(Value::Object(fields), expected);
-        assert_eq!(Value::Object(merged(Map::new(), &[], &now)), json!({}));
+        assert_eq!(json!(request), expected);
+        assert_eq!(merge(ScheduleRequest::default(), &[], &now), Ok(ScheduleRequest::default()));
+    }
+
+    #[test]
+    fn a_constraint_of_a_newer_server_is_not_dropped_in_silence() {
+        let now = serde_json::from_value(json!([{ "type": "moon", "otherwise": "wait" }])).expect("constraints");
+        let now = EventScheduleDto { constraints: now, ..EventScheduleDto::default() };
+        let merged = merge(ScheduleRequest::default(), &["delay".to_owned()], &now);
+        assert_eq!(merged, Err("it has a constraint of an unknown kind: moon".to_owned()));
     }
 }

@@ -6,10 +6,12 @@ mod when;
 
 use kelos_model::WorkflowId;
 use kelos_model::project::{Member, ProjectName};
-use kelos_wire::{DecisionDto, EventScheduleDto, Instant, SlotDto};
-use serde_json::{Map, Value, json};
+use kelos_wire::{DecisionDto, EventScheduleDto, Instant, ScheduleRequest, SlotDto};
+use serde_json::{Value, json};
 
-use crate::client::{Client, Query, Reply, escape};
+use crate::address::{Query, escape};
+use crate::client::{Client, Reply};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::{Because, Door};
 use crate::text as words;
@@ -199,24 +201,21 @@ fn bare(name: &str, project: Option<&str>, program: &str) -> String {
 }
 
 fn add(args: &AddArgs) -> Result<u8, Failure> {
-    let mut fields = args.definition.fields()?;
     let program = program(&args.program)?;
-    fields.insert("name".to_owned(), bare(&args.name, args.project.as_deref(), program).into());
-    fields.insert("program".to_owned(), program.into());
-    if let Some(project) = &args.project {
-        fields.insert("project".to_owned(), project.as_str().into());
-    }
-    if args.enabled {
-        fields.insert("enabled".to_owned(), true.into());
-    }
-    if !fields.contains_key("trigger") {
+    let request = ScheduleRequest {
+        name: Some(bare(&args.name, args.project.as_deref(), program)),
+        program: Some(program.to_owned()),
+        project: args.project.clone(),
+        enabled: args.enabled.then_some(true),
+        ..args.definition.request()?
+    };
+    if request.trigger.is_none() {
         return Err(Failure::usage("add the schedule: no trigger is given")
             .hint("give one with --time, --partitions, --program-status, --signal or --when"));
     }
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let path = args.because.path("/schedules");
-    let made: Reply<EventScheduleDto> =
-        client.post(&format!("add the schedule {}", args.name), &path, &Value::Object(fields))?;
+    let made: Reply<EventScheduleDto> = client.post(&format!("add the schedule {}", args.name), &path, &request)?;
     if args.door.form.json {
         words::json(&made);
         return Ok(0);
@@ -232,20 +231,19 @@ fn add(args: &AddArgs) -> Result<u8, Failure> {
 
 fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let doing = format!("update the schedule {}", args.name);
-    let fields = args.definition.fields()?;
-    let client = Client::new(&args.door)?;
+    let request = args.definition.request()?;
+    let client = Connection::open(&args.door)?;
     let path = path(&client, &doing, &args.name)?;
     let now: Reply<EventScheduleDto> = client.get(&doing, &path, &Query::new())?;
-    let mut fields: Map<String, Value> = define::merged(fields, &args.without, &json!(now));
-    define::without_properties(&mut fields, &args.without_property, &json!(now));
-    if let Some(program) = &args.program {
-        fields.insert("program".to_owned(), program.as_str().into());
-    }
-    if fields.is_empty() {
+    let merged = define::merge(request, &args.without, &now);
+    let mut request = merged.map_err(|why| Failure::bad(format!("{doing}: {why}")).hint("a newer `kelos` knows it"))?;
+    define::remove_properties(&mut request, &args.without_property, &now);
+    request.program.clone_from(&args.program);
+    if request == ScheduleRequest::default() {
         return Err(Failure::usage(format!("{doing}: no change is given"))
             .hint("`kelos schedule update --help` lists the options"));
     }
-    let changed: Reply<EventScheduleDto> = client.patch(&doing, &args.because.path(&path), &Value::Object(fields))?;
+    let changed: Reply<EventScheduleDto> = client.patch(&doing, &args.because.path(&path), &request)?;
     if args.door.form.json {
         words::json(&changed);
         return Ok(0);
@@ -263,7 +261,7 @@ fn warn(schedule: &EventScheduleDto) {
 }
 
 fn show_one(args: &OneArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let doing = format!("show the schedule {}", args.name);
     let found: Reply<EventScheduleDto> = client.get(&doing, &path(&client, &doing, &args.name)?, &Query::new())?;
     if args.door.form.json {
@@ -277,7 +275,7 @@ fn show_one(args: &OneArgs) -> Result<u8, Failure> {
 }
 
 fn status(args: &NamesArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut found = Vec::new();
     for name in &args.names {
         let doing = format!("read the status of {name}");
@@ -314,7 +312,7 @@ fn changed(
     past: &str,
     change: impl Fn(&Client, &str) -> Result<Reply<EventScheduleDto>, Failure>,
 ) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let mut done = Vec::new();
     for name in &args.names {
         let answer = change(&client, name)?;
@@ -332,14 +330,14 @@ fn changed(
 fn fire(args: &FireArgs) -> Result<u8, Failure> {
     let doing = format!("fire {}", args.name);
     let body = start::body(&doing, &args.arguments, args.unconstrained, &args.because)?;
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let slot: Reply<SlotDto> = client.post(&doing, &format!("{}/fire", path(&client, &doing, &args.name)?), &body)?;
     start::tell(&args.door, &slot);
     Ok(0)
 }
 
 fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    let client = Connection::open(&args.door)?;
     let doing = format!("read the decisions of {}", args.name);
     let path = format!("{}/decisions", path(&client, &doing, &args.name)?);
     let (rows, more) = client.list::<Reply<DecisionDto>>(&doing, &path, &Query::new(), args.limit.max(1))?;

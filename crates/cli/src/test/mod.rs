@@ -6,14 +6,14 @@ mod print;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kelos_door_stolos::TasksJson;
 use kelos_executors::local;
 use kelos_rehearsal::{Real, Rehearsals, Report, Verdict};
 use kelos_sandbox::{Limits, Problem, TestSource};
 
+use crate::apps;
 use crate::failure::{BAD, Failure};
 use crate::options::Form;
 use crate::text::{self, count};
@@ -153,7 +153,7 @@ fn rehearse(found: &TestFiles, args: &TestArgs, real: Option<Real>) -> FileOutco
         Err(problem) => return FileOutcome { problems: vec![problem], ..outcome },
     };
     let folders = found.folders.clone();
-    let rehearsals = Rehearsals { folders, format: Arc::new(TasksJson), limits, project: found.project.clone(), real };
+    let rehearsals = Rehearsals { folders, format: apps::format(), limits, project: found.project.clone(), real };
     let file = match rehearsals.open(&source) {
         Ok(file) => file,
         Err(problems) => return FileOutcome { problems, ..outcome },

@@ -16,7 +16,8 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
 use kelos_wire::{
-    DecisionDto, EventScheduleDto, ListDto, PageDto, ProblemDetailsDto, ReasonRequest, SlotDto, StartRequest,
+    DecisionDto, EventScheduleDto, ListDto, PageDto, ProblemDetailsDto, ReasonRequest, ScheduleRequest, SlotDto,
+    StartRequest,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,7 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::dto::{self, FromLibrary, has_kind, schedule};
 use super::extract::{AnyJson, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath, part};
 use super::slots;
-use request::{ScheduleRequest, bad, unknown_program};
+use request::{Draft, bad, unknown_program};
 
 /// Event schedules that one request creates at the most.
 const MOST_CREATED: usize = 1000;
@@ -216,7 +217,7 @@ pub(super) async fn create(
     let read = move |reader: &dyn Queries| {
         let mut new = Vec::new();
         for (number, request) in requests.into_iter().enumerate() {
-            match request.create(reader)? {
+            match Draft(request).create(reader)? {
                 Ok(workflow) => new.push(Arc::new(workflow)),
                 Err(problem) if is_list => return Ok(Err(problem.about(&nth(number)))),
                 Err(problem) => return Ok(Err(problem)),
@@ -290,7 +291,7 @@ pub(super) async fn replace(
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Fault> {
-    put(&app, &by, because.reason, path.id, |row, reader| request.replace(row, reader)).await
+    put(&app, &by, because.reason, path.id, |row, reader| Draft(request).replace(row, reader)).await
 }
 
 /// Changes the given parts of an event schedule and nothing else, in one transaction. It stays enabled if it was, and its
@@ -313,7 +314,7 @@ pub(super) async fn change(
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Fault> {
-    put(&app, &by, because.reason, path.id, |row, reader| request.change(row, reader)).await
+    put(&app, &by, because.reason, path.id, |row, reader| Draft(request).change(row, reader)).await
 }
 
 async fn put(

@@ -1,4 +1,4 @@
-//! Descriptions of event schedules in requests: complete for a new one, or the changes of one.
+//! Definitions of event schedules, made from requests: a new one, or one with changes.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,11 @@ use kelos_model::project::ProjectName;
 use kelos_model::time::Window;
 use kelos_model::time::Zone;
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
-use kelos_model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
+use kelos_model::{Constraint, Gate, Job, Workflow, WorkflowId};
 use kelos_store::{Queries, StoreError};
-use kelos_wire::{TriggerDto, secrets};
-use serde::{Deserialize, Deserializer};
-use utoipa::ToSchema;
+use kelos_wire::{ConstraintRequest, ScheduleRequest, secrets};
 
 use super::super::dto::zone_of;
-use super::super::extract::At;
 
 /// Longest name, description, name of a property and value of one, in bytes.
 const LONGEST: [(&str, usize); 4] =
@@ -24,133 +21,6 @@ const LONGEST: [(&str, usize); 4] =
 const MOST_PROPERTIES: usize = 1000;
 /// Constraints that one may have at the most.
 const MOST_CONSTRAINTS: usize = 100;
-
-/// An event schedule, or the changes of one.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ScheduleRequest {
-    /// Its name, unique in its project. Needed for a new one; one that exists keeps its own.
-    name: Option<String>,
-    /// The project that it belongs to; by default that of its program.
-    project: Option<String>,
-    /// The workflow that it runs: its id, or its name in the project. Needed for a new one.
-    program: Option<String>,
-    /// Its description; null removes it.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    description: Option<Option<String>>,
-    /// The condition on which it fires. Required for a new one.
-    trigger: Option<TriggerDto>,
-    /// The checks after the trigger is met; by default none.
-    constraints: Option<Vec<ConstraintRequest>>,
-    /// Arguments of its runs; by default none.
-    properties: Option<BTreeMap<String, String>>,
-    /// A slot that has not been queued this long after it was opened expires; by default, and for null, a day.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<u64>)]
-    timeout_millis: Option<Option<u64>>,
-    /// The default zone of its times and windows: `Europe/Berlin`; by default UTC.
-    time_zone: Option<String>,
-    /// Nothing counts before this moment; null for no such moment.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    start_time: Option<Option<At>>,
-    /// Nothing counts at or after this moment; null for no such moment.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    end_time: Option<Option<At>>,
-    /// The largest random delay of a cron time; by default 0.
-    jitter_millis: Option<u64>,
-    /// The policy for misfires; by default `latest`.
-    catch_up: Option<CatchUpRequest>,
-    /// Whether a new one is enabled from the start; an existing one is not changed.
-    enabled: Option<bool>,
-}
-
-/// The policy for misfires: cron times that passed while no leader was scheduling.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum CatchUpRequest {
-    /// They are skipped, except those that are less than a minute late.
-    Skip,
-    /// The latest of them counts.
-    Latest,
-    /// All of them count, up to a thousand.
-    All,
-}
-
-/// A gate after the trigger, in the form in which answers have it.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
-enum ConstraintRequest {
-    /// Fewer runs of the program than this are live.
-    Concurrency {
-        /// The number of live runs, at least 1.
-        limit: u32,
-        /// The consequence if it is not met; by default `abort`.
-        otherwise: Option<OtherwiseRequest>,
-    },
-    /// So many milliseconds have passed since the slot was opened.
-    Delay {
-        /// The number of milliseconds, at least 1.
-        millis: u64,
-        /// The consequence if it is not met: a delay can only `wait`.
-        otherwise: Option<OtherwiseRequest>,
-    },
-    /// The clock is in a window of the day.
-    Window {
-        /// When it opens: `22:00`.
-        from: String,
-        /// When it closes: `06:00`.
-        to: String,
-        /// Its zone; by default `timeZone`.
-        zone: Option<String>,
-        /// The consequence if it is not met; by default `wait`.
-        otherwise: Option<OtherwiseRequest>,
-    },
-    /// So many milliseconds have passed since the start of the last run of the program that succeeded, or is live.
-    SinceLastRun {
-        /// The number of milliseconds, at least 1.
-        millis: u64,
-        /// The consequence if it is not met; by default `abort`.
-        otherwise: Option<OtherwiseRequest>,
-    },
-}
-
-/// The consequence for a slot whose constraint is not met.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum OtherwiseRequest {
-    /// It waits until it is.
-    Wait,
-    /// It is aborted.
-    Abort,
-}
-
-/// Distinguishes null from an absent field.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Some)
-}
-
-impl ConstraintRequest {
-    fn read(self, zone: &Zone) -> Result<Constraint, String> {
-        let (gate, otherwise) = match self {
-            ConstraintRequest::Concurrency { limit, otherwise } => (Gate::Concurrency(limit), otherwise),
-            ConstraintRequest::Delay { millis, otherwise } => (Gate::Delay(millis), otherwise),
-            ConstraintRequest::SinceLastRun { millis, otherwise } => (Gate::SinceLastRun(millis), otherwise),
-            ConstraintRequest::Window { from, to, zone: own, otherwise } => {
-                let zone = own.map_or_else(|| Ok(zone.clone()), |name| read_zone(&name))?;
-                (Gate::Window(Window::new(&from, &to, zone).map_err(|error| error.to_string())?), otherwise)
-            }
-        };
-        let by_default = Constraint::new(gate);
-        let otherwise = otherwise.map(|otherwise| match otherwise {
-            OtherwiseRequest::Wait => Otherwise::Wait,
-            OtherwiseRequest::Abort => Otherwise::Abort,
-        });
-        Ok(Constraint { otherwise: otherwise.unwrap_or(by_default.otherwise), ..by_default })
-    }
-}
 
 fn read_zone(name: &str) -> Result<Zone, String> {
     Zone::parse(name).map_err(|error| error.to_string())
@@ -207,14 +77,17 @@ fn runnable(row: WorkflowRow) -> Result<WorkflowRow, Fault> {
     }
 }
 
-impl ScheduleRequest {
+/// A request, to be made into a definition.
+pub(super) struct Draft(pub(super) ScheduleRequest);
+
+impl Draft {
     /// The definition of a new event schedule.
     ///
     /// # Errors
     /// When the store can't be read; the inner one when this is none.
     pub(super) fn create(self, reader: &dyn Queries) -> Result<Result<Workflow, Fault>, StoreError> {
-        let Some(wanted) = self.program.as_deref() else { return Ok(Err(lacking("program"))) };
-        let program = match program(reader, wanted, self.project.as_deref())? {
+        let Some(wanted) = self.0.program.as_deref() else { return Ok(Err(lacking("program"))) };
+        let program = match program(reader, wanted, self.0.project.as_deref())? {
             Ok(program) => program,
             Err(problem) => return Ok(Err(problem)),
         };
@@ -222,15 +95,15 @@ impl ScheduleRequest {
     }
 
     fn define(self, program: &WorkflowRow) -> Result<Workflow, Fault> {
-        let name = self.name.clone().ok_or_else(|| lacking("name"))?;
-        if self.trigger.is_none() {
+        let name = self.0.name.clone().ok_or_else(|| lacking("name"))?;
+        if self.0.trigger.is_none() {
             return Err(lacking("trigger"));
         }
-        let project = self.project.clone().unwrap_or_else(|| program.definition.project.clone());
+        let project = self.0.project.clone().unwrap_or_else(|| program.definition.project.clone());
         let project = ProjectName::read(&project);
         let id = member(&project, &name)?;
         let mut keys = EventKeys::new(&name, program.id.clone());
-        keys.enabled = self.enabled.unwrap_or(false);
+        keys.enabled = self.0.enabled.unwrap_or(false);
         let new = Workflow::keyed(id, Keys::Events(Box::new(keys)), Job::clone(&program.definition.job));
         self.apply(Workflow { project: project.to_string(), ..new }, None)
     }
@@ -242,7 +115,7 @@ impl ScheduleRequest {
         reader: &dyn Queries,
     ) -> Result<Result<Workflow, Fault>, StoreError> {
         let Some(events) = row.definition.keys.events() else { return Ok(Err(none(&row.id))) };
-        if self.trigger.is_none() {
+        if self.0.trigger.is_none() {
             return Ok(Err(lacking("trigger")));
         }
         let keys = EventKeys { enabled: events.enabled, ..EventKeys::new(&events.name, events.program.clone()) };
@@ -262,7 +135,7 @@ impl ScheduleRequest {
             return Ok(Err(problem));
         }
         let program =
-            match self.program.as_deref().map(|wanted| program(reader, wanted, Some(&before.project))).transpose()? {
+            match self.0.program.as_deref().map(|wanted| program(reader, wanted, Some(&before.project))).transpose()? {
                 Some(Ok(program)) => Some(program.id),
                 Some(Err(problem)) => return Ok(Err(problem)),
                 None => None,
@@ -272,13 +145,13 @@ impl ScheduleRequest {
 
     /// Whether what can't change is left as it is.
     fn fits(&self, before: &Workflow, name: &str) -> Result<(), Fault> {
-        if self.name.as_deref().is_some_and(|given| given != name) {
+        if self.0.name.as_deref().is_some_and(|given| given != name) {
             return Err(bad(format!("`name` can't be changed: {} keeps its own", before.id)));
         }
-        if self.project.as_ref().is_some_and(|given| ProjectName::read(given) != ProjectName::read(&before.project)) {
+        if self.0.project.as_ref().is_some_and(|given| ProjectName::read(given) != ProjectName::read(&before.project)) {
             return Err(bad(format!("`project` can't be changed: {} belongs to {}", before.id, before.project)));
         }
-        if self.enabled.is_some() {
+        if self.0.enabled.is_some() {
             let why = format!("`enabled` can't be changed here: {} stays as it is", before.id);
             return Err(bad(why).with_hint("POST …/enable and …/disable change it"));
         }
@@ -290,10 +163,10 @@ impl ScheduleRequest {
         self.check_sizes()?;
         let zone = self.zone(&workflow)?;
         self.apply_gates(&mut workflow, &zone)?;
-        if let Some(description) = self.description.take() {
+        if let Some(description) = self.0.description.take() {
             workflow.about.description = description.filter(|text| !text.is_empty());
         }
-        if let Some(start) = self.start_time {
+        if let Some(start) = self.0.start_time {
             workflow.start_time = start.map(|at| at.0);
         }
         if let Keys::Events(keys) = &mut workflow.keys {
@@ -305,55 +178,55 @@ impl ScheduleRequest {
     }
 
     fn apply_gates(&mut self, workflow: &mut Workflow, zone: &Zone) -> Result<(), Fault> {
-        match self.trigger.take() {
+        match self.0.trigger.take() {
             Some(trigger) => workflow.trigger = trigger.read(zone, "trigger").map_err(bad)?,
-            None if self.time_zone.is_some() => workflow.trigger = workflow.trigger.clone().within(zone),
+            None if self.0.time_zone.is_some() => workflow.trigger = workflow.trigger.clone().within(zone),
             None => {}
         }
-        match self.constraints.take() {
+        match self.0.constraints.take() {
             Some(all) => workflow.constraints = constraints(all, zone)?,
-            None if self.time_zone.is_some() => windows_in(&mut workflow.constraints, zone),
+            None if self.0.time_zone.is_some() => windows_in(&mut workflow.constraints, zone),
             None => {}
         }
         Ok(())
     }
 
     fn apply_keys(self, keys: &mut EventKeys) {
-        if let Some(mut properties) = self.properties {
+        if let Some(mut properties) = self.0.properties {
             secrets::unmask(&mut properties, &keys.properties);
             keys.properties = properties;
         }
-        if let Some(timeout) = self.timeout_millis {
+        if let Some(timeout) = self.0.timeout_millis {
             keys.timeout_millis = timeout.unwrap_or(EVENT_TIMEOUT_MILLIS);
         }
-        if let Some(end) = self.end_time {
+        if let Some(end) = self.0.end_time {
             keys.end_time = end.map(|at| at.0);
         }
-        keys.jitter_millis = self.jitter_millis.unwrap_or(keys.jitter_millis);
-        keys.catch_up = self.catch_up.map_or(keys.catch_up, CatchUp::from);
+        keys.jitter_millis = self.0.jitter_millis.unwrap_or(keys.jitter_millis);
+        keys.catch_up = self.0.catch_up.map_or(keys.catch_up, CatchUp::from);
     }
 
     /// The zone of times without one: the given one, or the one before.
     fn zone(&self, workflow: &Workflow) -> Result<Zone, Fault> {
-        let name = self.time_zone.clone().or_else(|| zone_of(workflow));
+        let name = self.0.time_zone.clone().or_else(|| zone_of(workflow));
         let zone = name.map_or_else(|| Ok(Zone::utc()), |name| read_zone(&name));
         zone.map_err(|why| bad(format!("`timeZone`: {why}")))
     }
 
     fn check_sizes(&self) -> Result<(), Fault> {
-        let properties = self.properties.as_ref();
+        let properties = self.0.properties.as_ref();
         if properties.is_some_and(|all| all.len() > MOST_PROPERTIES) {
             return Err(bad(format!("it has more than {MOST_PROPERTIES} properties")));
         }
-        if self.constraints.as_ref().is_some_and(|all| all.len() > MOST_CONSTRAINTS) {
+        if self.0.constraints.as_ref().is_some_and(|all| all.len() > MOST_CONSTRAINTS) {
             return Err(bad(format!("it has more than {MOST_CONSTRAINTS} constraints")));
         }
         let names = properties.into_iter().flat_map(BTreeMap::keys);
         let values = properties.into_iter().flat_map(BTreeMap::values);
         let longest = |texts: &mut dyn Iterator<Item = &String>| texts.map(String::len).max().unwrap_or(0);
         let lengths = [
-            longest(&mut self.name.iter()),
-            longest(&mut self.description.iter().flatten()),
+            longest(&mut self.0.name.iter()),
+            longest(&mut self.0.description.iter().flatten()),
             longest(&mut names.into_iter()),
             longest(&mut values.into_iter()),
         ];
@@ -396,14 +269,4 @@ fn member(project: &ProjectName, name: &str) -> Result<WorkflowId, Fault> {
 
 fn none(id: &WorkflowId) -> Fault {
     kelos_core::Refusal::NoEventSchedule(id.clone()).into()
-}
-
-impl From<CatchUpRequest> for CatchUp {
-    fn from(catch_up: CatchUpRequest) -> CatchUp {
-        match catch_up {
-            CatchUpRequest::Skip => CatchUp::Skip,
-            CatchUpRequest::Latest => CatchUp::Latest,
-            CatchUpRequest::All => CatchUp::All,
-        }
-    }
 }
