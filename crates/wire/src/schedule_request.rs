@@ -56,7 +56,7 @@ pub struct ScheduleRequest {
     /// The longest random delay of a cron time, in milliseconds; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_millis: Option<u64>,
-    /// How misfires are handled; `latest` by default.
+    /// The handling of misfires; `latest` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUpRequest>,
     /// Whether a new schedule is enabled at once. Not for an existing one.
@@ -96,7 +96,7 @@ pub enum ConstraintRequest {
     Concurrency {
         /// The number of live runs, from 1, at which the constraint is not met.
         limit: u32,
-        /// What happens to a slot that does not meet it; `abort` by default.
+        /// The effect on a slot that does not meet it; `abort` by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         otherwise: Option<OtherwiseRequest>,
     },
@@ -104,7 +104,7 @@ pub enum ConstraintRequest {
     Delay {
         /// The delay in milliseconds, from 1.
         millis: u64,
-        /// What happens to a slot that does not meet it: only `wait` is possible.
+        /// The effect on a slot that does not meet it: only `wait` is possible.
         #[serde(skip_serializing_if = "Option::is_none")]
         otherwise: Option<OtherwiseRequest>,
     },
@@ -117,7 +117,7 @@ pub enum ConstraintRequest {
         /// Its time zone; that of the schedule by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         zone: Option<String>,
-        /// What happens to a slot that does not meet it; `wait` by default.
+        /// The effect on a slot that does not meet it; `wait` by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         otherwise: Option<OtherwiseRequest>,
     },
@@ -125,13 +125,13 @@ pub enum ConstraintRequest {
     SinceLastRun {
         /// The time in milliseconds, from 1.
         millis: u64,
-        /// What happens to a slot that does not meet it; `abort` by default.
+        /// The effect on a slot that does not meet it; `abort` by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         otherwise: Option<OtherwiseRequest>,
     },
 }
 
-/// What happens to a slot that does not meet a constraint.
+/// The effect of a constraint on a slot that does not meet it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
