@@ -12,7 +12,8 @@ use crate::apps::{AppFormat, AppsSource};
 use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
-use crate::problem::{LoadResult, Problem, Severity};
+use crate::load::LoadResult;
+use crate::problem::{Problem, Severity};
 use crate::sample::disagreements;
 use crate::scripts::Scripts;
 

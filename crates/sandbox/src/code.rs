@@ -171,7 +171,12 @@ impl From<String> for ScriptRefusal {
     }
 }
 
-/// Of which kind a fault between workflows with job ids is.
+/// The code and the message of a refusal, for the prelude.
+pub(crate) fn refused(checked: Result<(), ScriptRefusal>) -> Option<Vec<String>> {
+    checked.err().map(ScriptRefusal::told)
+}
+
+/// The kind of a fault between workflows with job ids.
 #[must_use]
 pub fn fault_code(fault: &Fault) -> ProblemCode {
     match fault.kind {

@@ -12,45 +12,13 @@ use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use rquickjs::{Ctx, Function, Object};
 use serde::Deserialize;
 
+use crate::application::{BuildStage, OpenSchedule};
 use crate::closest;
-use crate::code::{ProblemCode, ScriptRefusal};
-use crate::desk::{Desk, refused};
+use crate::code::{ProblemCode, ScriptRefusal, refused};
+use crate::desk::Desk;
 use crate::draft::{ConstraintDraft, ascending};
-use crate::fault::{self, SourcePosition};
-use crate::problem::Problem;
-use crate::realm::Role;
-
-/// What a file says of itself as a unit of deployment, and the schedules that it has begun to describe.
-#[derive(Debug, Default)]
-pub(crate) struct Events {
-    application: Option<Application>,
-    begun: Vec<OpenSchedule>,
-}
-
-/// What `celos.application` was told.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Application {
-    namespace: Option<String>,
-    name: Option<String>,
-    version: Option<String>,
-    update_schedules: Option<bool>,
-}
-
-/// A schedule that a script describes, and how far that is.
-#[derive(Debug)]
-struct OpenSchedule {
-    name: String,
-    place: Option<SourcePosition>,
-    stage: Stage,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Open,
-    Built,
-    Taken,
-}
+use crate::fault;
+use crate::problem::{Problem, SourcePosition};
 
 #[derive(Debug, Deserialize)]
 struct ProgramDraft {
@@ -118,47 +86,21 @@ impl EventDraft {
 }
 
 impl Desk {
-    /// The project that the file is: as it says, or else of its own name.
-    pub(crate) fn project(&self) -> ProjectName {
-        let of_file = ProjectName::read(self.file.strip_suffix(".js").unwrap_or(&self.file));
-        match &self.events.borrow().application {
-            None => of_file,
-            Some(told) => ProjectName {
-                namespace: told.namespace.clone().unwrap_or(of_file.namespace),
-                application: told.name.clone().unwrap_or(of_file.application),
-                version: told.version.clone().unwrap_or(of_file.version),
-            },
-        }
-    }
-
-    /// Whether the file says that its deployment updates schedules, or that it does not.
-    pub(crate) fn update_schedules(&self) -> Option<bool> {
-        self.events.borrow().application.as_ref()?.update_schedules
-    }
-
-    fn is_defining(&self) -> Result<(), ScriptRefusal> {
-        if self.calling.get().is_some() || self.role == Role::Tests {
-            let words = "expected only while a script of the workflows folder is evaluated";
-            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
-        }
-        Ok(())
-    }
-
     fn application(&self, json: &str) -> Result<(), ScriptRefusal> {
         self.is_defining()?;
-        if !self.workflows.borrow().is_empty() || !self.events.borrow().begun.is_empty() {
+        if !self.workflows.borrow().is_empty() || !self.open_schedules.borrow().is_empty() {
             let words = "something is defined already: expected it before all definitions of the file";
             return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
-        if self.events.borrow().application.is_some() {
+        if self.application.borrow().is_some() {
             let words = "the file has said already which application it is: expected that once";
             return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         let told = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        self.events.borrow_mut().application = Some(told);
+        self.application.replace(Some(told));
         let project = self.project();
         if !project.is_sound() {
-            self.events.borrow_mut().application = None;
+            self.application.replace(None);
             return Err(ScriptRefusal::new(ProblemCode::BadName, unsound(&project)));
         }
         let member = project.member(None, "name");
@@ -242,14 +184,14 @@ impl Desk {
         self.is_defining()?;
         self.program_id([None, None, None], None, &name)?;
         let place = fault::places(stack).into_iter().next();
-        let begun = &mut self.events.borrow_mut().begun;
-        begun.push(OpenSchedule { name, place, stage: Stage::Open });
+        let begun = &mut self.open_schedules.borrow_mut();
+        begun.push(OpenSchedule { name, place, stage: BuildStage::Open });
         Ok(begun.len() - 1)
     }
 
     fn proceed(&self, number: usize, stage: u8) {
-        if let Some(begun) = self.events.borrow_mut().begun.get_mut(number) {
-            begun.stage = if stage == 1 { Stage::Built } else { Stage::Taken };
+        if let Some(begun) = self.open_schedules.borrow_mut().get_mut(number) {
+            begun.stage = if stage == 1 { BuildStage::Built } else { BuildStage::Taken };
         }
     }
 
@@ -287,10 +229,10 @@ impl Desk {
     }
 
     fn all_taken(&self) -> Result<(), Problem> {
-        let events = self.events.borrow();
-        let Some(open) = events.begun.iter().find(|one| one.stage != Stage::Taken) else { return Ok(()) };
+        let schedules = self.open_schedules.borrow();
+        let Some(open) = schedules.iter().find(|one| one.stage != BuildStage::Taken) else { return Ok(()) };
         let words = match open.stage {
-            Stage::Open => {
+            BuildStage::Open => {
                 "has no trigger: expected triggerByTime, triggerOnPartitions, triggerOnProgramStatus or triggerOn at its end"
             }
             _ => "is built and then dropped: expected schedule(...) around it",
@@ -398,8 +340,8 @@ fn told<T: ToString>(answer: Result<T, ScriptRefusal>) -> Vec<String> {
     answer.map_or_else(ScriptRefusal::told, |answer| vec![answer.to_string()])
 }
 
-/// The part of the host that programs and schedules need.
-pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rquickjs::Result<()> {
+/// Adds the functions that programs and schedules need.
+pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rquickjs::Result<()> {
     let define = |name: &str, function: Function<'js>| host.set(name, function);
     let firing = |cron: String| Firing::parse(&cron, Zone::utc()).err().map(|error| error.to_string());
     define("firing", Function::new(ctx.clone(), firing)?)?;

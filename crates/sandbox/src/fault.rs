@@ -6,21 +6,13 @@ use rquickjs::{Ctx, Exception, Value};
 
 use crate::closest;
 use crate::code::ProblemCode;
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Severity, SourcePosition};
 
 /// The name under which the prelude's frames appear in stacks.
 pub(crate) const PRELUDE: &str = "kelos:prelude";
 
 /// The property of an error of the prelude that has its code.
 pub(crate) const CODE: &str = "kelosCode";
-
-/// A place in a script.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SourcePosition {
-    pub(crate) file: String,
-    pub(crate) line: u32,
-    pub(crate) column: u32,
-}
 
 /// The places in scripts that a stack names, innermost first: frames of the prelude and of the
 /// engine are left out.

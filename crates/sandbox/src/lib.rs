@@ -8,21 +8,26 @@
 //! A file is all or nothing: an error anywhere in it keeps the file's last good version, whole.
 //! That differs from Celos, which keeps what stood before the error.
 
+mod application;
 pub mod apps;
 mod check;
 mod code;
 mod desk;
+mod digest;
 mod draft;
 mod events;
 mod fault;
 mod files;
 mod host;
+mod host_functions;
 mod keyed;
 mod library;
 mod limits;
+mod load;
 mod problem;
 mod project;
 mod realm;
+mod recipe;
 mod sample;
 mod scan;
 mod scripts;
@@ -30,6 +35,7 @@ mod session;
 mod statement;
 mod test_case;
 mod test_file;
+mod watch;
 mod worker;
 
 pub use check::{check, warnings};
@@ -39,7 +45,8 @@ pub use files::{answered, read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use kelos_model::similar::closest;
 pub use limits::{Folders, Limits};
-pub use problem::{LoadResult, Problem, Severity};
+pub use load::LoadResult;
+pub use problem::{Problem, Severity};
 pub use project::Project;
 pub use scan::TEST_FILE;
 pub use scripts::{CallError, Scripts};

@@ -1,14 +1,11 @@
-//! What is wrong with a script, and where; and what a load yields.
+//! Problems of scripts: what is wrong, and where.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
-use kelos_model::{Workflow, WorkflowId};
+use kelos_model::WorkflowId;
 use serde::{Deserialize, Serialize};
 
 use crate::code::ProblemCode;
-use crate::project::Project;
 
 /// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,6 +15,14 @@ pub enum Severity {
     Error,
     /// Everything is loaded, but something is probably not what was meant.
     Warning,
+}
+
+/// A position in a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourcePosition {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
 }
 
 /// Something wrong with a script.
@@ -85,31 +90,5 @@ impl fmt::Display for Problem {
             Some(hint) => write!(f, " ({hint})"),
             None => Ok(()),
         }
-    }
-}
-
-/// What the folder holds now.
-#[derive(Debug, Clone, Default)]
-pub struct LoadResult {
-    /// All workflows by id, those of the last good version of a broken file included. A definition
-    /// that did not change is the same `Arc` as in the load before.
-    pub workflows: Vec<Arc<Workflow>>,
-    /// The text of each file that was read, by name; `defaults/x.js` for defaults files.
-    pub sources: BTreeMap<String, Arc<str>>,
-    /// The units of deployment that the files are, by name.
-    pub projects: BTreeMap<String, Project>,
-    /// What is wrong, by file.
-    pub problems: Vec<Problem>,
-    /// Files that were evaluated in this load.
-    pub evaluated: usize,
-    /// Files that were not, because nothing they depend on has changed.
-    pub unchanged: usize,
-}
-
-impl LoadResult {
-    /// Whether a problem is more than a warning.
-    #[must_use]
-    pub fn has_errors(&self) -> bool {
-        self.problems.iter().any(Problem::is_error)
     }
 }

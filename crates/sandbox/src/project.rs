@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::desk::digest;
+use crate::digest::digest;
 
 /// A unit of deployment, as its files say now.
 #[derive(Debug, Clone, PartialEq, Eq)]

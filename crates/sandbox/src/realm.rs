@@ -5,19 +5,19 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use kelos_model::Workflow;
+use kelos_model::{SlotRef, Workflow};
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Module, Persistent, Runtime, Value, WriteOptions};
 
 use crate::code::ProblemCode;
 use crate::desk::{self, Desk, KeptFunction, Uses};
 use crate::fault::{self, PRELUDE, StopReason, ThrownValue};
+use crate::host_functions;
 use crate::limits::Limits;
 use crate::problem::{Problem, Severity};
-use crate::session::Session;
+use crate::recipe::{Recipe, Role};
 use crate::statement::with_names;
 use crate::test_case::{TestCase, TestFunction};
-use crate::worker::Call;
 
 /// The built-in objects of a world. Left out: typed arrays (and with them `Atomics.wait`, which
 /// blocks where nothing can stop it), weak references, `performance` (a clock), DOM errors.
@@ -51,26 +51,6 @@ const TEST_PRELUDE_TEXT: &str = concat!(
     include_str!("prelude_test.js")
 );
 
-/// What a file is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It defines workflows.
-    Definitions,
-    /// It tests them.
-    Tests,
-}
-
-/// A file's text and all that its evaluation depends on: evaluating it again yields the same.
-#[derive(Clone)]
-pub(crate) struct Recipe {
-    /// Tells recipes apart.
-    pub(crate) number: u64,
-    pub(crate) file: Arc<str>,
-    pub(crate) text: Arc<str>,
-    pub(crate) session: Arc<Session>,
-    pub(crate) role: Role,
-}
-
 /// What came of evaluating a file.
 #[derive(Debug, Default)]
 pub(crate) struct EvaluationResult {
@@ -89,6 +69,17 @@ pub(crate) struct EvaluationResult {
     /// Whether it was stopped for its time: it may fare better another time.
     pub(crate) timed_out: bool,
     pub(crate) uses: Uses,
+}
+
+/// A call of a function that stayed in a script.
+pub(crate) struct Call {
+    pub(crate) recipe: Arc<Recipe>,
+    pub(crate) index: u32,
+    /// The slot that it is about; none where it is about an identifier alone.
+    pub(crate) slot: Option<SlotRef>,
+    pub(crate) now: Timestamp,
+    /// What is asked about, as JSON, where that is a job.
+    pub(crate) job: Option<String>,
 }
 
 /// A world with a script in it. The fields are dropped in order: a function must not outlive its runtime.
@@ -190,7 +181,7 @@ impl Realm {
         let role = self.desk.role;
         let (call, call_test) = self.context.with(|ctx| {
             let prelude = load_prelude(&ctx, role)?;
-            let host = desk::hand_out(&ctx, &self.desk)?;
+            let host = host_functions::install(&ctx, &self.desk)?;
             let function = |name: &str| prelude.get::<_, Function<'_>>(name);
             function("install")?.call::<_, ()>((host,))?;
             if role == Role::Tests {

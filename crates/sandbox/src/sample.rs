@@ -8,7 +8,8 @@ use kelos_model::workflow::keyed;
 use kelos_model::{Workflow, WorkflowId};
 
 use crate::code::ProblemCode;
-use crate::problem::{LoadResult, Problem};
+use crate::load::LoadResult;
+use crate::problem::Problem;
 use crate::scripts::Scripts;
 
 /// Jobs of one workflow that are asked about.

@@ -13,8 +13,11 @@ use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::library::{GoodVersion, GoodVersions, Library, worker_of};
 use crate::limits::{Folders, Limits};
-use crate::problem::{LoadResult, Problem};
-use crate::worker::{Call, Worker};
+use crate::load::LoadResult;
+use crate::problem::Problem;
+use crate::realm::Call;
+use crate::recipe::Recipe;
+use crate::worker::Worker;
 
 /// Why a function of a script gave no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -185,7 +188,7 @@ fn job_of(good: Option<&GoodVersion>, slot: &SlotRef) -> Option<String> {
     Some(job_json(slot.workflow.as_str(), KeyValues::of(&defined.keys, &slot.key).identifiers()))
 }
 
-fn find(good: Option<&GoodVersion>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {
+fn find(good: Option<&GoodVersion>, function: &FunctionRef) -> Result<Arc<Recipe>, &'static str> {
     let good = good.ok_or("the file is not loaded")?;
     let recipe =
         good.recipe.as_ref().ok_or("the file was broken when Kelos started, and only its data is remembered")?;

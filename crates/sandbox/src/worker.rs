@@ -6,27 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use jiff::Timestamp;
-use kelos_model::SlotRef;
-
 use crate::code::ProblemCode;
 use crate::limits::Limits;
 use crate::problem::Problem;
-use crate::realm::{EvaluationResult, Realm, Recipe};
+use crate::realm::{Call, EvaluationResult, Realm};
+use crate::recipe::Recipe;
 
 /// Room for the engine's stack and for the host functions below it.
 pub(crate) const STACK_ROOM: usize = 7 << 20;
-
-/// A call of a function that stayed in a script.
-pub(crate) struct Call {
-    pub(crate) recipe: Arc<Recipe>,
-    pub(crate) index: u32,
-    /// The slot that it is about; none where it is about an identifier alone.
-    pub(crate) slot: Option<SlotRef>,
-    pub(crate) now: Timestamp,
-    /// What is asked about, as JSON, where that is a job.
-    pub(crate) job: Option<String>,
-}
 
 enum Order {
     Evaluate(Arc<Recipe>, usize, Sender<(usize, EvaluationResult)>),

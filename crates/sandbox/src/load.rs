@@ -1,0 +1,35 @@
+//! The result of loading a folder.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_model::Workflow;
+
+use crate::problem::Problem;
+use crate::project::Project;
+
+/// What the folder holds now.
+#[derive(Debug, Clone, Default)]
+pub struct LoadResult {
+    /// All workflows by id, those of the last good version of a broken file included. A definition
+    /// that did not change is the same `Arc` as in the load before.
+    pub workflows: Vec<Arc<Workflow>>,
+    /// The text of each file that was read, by name; `defaults/x.js` for defaults files.
+    pub sources: BTreeMap<String, Arc<str>>,
+    /// The units of deployment that the files are, by name.
+    pub projects: BTreeMap<String, Project>,
+    /// What is wrong, by file.
+    pub problems: Vec<Problem>,
+    /// Files that were evaluated in this load.
+    pub evaluated: usize,
+    /// Files that were not, because nothing they depend on has changed.
+    pub unchanged: usize,
+}
+
+impl LoadResult {
+    /// Whether a problem is more than a warning.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(Problem::is_error)
+    }
+}
