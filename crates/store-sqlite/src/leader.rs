@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use kelos_store::{Lease, StoreError};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
-use super::check;
+use super::epochs;
 use super::fault::Fault;
+use super::lookups::last_seq;
 use super::note::{self, Note, NoteState};
-use super::rows::column;
 use super::wal::{Log, LogEnd};
 use super::writer::Writer;
 
@@ -77,7 +77,7 @@ impl Leadership {
     pub(super) fn take(&mut self, writer: &mut Writer, node: &str, term: Term) -> Result<Option<Lease>, Fault> {
         writer.still_there()?;
         if let Some(epoch) = self.epoch {
-            if epoch == epoch_of(&writer.conn)? {
+            if epoch == epochs::current(&writer.conn)? {
                 writer.rest()?;
                 self.note.until = term.until;
                 self.write_down(writer.log_end());
@@ -120,7 +120,7 @@ impl Leadership {
                 self.lock = Some(replaced.map_err(|error| self.unusable("replace", &error))?);
             }
         }
-        let epoch = next_epoch(&tx, node, term.now)?;
+        let epoch = epochs::begin(&tx, node, term.now)?;
         let committed = last_seq(&tx)?;
         tx.commit()?;
         (self.note.epoch, self.note.committed, self.epoch) = (epoch, committed, Some(epoch));
@@ -151,7 +151,7 @@ impl Leadership {
 
     /// Gives the lead back: the epoch moves on, so that nothing more can be written under it.
     pub(super) fn release(&mut self, writer: &mut Writer, lease: Lease) -> Result<(), Fault> {
-        let ended = end_epoch(&mut writer.conn, lease.epoch)?;
+        let ended = epochs::end(&mut writer.conn, lease.epoch)?;
         if self.epoch == Some(lease.epoch) {
             if ended {
                 self.note.epoch = lease.epoch + 1;
@@ -166,7 +166,7 @@ impl Leadership {
 
     /// Takes it that all that was committed is what is there now.
     pub(super) fn accept(&mut self, conn: &Connection) -> Result<(), Fault> {
-        self.note = Note { epoch: epoch_of(conn)?, committed: last_seq(conn)?, ..Note::default() };
+        self.note = Note { epoch: epochs::current(conn)?, committed: last_seq(conn)?, ..Note::default() };
         self.write_note();
         Ok(())
     }
@@ -225,7 +225,7 @@ fn note_of(found: &NoteState) -> Result<Note, Fault> {
 
 /// Fails where something is missing that was committed.
 fn is_all_there(conn: &Connection, kept: &Note, log: LogEnd) -> Result<(), Fault> {
-    let (last, epoch) = (last_seq(conn)?, epoch_of(conn)?);
+    let (last, epoch) = (last_seq(conn)?, epochs::current(conn)?);
     let lost = |what: String| Err(Fault::Damaged(what));
     if last < kept.committed {
         return lost(format!("it ends with event {last}, and event {} had been committed", kept.committed));
@@ -244,42 +244,5 @@ fn is_all_there(conn: &Connection, kept: &Note, log: LogEnd) -> Result<(), Fault
             return lost(format!("its write-ahead log is gone, and its log of {last} events has {events}"));
         }
     }
-    Ok(())
-}
-
-pub(super) fn last_seq(conn: &Connection) -> Result<u64, Fault> {
-    Ok(conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?.query_row([], |row| row.get(0))?)
-}
-
-pub(super) fn epoch_of(conn: &Connection) -> Result<u64, Fault> {
-    let mut statement = conn.prepare_cached("SELECT one, epoch, node, taken_at, check_value FROM leadership")?;
-    let mut rows = statement.query([])?;
-    let row = rows.next()?.ok_or_else(|| Fault::Damaged("nothing is known of its leadership".to_owned()))?;
-    check::test(row, 0..4, 4, "the leadership")?;
-    Ok(row.get(1)?)
-}
-
-fn next_epoch(tx: &Transaction<'_>, node: &str, now: i64) -> Result<u64, Fault> {
-    let epoch = epoch_of(tx)? + 1;
-    write_leadership(tx, epoch, Some(node), Some(now))?;
-    Ok(epoch)
-}
-
-/// Ends an epoch; false where it was over.
-fn end_epoch(conn: &mut Connection, epoch: u64) -> Result<bool, Fault> {
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if epoch_of(&tx)? != epoch {
-        return Ok(false);
-    }
-    write_leadership(&tx, epoch + 1, None, None)?;
-    tx.commit()?;
-    Ok(true)
-}
-
-fn write_leadership(tx: &Transaction<'_>, epoch: u64, node: Option<&str>, taken_at: Option<i64>) -> Result<(), Fault> {
-    let sql = "UPDATE leadership SET epoch = ?2, node = ?3, taken_at = ?4, check_value = ?5 WHERE one = ?1";
-    let (mut statement, mut sum) = (tx.prepare_cached(sql)?, check::Sum::default());
-    let mut row = check::Binding::new(&mut statement, &mut sum);
-    row.number(1)?.number(column(epoch))?.text(node)?.number(taken_at)?.check_value()?.execute()?;
     Ok(())
 }

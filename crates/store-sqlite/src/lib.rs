@@ -4,10 +4,13 @@
 //! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
 
 mod check;
+mod connection;
 mod counts;
 mod definitions;
+mod epochs;
 mod event_pages;
 mod fault;
+mod file_identity;
 mod kinds;
 mod leader;
 mod listing;

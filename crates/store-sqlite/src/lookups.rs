@@ -31,3 +31,8 @@ pub(super) fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option
     let mut rows = statement.query([column(seq)])?;
     rows.next()?.map(|row| names.read_event(row)).transpose()
 }
+
+/// The number of the last event in the log; 0 if there is none.
+pub(super) fn last_seq(conn: &Connection) -> Result<u64, Fault> {
+    Ok(conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?.query_row([], |row| row.get(0))?)
+}

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::open::identity;
+use super::file_identity::identity;
 use super::wal::LogEnd;
 
 /// Length of the line, its end included: always the same, so that it is replaced by one write.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use super::connection;
 use super::fault::Fault;
-use super::open;
 use super::rows::Names;
 
 /// How many idle connections are kept.
@@ -35,7 +35,7 @@ impl Pool {
         let conn = match &self.frozen {
             Some(conn) => Arc::clone(conn),
             None => {
-                let conn = open::reader(&self.path)?;
+                let conn = connection::reader(&self.path)?;
                 // A transaction begins with what it reads first.
                 conn.execute_batch("BEGIN; SELECT epoch FROM leadership")?;
                 Arc::new(Mutex::new(conn))
@@ -57,7 +57,7 @@ impl Pool {
         let idle = lock(&self.idle).pop();
         let mut conn = match idle {
             Some(conn) => conn,
-            None => open::reader(&self.path)?,
+            None => connection::reader(&self.path)?,
         };
         let outcome = read_with(&mut conn, read);
         let mut idle = lock(&self.idle);

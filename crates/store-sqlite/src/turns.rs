@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::check::{self, Binding, Sum};
 use super::fault::Fault;
-use super::leader::last_seq;
 use super::listing::PageBuilder;
+use super::lookups::last_seq;
 use super::rows::{column, moment};
 
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";

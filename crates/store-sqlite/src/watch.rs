@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kelos_store::{StoreError, Watch};
 use rusqlite::Connection;
 
+use super::connection;
 use super::fault::Fault;
-use super::open;
 
 /// Looks whether anybody wrote, and only then at the turns.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct FileWatch {
 
 impl FileWatch {
     pub(super) fn new(path: &Path, place: Arc<str>) -> Result<Self, Fault> {
-        Ok(Self { conn: open::reader(path)?, place, seen: None })
+        Ok(Self { conn: connection::reader(path)?, place, seen: None })
     }
 
     fn look(&mut self) -> Result<u64, Fault> {

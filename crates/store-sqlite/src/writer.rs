@@ -15,9 +15,11 @@ use kelos_store::{Commit, Deletions, Lease, SlotRow, StoreError, TurnRecord};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::check::{self, Binding, Sum};
+use super::connection::BUSY;
+use super::epochs;
 use super::fault::Fault;
-use super::leader::{epoch_of, last_seq};
-use super::open::{BUSY, FilePlace};
+use super::file_identity::FilePlace;
+use super::lookups::last_seq;
 use super::rows::{
     NAMED, WorkflowCounts, actor_text, column, counted_of, fnv, millis, mode_name, run_state, slot_state,
 };
@@ -169,7 +171,7 @@ fn commit_turn(conn: &mut Connection, known: &mut DatabaseState, lease: Lease, c
 
 /// The epoch must be in force and the events must follow the log. Gives the turn and the event before.
 fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(Option<TurnRecord>, u64), Fault> {
-    let current = epoch_of(tx)?;
+    let current = epochs::current(tx)?;
     if current != lease.epoch {
         return Err(StoreError::Deposed { held: lease.epoch, current }.into());
     }

@@ -1,0 +1,37 @@
+//! Connections to the database file, and their settings.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::Fault;
+
+/// How long a connection waits for another one's lock.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
+
+/// Opens a connection that reads and writes an existing file.
+pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY)?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    // 64 MB of pages at most; they are given back when nothing is written for a while.
+    conn.pragma_update(None, "cache_size", -65_536)?;
+    // Pages that many commits touch reach the main file once: 32 MB of log before they are moved there.
+    conn.pragma_update(None, "wal_autocheckpoint", 8_192)?;
+    // A longer log is cut once it has been moved.
+    conn.pragma_update(None, "journal_size_limit", 32 << 20)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.set_prepared_statement_cache_capacity(48);
+    Ok(conn)
+}
+
+/// Opens a connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY)?;
+    conn.pragma_update(None, "cache_size", -4096)?;
+    conn.set_prepared_statement_cache_capacity(48);
+    Ok(conn)
+}
