@@ -14,6 +14,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::spawn_blocking;
 
+use super::blocking::blocking;
 use super::error::{At, LocalError, StartError};
 use super::heard::{FirstWord, Voice, Voices};
 use super::log::{self, LogChunk};
@@ -23,7 +24,7 @@ use super::procs::ProcessId;
 use super::records::{self, CLAIM, Exit, RunSpec, SPEC};
 use super::shim::{DEFAULT_GRACE, DEFAULT_LOG_LIMIT};
 use super::spawner::{ForkServer, NoServer, Spawner};
-use super::state::{Look, bury, external_id, kill_below, look};
+use super::state::{Check, Look, bury, external_id, kill_below, look};
 
 /// How often to look where the kernel has no pidfds to wait on.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -66,21 +67,6 @@ pub struct ShimRun {
     pub external_id: String,
     /// The run had been started before (it may even be over), and nothing was started now.
     pub adopted: bool,
-}
-
-/// What is known of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// Nobody has claimed it, nothing has run. A shim may still be on its way: [`Launcher::start`]
-    /// or [`Launcher::cancel`] it, but don't take it for over.
-    NotStarted,
-    /// Its shim is alive.
-    Running {
-        /// See [`ShimRun::external_id`].
-        external_id: String,
-    },
-    /// It is over; the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown).
-    Ended(Exit),
 }
 
 /// Starts, finds again, and ends local commands. Cheap to clone; everything it knows is on disk.
@@ -348,18 +334,4 @@ fn watch(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open and stays the same descriptor until it is dropped, and the
     // `AsyncFd` owns it.
     Ok(unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE) }?)
-}
-
-/// Runs file and process work off the async threads.
-pub(crate) async fn blocking<T: Send + 'static, E: Send + 'static>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, E> {
-    match spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is going down, and this future with it.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }

@@ -30,6 +30,7 @@
 //!
 //! Linux only: it leans on `/proc`, pidfds and child subreapers.
 
+mod blocking;
 mod error;
 mod file_limit;
 mod fork_server;
@@ -49,10 +50,11 @@ pub use error::{LocalError, StartError};
 pub use file_limit::survive_file_limit;
 pub use fork_server::shim_main;
 pub(crate) use launcher::gone;
-pub use launcher::{Check, Launcher, Limits, ShimRun, own_shim};
+pub use launcher::{Launcher, Limits, ShimRun, own_shim};
 pub use log::{LogChunk, log_len, read_log};
 pub use paths::fnv1a_128;
 pub use paths::{RunDirs, RunRef};
 pub use procs::ProcessId;
 pub(crate) use procs::{host, unique};
 pub use records::{Exit, Outcome, RunSpec};
+pub use state::Check;

@@ -10,7 +10,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-use super::records::TAG_VARIABLE;
+/// The environment variable that marks every process of a run. Its value differs for each claim,
+/// unlike a run id, which another server on the same machine may use as well.
+pub(crate) const TAG_VARIABLE: &str = "KELOS_RUN_TAG";
 
 /// One process for ever: a process id alone is used again, together with the start time it isn't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

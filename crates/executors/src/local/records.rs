@@ -127,7 +127,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Claim {
     pub(crate) run_id: String,
-    /// Unique value of [`TAG_VARIABLE`] in the environment of everything that the run starts.
+    /// Unique value of [`TAG_VARIABLE`](super::procs::TAG_VARIABLE) in the environment of everything that the run starts.
     pub(crate) tag: String,
     /// The shim; absent when the run was cancelled before anything started.
     pub(crate) shim: Option<ProcessId>,
@@ -135,10 +135,6 @@ pub(crate) struct Claim {
     pub(crate) host: String,
     pub(crate) claimed_at_ms: i64,
 }
-
-/// The environment variable that marks every process of a run. Its value differs for each claim,
-/// unlike a run id, which another server on the same machine may use as well.
-pub(crate) const TAG_VARIABLE: &str = "KELOS_RUN_TAG";
 
 /// Creates a file that can be created only once, complete from its first moment. `false`: it was
 /// there already. The hard link makes both true at once, where `O_EXCL` alone would show an empty

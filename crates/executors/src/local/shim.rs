@@ -14,8 +14,8 @@ use rustix::process::Pid;
 use super::error::{At, LocalError};
 use super::log::LogWriter;
 use super::outputs::{OUTPUTS, OUTPUTS_VARIABLE};
-use super::procs::{self, ProcessId, Stat, Tree};
-use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC, TAG_VARIABLE};
+use super::procs::{self, ProcessId, Stat, TAG_VARIABLE, Tree};
+use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC};
 use super::supervise::{Signals, Supervisor};
 
 /// The first word to the launcher: this shim holds the claim.

@@ -18,8 +18,8 @@ use rustix::net::{
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Mutex;
 
+use super::blocking::blocking;
 use super::fork_server::READY;
-use super::launcher::blocking;
 
 /// Between two attempts to hand a run over while the fork server is busy with others.
 const BUSY: Duration = Duration::from_micros(500);

@@ -3,12 +3,26 @@
 use std::path::Path;
 
 use super::error::{At, LocalError};
-use super::launcher::Check;
 use super::paths::make_dir;
 use super::procs::{self, ProcessId, Tree};
 use super::records::{self, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome};
 
 const SHIM_DIED: &str = "the process that looked after the command died";
+
+/// What is known of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nobody has claimed it, nothing has run. A shim may still be on its way: [`Launcher::start`](super::Launcher::start)
+    /// or [`Launcher::cancel`](super::Launcher::cancel) it, but don't take it for over.
+    NotStarted,
+    /// Its shim is alive.
+    Running {
+        /// See [`ShimRun::external_id`](super::ShimRun::external_id).
+        external_id: String,
+    },
+    /// It is over; the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown).
+    Ended(Exit),
+}
 
 /// [`Check`] with what the launcher needs to act on it.
 pub(crate) enum Look {
