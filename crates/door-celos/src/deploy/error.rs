@@ -3,8 +3,6 @@
 use kelos_sandbox::Problem;
 use kelos_storage::StorageError;
 
-use super::ProjectName;
-
 /// An error of a deployment. Messages complete "failed to …". Except for [`DeployError::Incomplete`], nothing
 /// has been changed.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +55,7 @@ pub enum DeployError {
     #[error("{} {project}: {} would break", if *undeploy { "undeploy" } else { "deploy" }, breaking(problems))]
     Scripts {
         /// The project.
-        project: ProjectName,
+        project: String,
         /// Whether the project was to be removed.
         undeploy: bool,
         /// The problems that the change would cause.
@@ -67,7 +65,7 @@ pub enum DeployError {
     #[error("deploy {project}: {reason}")]
     Oozie {
         /// The project.
-        project: ProjectName,
+        project: String,
         /// The reason, and what to do.
         reason: String,
     },

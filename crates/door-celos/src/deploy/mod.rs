@@ -18,10 +18,10 @@ mod prepare;
 mod site;
 mod slots;
 mod staging;
+mod step;
 mod target;
 
 pub use bundle::{Bundle, BundleFile, Content};
-pub use carry_out::Step;
 pub use change::{Difference, FileChange, WorkflowChange, WorkflowDifference};
 pub use error::DeployError;
 pub use inspect::{Definitions, Plan};
@@ -29,4 +29,5 @@ pub use name::ProjectName;
 pub use prepare::{DeploymentPlan, prepare};
 pub use site::{HDFS_ROOT, HdfsRoot, Site};
 pub use slots::{Candidate, SlotEffect, Times, WINDOW, by_schedule, candidates, live, questions, unblocked};
+pub use step::Step;
 pub use target::{TargetFile, with_user};

@@ -87,7 +87,7 @@ fn judge(
     if inside.contains("${") {
         return Ok(None);
     }
-    let fail = |reason: String| Err(DeployError::Oozie { project: project.clone(), reason });
+    let fail = |reason: String| Err(DeployError::Oozie { project: project.to_string(), reason });
     let Some(files) = &bundle.hdfs else {
         return fail(format!(
             "workflow \"{id}\" runs {path}, which hdfs/ is to become, but there is no such folder in the deployment directory"

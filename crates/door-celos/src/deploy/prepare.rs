@@ -94,7 +94,7 @@ fn refuse_errors(
     let problems: Vec<_> = after.news(before, project).filter(|problem| problem.is_error()).cloned().collect();
     match problems.is_empty() {
         true => Ok(()),
-        false => Err(DeployError::Scripts { project: project.clone(), undeploy, problems }),
+        false => Err(DeployError::Scripts { project: project.to_string(), undeploy, problems }),
     }
 }
 
