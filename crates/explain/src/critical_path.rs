@@ -6,6 +6,7 @@
 
 mod cause;
 mod life;
+mod moment;
 mod parents;
 
 use std::collections::BTreeSet;
@@ -15,8 +16,8 @@ use kelos_model::time::text;
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
-use cause::Moment;
 use life::{Life, Phase};
+use moment::Moment;
 use parents::Relation;
 
 /// Slots that a path has at the most. What is further back is left out.

@@ -1,21 +1,14 @@
 //! What a slot waited for that came last, or that has not come yet.
 
 use jiff::Timestamp;
-use kelos_model::event::Event;
 use kelos_model::probe::Verdict;
 use kelos_model::reason::{Evidence, words};
-use kelos_model::{Answer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Answer, Reason, ReasonKind, SlotEvent, SlotRef};
 use kelos_store::{Queries, StoreError};
 
 use super::life::{Life, Phase};
+use super::moment::{Moment, succeeded};
 use super::parents::Relation;
-
-/// A place in the log, and its time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
-    pub(super) seq: u64,
-    pub(super) at: Timestamp,
-}
 
 /// What a wait was for.
 #[derive(Debug)]
@@ -161,24 +154,6 @@ fn explanation(event: &SlotEvent) -> Option<&Reason> {
         | SlotEvent::Expired { explanation, .. } => Some(explanation),
         _ => None,
     }
-}
-
-/// When a slot last came to have succeeded, as of a place in the log.
-pub(super) fn succeeded(reader: &dyn Queries, slot: &SlotRef, to: Moment) -> Result<Option<Moment>, StoreError> {
-    let history = reader.history(slot)?;
-    let done = |event: &SlotEvent| {
-        matches!(
-            event,
-            SlotEvent::Succeeded { .. }
-                | SlotEvent::MarkedSucceeded { .. }
-                | SlotEvent::Imported { state: SlotState::Succeeded, .. }
-        )
-    };
-    let found = history.iter().rev().filter(|record| record.seq <= to.seq).find(|record| match &record.event {
-        Event::Slot { what, .. } => done(what),
-        _ => false,
-    });
-    Ok(found.map(|record| Moment { seq: record.seq, at: record.at }))
 }
 
 /// Whether a job waits for its parents.

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
-use super::cause::{Moment, succeeded};
+use super::moment::{Moment, succeeded};
 use crate::jobs::{self, Jobs, RelativeGroup};
 
 /// The relation between jobs, read when it is first needed.
