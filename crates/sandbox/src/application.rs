@@ -35,7 +35,7 @@ pub(crate) struct OpenSchedule {
     pub(crate) stage: BuildStage,
 }
 
-/// How far the building of a schedule is.
+/// The stage of building a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuildStage {
     /// It has no trigger yet.

@@ -36,10 +36,11 @@ pub fn check(
     Ok(loaded)
 }
 
-/// Workflows that a warning names before it says how many more there are.
+/// The most workflows that a warning names before it counts the others.
 const NAMED: usize = 3;
 
-/// Triggers that wait for a workflow or a program that nobody defines, schedules that lead nowhere or round, and pools whose size is disputed.
+/// Warnings about the definitions of all files together: triggers that wait for a workflow or a program that isn't
+/// defined, schedules that can't be resolved or form a cycle, and pools whose size is disputed.
 #[must_use]
 pub fn warnings(loaded: &LoadResult) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
@@ -91,8 +92,8 @@ fn going_round(loaded: &LoadResult) -> Vec<Problem> {
     loaded.workflows.iter().filter_map(round).collect()
 }
 
-/// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to: it is named after an
-/// application that is here, or almost like something that is. Others may be told of from outside.
+/// Warnings about triggers that wait for runs of an undefined program whose name belongs to an application of this
+/// folder, or is close to one that is defined. Other programs may report their runs from outside.
 fn without_programs(loaded: &LoadResult, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
     let projects: BTreeSet<&str> = loaded.workflows.iter().map(|one| &*one.project).collect();
     let runnable = by_id.values().filter(|one| one.keys.events().is_none());
@@ -133,7 +134,7 @@ fn ended(subject: &Subject) -> Option<&WorkflowId> {
     }
 }
 
-/// Who uses a pool, by the size that they give it.
+/// The workflows that use a pool, by the size that they give it.
 type Sizes<'a> = BTreeMap<u32, Vec<(&'a Arc<Workflow>, &'a PoolUse)>>;
 
 /// Pools that have different sizes in different definitions, and runs that need more than the smallest.

@@ -78,23 +78,23 @@ codes! {
     UnknownOption "unknown-option",
     /// An option that has to be there is not.
     MissingOption "missing-option",
-    /// Options that exclude each other are there together, or one without what it goes with.
+    /// Options that exclude each other are given together, or one without the option that it needs.
     ConflictingOptions "conflicting-options",
     /// A value is taken for something else, or has no effect.
     OddValue "odd-value",
     /// A trigger is nested too deep, or has too many parts.
     TooComplex "too-complex",
-    /// A secret stands in a script, where everyone sees it.
+    /// A script contains a secret, where everyone can read it.
     SecretInScript "secret-in-script",
     /// A defaults file can't be imported.
     ImportFailed "import-failed",
     /// A register can't be read.
     RegisterUnreadable "register-unreadable",
-    /// A path can't be looked at.
+    /// A path can't be read.
     PathUnreadable "path-unreadable",
-    /// What a script asks of the outside was not asked, because it is only checked.
+    /// A question of a script to the outside was not asked, because the script is only checked.
     NotAsked "not-asked",
-    /// Something is said where, or when, it can't be.
+    /// A definition or an option is given at a place, or at a time, where it isn't allowed.
     OutOfPlace "out-of-place",
     /// Something of that name is defined already.
     NameTaken "name-taken",
@@ -102,9 +102,9 @@ codes! {
     ScheduleUnfinished "schedule-unfinished",
     /// The trigger of a schedule can never be met, or nothing begins it.
     TriggerNeverMet "trigger-never-met",
-    /// A schedule, or a trigger, names a program that nobody defines.
+    /// A schedule, or a trigger, names a program that isn't defined.
     UnknownProgram "unknown-program",
-    /// A trigger names a workflow that nobody defines.
+    /// A trigger names a workflow that isn't defined.
     UnknownWorkflow "unknown-workflow",
     /// A trigger waits for a job of a workflow that has none.
     NoJobs "no-jobs",
@@ -120,15 +120,15 @@ codes! {
     BadApp "bad-app",
     /// An app has nothing to run.
     NothingToRun "nothing-to-run",
-    /// What is said of identifiers is wrong.
+    /// The description of identifiers is wrong.
     BadIdentifiers "bad-identifiers",
     /// A relation between job ids makes no sense.
     BadRelation "bad-relation",
     /// Jobs wait for each other in a circle.
     JobsGoRound "jobs-go-round",
-    /// Jobs depend on some that lie dormant.
+    /// Jobs depend on dormant ones.
     ParentDormant "parent-dormant",
-    /// There are more of the same than are told one by one.
+    /// There are more problems of the same kind than are reported one by one.
     MoreAlike "more-alike",
     /// A function is not there any more, or was changed.
     FunctionGone "function-gone",

@@ -26,7 +26,7 @@ use crate::statement::with_names;
 use crate::test_case::TestCase;
 use crate::watch::Watch;
 
-/// What a file depended on while it was evaluated.
+/// The inputs from outside that a file used while it was evaluated.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uses {
     pub(crate) defaults: BTreeSet<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Desk {
     pub(crate) calling: Cell<Option<Timestamp>>,
     importing: RefCell<Vec<String>>,
     pub(crate) workflows: RefCell<Vec<Workflow>>,
-    /// Where each of them is in that list.
+    /// The index of each workflow in that list.
     places: RefCell<BTreeMap<WorkflowId, usize>>,
     pub(crate) tests: RefCell<Vec<TestCase>>,
     pub(crate) warnings: RefCell<Vec<Problem>>,
@@ -61,7 +61,7 @@ pub(crate) struct Desk {
     /// The application that the file declared.
     pub(crate) application: RefCell<Option<Application>>,
     pub(crate) open_schedules: RefCell<Vec<OpenSchedule>>,
-    /// The text that was thrown last as Celos throws it, what people are told of it, and the stack.
+    /// The text that was thrown last as Celos throws it, its message for people, and the stack.
     pub(crate) thrown: RefCell<Option<[String; 3]>>,
 }
 
@@ -87,7 +87,7 @@ impl Desk {
         }
     }
 
-    /// The text that a place's file name stands for.
+    /// The source text of the file that a position names.
     pub(crate) fn source(&self, file: &str) -> Option<Arc<str>> {
         if file == &*self.file {
             return Some(self.text.clone());
@@ -103,7 +103,7 @@ impl Desk {
     pub(crate) fn warn(&self, code: ProblemCode, message: String, stack: &str) {
         if self.calling.get().is_none() {
             let warning = fault::warning(&self.file, code, message, stack, &|file| self.source(file));
-            // A loop that repeats a mistake says it once.
+            // A mistake that a loop repeats is reported once.
             let mut warnings = self.warnings.borrow_mut();
             if warnings.len() < 100 && !warnings.contains(&warning) {
                 warnings.push(warning);
@@ -132,7 +132,7 @@ impl Desk {
         self.add(draft.workflow(&self.file, self.line(stack))?)
     }
 
-    /// Takes in apps that a script describes; where they stand nobody knows but for the call.
+    /// Defines the apps that a script describes. Their positions are known only as the line of the call.
     pub(crate) fn define_jobs(
         &self,
         apps: &str,
@@ -177,7 +177,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The project that the file is: as it says, or else of its own name.
+    /// The project of the file: the application that it declares, or else its own name.
     pub(crate) fn project(&self) -> ProjectName {
         let of_file = ProjectName::read(self.file.strip_suffix(".js").unwrap_or(&self.file));
         match &*self.application.borrow() {
@@ -186,7 +186,7 @@ impl Desk {
         }
     }
 
-    /// Whether the file says that its deployment updates schedules, or that it does not.
+    /// Whether deploying the file updates schedules; none if it doesn't say.
     pub(crate) fn update_schedules(&self) -> Option<bool> {
         self.application.borrow().as_ref()?.update_schedules
     }
@@ -218,7 +218,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Looks at the workflow of an id, where the file has defined it by now.
+    /// Applies `look` to the workflow with this id, if the file has defined it by now.
     pub(crate) fn defined<T>(&self, id: &WorkflowId, look: impl FnOnce(&Workflow) -> T) -> Option<T> {
         let place = self.places.borrow().get(id).copied()?;
         self.workflows.borrow().get(place).map(look)
@@ -306,7 +306,7 @@ fn is_readable(ctx: &Ctx<'_>, text: &str) -> bool {
     readable
 }
 
-/// How scripts are evaluated: in the global scope, in the forgiving mode that old scripts need.
+/// The options of evaluation: in the global scope, and in the sloppy mode that old scripts need.
 pub(crate) fn options(filename: String) -> EvalOptions {
     let mut options = EvalOptions::default();
     options.strict = false;

@@ -1,4 +1,4 @@
-//! What the prelude says about a workflow, and the workflow that it becomes.
+//! A workflow as the prelude describes it, and its conversion to a definition.
 
 use jiff::Timestamp;
 use kelos_model::constraint::{Constraint, Gate, Otherwise};
@@ -97,7 +97,7 @@ pub struct ConstraintDraft {
 }
 
 impl ConstraintDraft {
-    /// The constraint, with what usually happens otherwise where that was not said.
+    /// The constraint; where the script leaves out what happens otherwise, it is what is usual for its kind.
     #[must_use]
     pub fn constraint(self) -> Constraint {
         let usual = Constraint::new(self.gate);

@@ -107,7 +107,7 @@ impl Desk {
         member.map(drop).map_err(|error| ScriptRefusal::new(ProblemCode::BadName, error.to_string()))
     }
 
-    /// The id of a program: what is not said of its application is that of this one.
+    /// The id of a program. The parts of the name that are left out are those of this application.
     fn program_id(
         &self,
         owner: [Option<String>; 3],
@@ -129,7 +129,7 @@ impl Desk {
         project.member(kind, name).map_err(|error| ScriptRefusal::new(ProblemCode::BadName, error.to_string()))
     }
 
-    /// A dataset as triggers and facts name it: of the namespace that is said, or else of this application's.
+    /// The name of a dataset in triggers and facts: in the given namespace, or else in that of this application.
     fn dataset(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             None if name.contains(':') => project::dataset_named(name),
@@ -251,10 +251,10 @@ impl Desk {
     }
 }
 
-/// What can be run in a file, and how it is called there.
+/// The workflows and programs that a file defines, by the names that its schedules use.
 struct Targets {
     project: ProjectName,
-    /// What a schedule may run.
+    /// The workflows that a schedule can run.
     runnable: BTreeSet<WorkflowId>,
     /// Programs that are no workflows, by name.
     others: BTreeMap<String, (WorkflowId, String)>,
@@ -283,7 +283,7 @@ impl Targets {
         }
     }
 
-    /// What a name stands for: a program of the application, or a workflow of the file.
+    /// The workflow that a name refers to: a program of the application, or a workflow of the file.
     fn found(&self, id: &WorkflowId) -> Option<WorkflowId> {
         let other = match self.name(id) {
             Some(name) => WorkflowId::new(&name),
@@ -319,17 +319,17 @@ impl Targets {
     }
 }
 
-/// What is wrong with the names of an application.
+/// The message for an application name that isn't valid.
 fn unsound(project: &ProjectName) -> String {
     format!("{project} is no name: expected no : in namespace, name and version, and no ~ in the name")
 }
 
-/// The words of an error without its place in a JSON text that nobody wrote.
+/// The message of an error without its position, which refers to generated JSON.
 fn without_place(words: &str) -> String {
     words.rsplit_once(" at line ").map_or(words, |(words, _)| words).to_owned()
 }
 
-/// What a constraint lacks, in words.
+/// Checks a constraint that is given as JSON.
 fn constraint(json: &str) -> Result<(), String> {
     let read: Result<ConstraintDraft, _> = serde_json::from_str(json);
     read.map_err(|error| without_place(&error.to_string()))?.constraint().check()

@@ -33,8 +33,8 @@ fn place(frame: &str) -> Option<SourcePosition> {
     Some(SourcePosition { file: parts.next()?.to_owned(), line, column })
 }
 
-/// Whether a function was looked up where it is called now: in the same statement of the same call, as far
-/// as stacks can tell.
+/// Whether a function is called where it was read from its object: in the same statement of the same call, as far as
+/// stacks show.
 pub(crate) fn same_statement(looked: Option<&str>, called: &str) -> bool {
     let (Some(looked), called) = (looked.map(places), places(called)) else {
         return false;
@@ -47,7 +47,7 @@ pub(crate) fn same_statement(looked: Option<&str>, called: &str) -> bool {
     }
 }
 
-/// Why an evaluation or a call ended early, where that was not the script's own doing.
+/// The limit that ended an evaluation or a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopReason {
     /// It ran longer than this many milliseconds.
@@ -71,8 +71,8 @@ pub(crate) struct ThrownValue {
 }
 
 impl ThrownValue {
-    /// Takes the pending exception. Reading it may run code of the script: the time limit must hold. A text that was thrown as
-    /// Celos throws it, which is `known`, stands for what people are told of it.
+    /// Takes the pending exception. Reading it may run code of the script: the time limit must hold. `known` is the
+    /// text that was thrown last as Celos throws it; its message for people replaces it.
     pub(crate) fn take(ctx: &Ctx<'_>, known: Option<&[String; 3]>) -> ThrownValue {
         let value = ctx.catch();
         let text = value.as_string().and_then(|text| text.to_string().ok());
@@ -125,7 +125,7 @@ impl ThrownValue {
         ThrownValue { message: words, hint: Some(hint), ..ThrownValue::default() }
     }
 
-    /// Whether it is the end of the memory; `full` tells whether much of it is in use.
+    /// Whether the script ran out of memory; `full` returns whether much of it is in use.
     pub(crate) fn is_memory(&self, full: impl FnOnce() -> bool) -> bool {
         self.memory || (self.null && full())
     }
@@ -179,7 +179,7 @@ impl ThrownValue {
     }
 }
 
-/// Of which kind what the engine itself throws is, by the name of the error.
+/// The code of an error that the engine itself threw, by the name of the error.
 fn of_engine(name: &str, message: &str) -> Option<ProblemCode> {
     match name {
         "SyntaxError" => Some(ProblemCode::SyntaxError),
@@ -217,7 +217,7 @@ pub(crate) fn locate(problem: &mut Problem, places: &[SourcePosition], sources: 
     });
 }
 
-/// A problem inside a defaults file also says which line of the importing file led there.
+/// Adds to a problem inside a defaults file the line of the importing file that led there.
 fn add_caller(problem: &mut Problem, file: &str, places: &[SourcePosition]) {
     if problem.file == file {
         return;
@@ -242,10 +242,10 @@ const GLOBALS: [&str; 8] = [
     "CELOS_DEFAULT_OOZIE",
     "CELOS_DEFAULT_OOZIE_PROPERTIES",
 ];
-/// What only Rhino has.
+/// Names that only Rhino has.
 const JAVA: [&str; 9] =
     ["java", "javax", "org", "com", "Packages", "JavaAdapter", "JavaImporter", "importPackage", "importClass"];
-/// What other JavaScript hosts have.
+/// Names that other JavaScript hosts have.
 const ABSENT: [&str; 13] = [
     "require",
     "process",
@@ -295,7 +295,7 @@ fn hint(problem: &Problem) -> Option<String> {
     unreadable(line).map(str::to_owned)
 }
 
-/// What to write instead of what Rhino's JavaScript 1.7 has and JavaScript has not, by the line that can't be read.
+/// The hint for a line with syntax of Rhino's JavaScript 1.7 that isn't JavaScript.
 fn unreadable(line: &str) -> Option<&'static str> {
     let follows = |first: &str, then: &str| line.find(first).is_some_and(|at| line[at..].contains(then));
     if follows("[", " for (") || follows("[", " for each") {
@@ -322,7 +322,7 @@ fn unreadable(line: &str) -> Option<&'static str> {
 
 const LET_BLOCK: &str = "let blocks are not JavaScript: write { let name = value; ... }";
 
-/// What scripts of Celos take from Java, and what to write instead.
+/// Names that scripts of Celos take from Java, with their replacements.
 const INSTEAD: [(&str, &str); 28] = [
     ("AlwaysTrigger", "celos.alwaysTrigger()"),
     ("AndTrigger", "celos.andTrigger(...)"),
@@ -354,7 +354,7 @@ const INSTEAD: [(&str, &str); 28] = [
     ("StopIteration", "a generator, function* (...) { yield ...; }, which ends by itself"),
 ];
 
-/// What to write instead of Java, by what the line takes of it.
+/// Hints for uses of Java, by a part of the line.
 const JAVA_INSTEAD: [(&str, &str); 7] = [
     ("com.collective.celos", "use the functions of celos, ScheduledTime, SlotID and WorkflowID"),
     ("java.util.Date", "use ScheduledTime.now() or Date"),

@@ -1,6 +1,7 @@
-//! Reading files that other people put there: only files, no more of them than is wanted, and not for ever.
+//! Reading files of users: only regular files, up to a size, and within a time limit.
 //!
-//! A folder of users can hold anything: a FIFO that nobody writes to, a device that never ends, a file on a server that is gone.
+//! A folder of users can hold anything: a FIFO without a writer, a device without an end, a file on an unreachable
+//! server.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-/// How long a file system may take for one answer.
+/// The time limit for one answer of a file system.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Threads that may be kept by file systems that don't answer; then nothing is asked until one does.
 const MOST_STUCK: usize = 4;
@@ -35,10 +36,10 @@ pub fn read_file(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
     read.unwrap_or_else(|error| Err(unreadable(&error)))
 }
 
-/// The text of a file that has at most so many bytes.
+/// The text of a file of at most so many bytes.
 ///
 /// # Errors
-/// As [`read_file`] says, and where it is no text.
+/// The errors of [`read_file`], and if the file isn't UTF-8 text.
 pub fn read_text(path: &Path, longest: u64) -> Result<Arc<str>, String> {
     let bytes = read_file(path, longest)?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -55,16 +56,16 @@ pub fn read_text(path: &Path, longest: u64) -> Result<Arc<str>, String> {
     Ok(text.into())
 }
 
-/// Whether there is anything under a name; also where that can't be told.
+/// Whether a file may exist; also true if the file system can't tell.
 pub(crate) fn may_be_there(path: &Path) -> bool {
     let owned = path.to_owned();
     !matches!(in_time(PATIENCE, move || owned.try_exists()), Ok(Ok(false)))
 }
 
-/// What a file system answers to a question, unless it takes too long.
+/// Runs a question to the file system on a thread of its own, with a time limit.
 ///
 /// # Errors
-/// The error of the file system, and `TimedOut` where it does not answer within five seconds.
+/// The error of the file system, and `TimedOut` if it does not answer within five seconds.
 pub fn answered<T: Send + 'static>(ask: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     in_time(PATIENCE, ask)?
 }
@@ -73,7 +74,7 @@ fn read_now(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
     // Before it is opened, because that can mean something to a device.
     judge(&fs::metadata(path).map_err(|error| unreadable(&error))?, longest)?;
     let file = open(path).map_err(|error| unreadable(&error))?;
-    // What was opened may be another one.
+    // By now the path may name another file than the one that was opened.
     judge(&file.metadata().map_err(|error| unreadable(&error))?, longest)?;
     let mut bytes = Vec::new();
     file.take(longest.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
@@ -83,7 +84,7 @@ fn read_now(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Opens a file without waiting for anybody.
+/// Opens a file without waiting for a writer at its other end.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new().read(true).custom_flags(i32::try_from(flags.bits()).unwrap_or(0)).open(path)
@@ -125,7 +126,7 @@ fn in_time<T: Send + 'static>(patience: Duration, work: impl FnOnce() -> T + Sen
     let (answer, answered) = channel();
     let done: Work = Box::new(move || {
         if answer.send(work()).is_err() {
-            // Nobody waited so long.
+            // The question timed out before.
             STUCK.fetch_sub(1, Ordering::Relaxed);
         }
     });
@@ -147,7 +148,7 @@ fn in_time<T: Send + 'static>(patience: Duration, work: impl FnOnce() -> T + Sen
     }
 }
 
-/// A thread that works until nobody has more for it.
+/// Starts a thread that works until its sender is dropped.
 fn begin() -> io::Result<Sender<Work>> {
     let (thread, works): (Sender<Work>, Receiver<Work>) = channel();
     let work = move || works.into_iter().for_each(|work| work());
@@ -200,7 +201,7 @@ mod tests {
         assert!(told("self").unwrap_err().starts_with("can't be read: "));
         assert_eq!(told("link").as_deref(), Ok("text"));
         assert_eq!(read_file(&at("file"), 3).unwrap_err(), "is longer than 3 bytes");
-        // A file whose length is not told is read up to the limit.
+        // A file of unknown length is read up to the limit.
         assert!(read_file(&at("proc"), 1).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! What is handed in to scripts: registers, a look at a path, the clock.
+//! The outside as scripts can reach it: registers, checks of paths, the clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,16 +37,16 @@ impl Registers for NoRegisters {
     }
 }
 
-/// Looks whether something is at a URI, now.
+/// Checks whether something exists at a URI, now.
 type Look = Arc<dyn Fn(&str) -> Result<bool, String> + Send + Sync>;
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What scripts are told where they are tested.
+/// The names that scripts use for outside resources while they are tested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// What `celos.hdfsPath` puts before the path: the folder of a test with real commands. Empty otherwise.
+    /// The prefix of paths that `celos.hdfsPath` returns: the folder of a test with real commands. Empty otherwise.
     pub prefix: String,
-    /// What `celos.databaseName` adds to a name. Empty where nothing real is touched.
+    /// The suffix of names that `celos.databaseName` returns. Empty where nothing real is touched.
     pub suffix: String,
 }
 
@@ -56,13 +56,13 @@ pub struct Host {
     pub(crate) registers: Arc<dyn Registers>,
     pub(crate) look: Look,
     pub(crate) clock: Clock,
-    /// Where scripts are tested.
+    /// The names of outside resources in a test; none outside of tests.
     pub(crate) sandbox: Option<Sandbox>,
     /// Whether nothing is to be asked: scripts are only checked.
     pub(crate) dry: bool,
-    /// What reads apps, those of scripts and those beside them.
+    /// The format of apps, for those in scripts and those beside them.
     pub(crate) format: Format,
-    /// Where apps are described beside the scripts.
+    /// The source of the apps beside the scripts.
     pub(crate) apps: Option<AppsSource>,
 }
 
@@ -90,7 +90,7 @@ impl Host {
         self
     }
 
-    /// Tells scripts that they are tested, and where.
+    /// Makes scripts run as tests, with these names of outside resources.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Sandbox) -> Host {
         self.sandbox = Some(sandbox);

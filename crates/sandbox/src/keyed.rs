@@ -1,5 +1,5 @@
-//! Workflows with job ids, of all files together. What does not fit the others stays as it was when it did, or else lies dormant
-//! with all that depends on it; the others go on.
+//! Workflows with job ids, of all files together. One that doesn't fit the others keeps its last version that did, or
+//! else is dormant with all that depends on it; the others are not affected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use kelos_model::workflow::Source;
 use kelos_model::workflow::keyed;
 use kelos_model::{Workflow, WorkflowId};
 
-/// What was found the last time that they changed.
+/// The result of fitting the workflows when they changed last.
 #[derive(Default)]
 pub(crate) struct KeyedSet {
     looked_at: Vec<Arc<Workflow>>,
     misfits: Vec<Misfit>,
-    /// Of each the version that fitted last.
+    /// The last fitting version of each workflow.
     good: BTreeMap<WorkflowId, Arc<Workflow>>,
-    /// What takes the place of those that don't fit.
+    /// The replacements of those that don't fit.
     instead: Vec<Arc<Workflow>>,
 }
 
 /// A workflow that does not fit the others.
 pub(crate) struct Misfit {
-    /// Why.
+    /// The reason.
     pub(crate) fault: Fault,
-    /// Where it is defined.
+    /// The position of its definition.
     pub(crate) source: Source,
     /// Whether an earlier version of it is in force.
     pub(crate) kept_last_good: bool,
@@ -37,8 +37,8 @@ impl KeyedSet {
         self.good.extend(keyed.map(|one| (one.id.clone(), one.clone())));
     }
 
-    /// Puts what fitted last in the place of what does not fit, where that is known and fits. Gives what does not, but for those
-    /// that have a mistake of their own, which was told.
+    /// Replaces each workflow that does not fit by its last fitting version, where there is one and it still fits.
+    /// Returns the misfits, but for those with a mistake of their own, which was reported before.
     pub(crate) fn settle(&mut self, by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>) -> &[Misfit] {
         let now: Vec<Arc<Workflow>> = by_id.values().filter(|one| one.keys.jobs().is_some()).cloned().collect();
         if !same(&now, &self.looked_at) {

@@ -6,7 +6,7 @@
 //! called in a world that is made again from the same text and the same inputs.
 //!
 //! A file is all or nothing: an error anywhere in it keeps the file's last good version, whole.
-//! That differs from Celos, which keeps what stood before the error.
+//! That differs from Celos, which keeps the definitions before the error.
 
 mod application;
 pub mod apps;
@@ -56,5 +56,5 @@ pub use test_case::{
 };
 pub use test_file::{TestFile, TestSource};
 
-/// What editors need for completion and documentation: the text of `kelos.d.ts`.
+/// The type declarations for completion and documentation in editors: the text of `kelos.d.ts`.
 pub const TYPES: &str = include_str!("../kelos.d.ts");

@@ -1,4 +1,4 @@
-//! What is known of each file: its text, its latest problems, its last good version.
+//! The state of each file: its text, its latest problems, its last good version.
 
 use std::collections::{BTreeMap, btree_map};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ struct Entry {
     /// The latest text that was evaluated, and with what.
     recipe: Option<Arc<Recipe>>,
     uses: Uses,
-    /// What is wrong with the latest text.
+    /// The problems of the latest text.
     problems: Vec<Problem>,
     failed: bool,
     /// When a file that was stopped is tried again.
@@ -87,7 +87,7 @@ impl Library {
         self.entries.iter().filter_map(|(name, entry)| Some((name.clone(), entry.good.clone()?))).collect()
     }
 
-    /// Looks at the folder and evaluates what has changed.
+    /// Reads the folder and evaluates the files that changed.
     pub(crate) fn load(&mut self, workers: &[Worker]) -> LoadResult {
         let session = Session::new(self.folders.defaults.clone(), self.limits.file_bytes, self.host.clone());
         let session = Arc::new(session);
@@ -242,7 +242,7 @@ impl Library {
         projects.all()
     }
 
-    /// Sees to workflows with job ids that don't fit the others, and says why.
+    /// Fits workflows with job ids to each other, and reports those that don't fit.
     fn fit(&mut self, by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>, loaded: &mut LoadResult) {
         for Misfit { fault, source, kept_last_good } in self.keyed.settle(by_id) {
             let of_apps = self.apps.as_ref().filter(|apps| apps.source.name() == source.file);
@@ -309,7 +309,7 @@ fn same_or_new(before: &[Arc<Workflow>], workflow: Workflow) -> Arc<Workflow> {
     }
 }
 
-/// Tells a version of a file from others: by its text, and by the defaults and registers that it used.
+/// The digest of a version of a file: of its text, and of the defaults and registers that it used.
 fn digest_of(recipe: &Recipe, uses: &Uses) -> String {
     let session = &recipe.session;
     let defaults = uses.defaults.iter().map(|name| session.defaults_file(name).map(|text| text.to_string()));

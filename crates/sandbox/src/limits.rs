@@ -1,4 +1,4 @@
-//! Where scripts are, and what they may use up.
+//! The folders of scripts, and the resources that scripts may use.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use std::time::Duration;
 pub struct Folders {
     /// Every `*.js` directly in it is a file of definitions.
     pub workflows: PathBuf,
-    /// What `celos.importDefaults` imports from.
+    /// The folder that `celos.importDefaults` imports from.
     pub defaults: PathBuf,
 }
 
-/// What one file may use up.
+/// The resources that one file may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Memory of one file's world. Each file has a budget of its own, so that none starves another.

@@ -8,7 +8,7 @@ use kelos_model::Workflow;
 use crate::problem::Problem;
 use crate::project::Project;
 
-/// What the folder holds now.
+/// The definitions of the folder as of one load.
 #[derive(Debug, Clone, Default)]
 pub struct LoadResult {
     /// All workflows by id, those of the last good version of a broken file included. A definition
@@ -18,7 +18,7 @@ pub struct LoadResult {
     pub sources: BTreeMap<String, Arc<str>>,
     /// The units of deployment that the files are, by name.
     pub projects: BTreeMap<String, Project>,
-    /// What is wrong, by file.
+    /// The problems, by file.
     pub problems: Vec<Problem>,
     /// Files that were evaluated in this load.
     pub evaluated: usize,

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::ProblemCode;
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// The file, or the workflow it names, is not loaded as it stands.
+    /// The file, or the workflow it names, is not loaded in its present form.
     Error,
     /// Everything is loaded, but something is probably not what was meant.
     Warning,
@@ -29,20 +29,20 @@ pub(crate) struct SourcePosition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Of which kind it is.
+    /// Its kind.
     #[serde(default)]
     pub code: ProblemCode,
-    /// Where: a file of the folder, or `defaults/x.js` for a defaults file.
+    /// The file of the folder, or `defaults/x.js` for a defaults file.
     pub file: String,
     /// Line, from 1; 0 where unknown.
     pub line: u32,
     /// Column, from 1; 0 where unknown.
     pub column: u32,
-    /// What is wrong and what was expected.
+    /// The message: what is wrong, and what was expected.
     pub message: String,
-    /// What could be done about it.
+    /// A way to solve it.
     pub hint: Option<String>,
     /// The workflow it is about, where it is about one.
     pub workflow: Option<WorkflowId>,
@@ -53,7 +53,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What is wrong with a file as a whole.
+    /// An error of a file as a whole.
     #[must_use]
     pub fn error(file: &str, code: ProblemCode, message: String) -> Problem {
         Problem {

@@ -1,4 +1,4 @@
-//! What the files of a folder are as units of deployment.
+//! The units of deployment that the files of a folder form.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use crate::digest::digest;
 /// A unit of deployment, as its files say now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// Tells what its files say from what they said before: their texts, and what of the outside these used.
+    /// The digest of the texts of its files and of the inputs that they used.
     pub digest: String,
-    /// Whether its deployment updates schedules, where a file says so or denies it.
+    /// Whether deploying it updates schedules; none if no file says.
     pub update_schedules: Option<bool>,
     /// Whether none of its files is broken.
     pub is_whole: bool,
@@ -29,7 +29,7 @@ impl Projects {
             Some(known) => {
                 known.digest = digest(&format!("{} {}", known.digest, file.digest));
                 known.is_whole &= file.is_whole;
-                // Who wants schedules left alone is heard.
+                // One file is enough to leave schedules alone.
                 known.update_schedules = match (known.update_schedules, file.update_schedules) {
                     (Some(one), Some(other)) => Some(one && other),
                     (one, other) => one.or(other),

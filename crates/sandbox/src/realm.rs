@@ -51,7 +51,7 @@ const TEST_PRELUDE_TEXT: &str = concat!(
     include_str!("prelude_test.js")
 );
 
-/// What came of evaluating a file.
+/// The result of evaluating a file.
 #[derive(Debug, Default)]
 pub(crate) struct EvaluationResult {
     /// Empty where the file failed.
@@ -61,7 +61,7 @@ pub(crate) struct EvaluationResult {
     pub(crate) kept: Vec<KeptFunction>,
     /// The project that the file is.
     pub(crate) project: String,
-    /// Whether its deployment updates schedules, where it says.
+    /// Whether deploying the file updates schedules; none if it doesn't say.
     pub(crate) update_schedules: Option<bool>,
     /// Warnings, and the error of a file that failed.
     pub(crate) problems: Vec<Problem>,
@@ -78,7 +78,7 @@ pub(crate) struct Call {
     /// The slot that it is about; none where it is about an identifier alone.
     pub(crate) slot: Option<SlotRef>,
     pub(crate) now: Timestamp,
-    /// What is asked about, as JSON, where that is a job.
+    /// The job that the call is about, as JSON, if it is about one.
     pub(crate) job: Option<String>,
 }
 
@@ -108,7 +108,7 @@ fn prelude(role: Role) -> rquickjs::Result<&'static [u8]> {
         return Ok(compiled);
     }
     let context = Context::custom::<Builtins>(&Runtime::new()?)?;
-    // Nobody looks into the prelude; without its texts and places it is read faster.
+    // The prelude's source and positions are never shown, and it loads faster without them.
     let options = WriteOptions { strip_source: true, strip_debug: true, ..WriteOptions::default() };
     let compiled = context.with(|ctx| Module::declare(ctx, PRELUDE, text)?.write(options))?;
     Ok(kept.get_or_init(|| compiled))
@@ -237,7 +237,7 @@ impl Realm {
         self.desk.watch.start(self.limits.call(), &self.limits);
         let answer = self.context.with(|ctx| {
             let slot = call.slot.as_ref();
-            // A job is told apart by its id, and the time is not read.
+            // A job has its id in place of a time, which is not read.
             let ms = slot.and_then(|slot| slot.key.time()).map_or(0, Timestamp::as_millisecond) as f64;
             let workflow = slot.map_or("", |slot| slot.workflow.as_str());
             let arguments = (index, workflow, ms, now.as_millisecond() as f64, call.job.as_deref());

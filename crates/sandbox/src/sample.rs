@@ -1,4 +1,4 @@
-//! Pairs of functions held against each other: what one says of some jobs has to be what the other says read backwards.
+//! Samples of the pairs of functions that relate jobs: each of the two has to be the inverse of the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ const SAMPLES: usize = 50;
 const DAYS: [&str; 8] =
     ["2014-06-01", "2014-06-15", "2014-06-30", "2014-07-01", "2014-12-31", "2015-01-01", "2016-02-28", "2016-02-29"];
 
-/// Where the two functions of a group disagree, or one of them fails.
+/// Warnings about groups whose two functions disagree, or one of which fails.
 pub(crate) fn disagreements(scripts: &Scripts, loaded: &LoadResult) -> Vec<Problem> {
     let keyed = keyed(loaded.workflows.iter().map(|one| &**one));
     let keys: BTreeMap<&WorkflowId, &JobKeys> = keyed.clone().collect();
-    // Of what lies dormant nothing is asked.
+    // Functions of dormant workflows are not called.
     let (graph, _) = JobGraph::fitting(keyed);
     if !graph.asks_functions() {
         return Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn disagreements(scripts: &Scripts, loaded: &LoadResult) -> Vec<Probl
     found.into_iter().map(problem).collect()
 }
 
-/// Whether what a function says is said by the other one, too.
+/// Checks that a relation that one function returns is also returned by the other.
 fn holds(scripts: &Scripts, graph: &JobGraph, relation: &Relation) -> Result<(), String> {
     let of = format!("{} {}", relation.of.workflow, relation.of.key.short());
     let (there, back) = match relation.direction {

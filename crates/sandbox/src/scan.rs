@@ -14,10 +14,10 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Scripts in a folder, and other things, at most.
 const MOST_ENTRIES: usize = 100_000;
 
-/// How the names of test files end.
+/// The suffix of the names of test files.
 pub const TEST_FILE: &str = ".test.js";
 
-/// What a file's metadata says about its content.
+/// The metadata by which a changed file is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
     length: u64,

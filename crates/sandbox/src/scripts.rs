@@ -19,7 +19,7 @@ use crate::realm::Call;
 use crate::recipe::Recipe;
 use crate::worker::Worker;
 
-/// Why a function of a script gave no answer.
+/// The reason for which a function of a script returned nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
     /// The function is not there, or not the one that was meant.
@@ -29,13 +29,13 @@ pub enum CallError {
         file: String,
         /// Its place among the functions of the file.
         index: u32,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// The function threw, was stopped, or answered with something else than was expected.
     #[error("{0}")]
     Failed(Box<Problem>),
-    /// The threads of the scripts are gone.
+    /// The threads of the scripts have ended.
     #[error("scripts are not run any more")]
     Ended,
 }
@@ -82,8 +82,8 @@ impl Scripts {
         library.remember(file, workflows);
     }
 
-    /// Looks at the folder and evaluates the files that changed, or whose defaults files, registers
-    /// or looks at paths may have.
+    /// Reads the folder and evaluates the files that changed, or whose defaults files, registers or checked paths may
+    /// have.
     #[must_use]
     pub fn load(&self) -> LoadResult {
         let mut library = self.inner.library.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ fn job_json(app: &str, identifiers: &[(Arc<str>, Arc<str>)]) -> String {
     serde_json::json!({ "app": app, "ids": ids }).to_string()
 }
 
-/// The job that a key stands for; none where it is a time.
+/// The job of a key, as JSON; none if the key is a time.
 fn job_of(good: Option<&GoodVersion>, slot: &SlotRef) -> Option<String> {
     slot.key.job()?;
     let defined = good?.workflows.iter().find(|one| one.id == slot.workflow)?;

@@ -1,5 +1,5 @@
-//! What the files of one load see of the outside: each thing is asked once, so that all files see
-//! the same, and a file that is evaluated again for a later call sees what it saw before.
+//! The outside as the files of one load see it: each question is asked once, so that all files get the same answer, and
+//! a file that is evaluated again for a later call gets the answers it got before.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -40,17 +40,17 @@ impl Session {
         self.host.dry
     }
 
-    /// What reads the apps that scripts describe.
+    /// The format of the apps that scripts describe.
     pub(crate) fn format(&self) -> Option<&std::sync::Arc<dyn crate::apps::AppFormat>> {
         self.host.format.as_ref()
     }
 
-    /// Where own kinds of jobs are.
+    /// The folder with more kinds of jobs.
     pub(crate) fn apps_folder(&self) -> Option<&Path> {
         self.host.apps.as_ref().map(crate::apps::AppsSource::folder)
     }
 
-    /// Where scripts are tested; none where they are not.
+    /// The names of outside resources in a test; none outside of tests.
     pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.host.sandbox.as_ref()
     }

@@ -1,9 +1,9 @@
 //! Function statements without a name, `function (x) { … };`, which Rhino takes and JavaScript does not.
 
-/// What a name that is put in begins with.
+/// The prefix of the names that are inserted.
 const NAME: &str = "__unnamed";
 
-/// What stands before a place in a script, as far as it says what may follow.
+/// The token before a position in a script, as far as it decides what may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// A statement may begin here.
@@ -14,8 +14,8 @@ enum Before {
     Operator,
 }
 
-/// The text with a name in each function statement that has none; none where there is no such statement. Lines stay as they
-/// are. Meant for texts that the engine can't read: it looks at the text as far as finding those statements needs.
+/// The text with a name in each function statement that has none; none if there is no such statement. Line numbers stay
+/// the same. Meant for texts that the engine can't parse: only as much is tokenised as finding those statements needs.
 pub(crate) fn with_names(text: &str) -> Option<String> {
     let mut named = String::new();
     let (mut copied, mut at, mut before, mut number) = (0, 0, Before::Statement, 0);
@@ -37,7 +37,7 @@ pub(crate) fn with_names(text: &str) -> Option<String> {
     (number > 0).then(|| named + &text[copied..])
 }
 
-/// Whether parameters follow where a name could stand.
+/// Whether parameters follow at the position of a name.
 fn is_unnamed(mut rest: &str) -> bool {
     loop {
         match blank(rest) {
@@ -47,7 +47,7 @@ fn is_unnamed(mut rest: &str) -> bool {
     }
 }
 
-/// How long the blanks or the comment are that a text begins with.
+/// The length of the blanks or the comment at the beginning of a text.
 fn blank(rest: &str) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());
@@ -58,7 +58,7 @@ fn blank(rest: &str) -> usize {
     rest.len() - rest.trim_start().len()
 }
 
-/// How long the token is that a text begins with, and what it leaves before the next one.
+/// The length of the token at the beginning of a text, and its effect on the next one.
 fn token(rest: &str, before: Before) -> (usize, Before) {
     let first = rest.chars().next().unwrap_or(' ');
     match first {

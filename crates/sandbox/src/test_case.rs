@@ -1,4 +1,4 @@
-//! A test as its file says it: plain data, checked by the prelude of test files.
+//! A test as its file describes it: plain data, checked by the prelude of test files.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ pub struct TestCase {
     pub name: String,
     /// Line of the call that made it, from 1; 0 where unknown.
     pub line: u32,
-    /// What is supposed, and what is expected of it.
+    /// The preconditions and expectations.
     pub plan: TestPlan,
 }
 
 /// A function of a test, to be called by its place in the file.
 pub type TestFunction = u32;
 
-/// What a test supposes and expects.
+/// The preconditions and expectations of a test.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestPlan {
@@ -30,39 +30,39 @@ pub struct TestPlan {
     pub from: Timestamp,
     /// Slots are before this moment, and the clock stops here.
     pub until: Timestamp,
-    /// How much longer the clock goes on.
+    /// How much longer the clock runs, in milliseconds.
     #[serde(default)]
     pub settle_ms: u64,
-    /// Who takes part; none means all workflows.
+    /// The workflows that are scheduled; none means all.
     pub workflows: Option<Vec<WorkflowId>>,
     /// Workflows whose triggers are taken to be met.
     #[serde(default)]
     pub met: Vec<WorkflowId>,
-    /// What lies before the start.
+    /// The slots before the start.
     #[serde(default)]
     pub before: Before,
-    /// What comes from outside.
+    /// The inputs from outside.
     pub inputs: Vec<TestInput>,
     /// Bucket, key and value of each register at the start.
     #[serde(default)]
     pub registers: Vec<(String, String, Value)>,
-    /// What becomes of runs, by workflow; `*` stands for all others.
+    /// The outcomes of runs, by workflow; `*` matches all others.
     pub runs: Vec<(String, Fake)>,
-    /// What people do.
+    /// The actions of people.
     pub actions: Vec<TestAction>,
     /// Live runs of all workflows together.
     pub max_running: Option<u32>,
-    /// Who does the runs.
+    /// The executors of the runs.
     #[serde(default)]
     pub executors: TestExecutors,
     /// Paths of the project that real commands need.
     #[serde(default)]
     pub copy: Vec<String>,
-    /// What is to come of it.
+    /// The expected results.
     pub expect: Expectations,
 }
 
-/// What is supposed of slots before a test's start.
+/// The slots before the start of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Before {
@@ -73,14 +73,14 @@ pub enum Before {
     Nothing,
 }
 
-/// Who does the runs of a test.
+/// The executors of a test's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestExecutors {
-    /// Nobody: the test says what becomes of them.
+    /// No executor: the test gives the outcomes.
     #[default]
     Fake,
-    /// The executors of a server, but for workflows of which the test says what becomes.
+    /// The executors of a server, but for workflows whose outcomes the test gives.
     Real,
 }
 
@@ -90,7 +90,7 @@ pub enum TestExecutors {
 pub struct TestPaths {
     /// The path, a template with `each`.
     pub path: Option<String>,
-    /// The function that tells the path of a slot, in its place.
+    /// The function that returns the path for a slot; it replaces the path.
     pub path_function: Option<TestFunction>,
     /// A workflow, or a cron expression.
     pub each: Option<String>,
@@ -105,64 +105,64 @@ pub struct TestPaths {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestInput {
-    /// Where.
+    /// The paths.
     #[serde(flatten)]
     pub paths: TestPaths,
-    /// When; none means from the start.
+    /// The time at which it appears; none means from the start.
     pub at: Option<Timestamp>,
-    /// How long after the slot's time.
+    /// The time after the slot's time at which it appears, in milliseconds.
     #[serde(default)]
     pub after_ms: u64,
-    /// The function that tells that, in its place.
+    /// The function that returns that delay; it replaces it.
     pub after_function: Option<TestFunction>,
-    /// When it vanishes.
+    /// The time at which it disappears.
     pub gone_at: Option<Timestamp>,
-    /// How long after it came it vanishes.
+    /// The time between its appearance and its disappearance, in milliseconds.
     pub gone_after_ms: Option<u64>,
-    /// How large it is, in bytes.
+    /// Its size in bytes.
     pub size: Option<u64>,
-    /// What is in it.
+    /// Its content.
     pub content: Option<String>,
     /// A file or folder beside the test that it is a copy of.
     pub from: Option<String>,
 }
 
-/// What becomes of the runs of a workflow.
+/// The outcomes of the runs of a workflow.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fake {
     /// The n-th of a slot's runs, the last for all further ones.
     Runs(Vec<FakeRun>),
-    /// A function of the run says it.
+    /// A function that returns the outcome of each run.
     Function(TestFunction),
 }
 
-/// What becomes of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct FakeRun {
-    /// How long it takes.
+    /// Its duration in milliseconds.
     pub takes_ms: Option<u64>,
     /// The first so many runs of the slot fail.
     pub fails: u32,
-    /// Why.
+    /// The reason of a failure.
     pub reason: Option<String>,
-    /// Nobody can tell how it ended.
+    /// Whether the outcome can't be known.
     pub unknown: bool,
     /// It never ends.
     pub hangs: bool,
-    /// What it leaves behind when it succeeds.
+    /// The files that it writes if it succeeds.
     pub writes: Vec<FakeWrite>,
 }
 
 /// A path that a made-up run writes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FakeWrite {
-    /// A template.
+    /// The path, a template.
     pub path: String,
-    /// How large it is, in bytes.
+    /// Its size in bytes.
     pub size: Option<u64>,
-    /// What is in it.
+    /// Its content.
     pub content: Option<String>,
 }
 
@@ -170,16 +170,16 @@ pub struct FakeWrite {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestAction {
-    /// When.
+    /// The time of the action.
     pub at: Timestamp,
-    /// Why, in their words.
+    /// The reason that is recorded.
     pub reason: Option<String>,
-    /// What.
+    /// The action.
     #[serde(flatten)]
     pub what: TestVerb,
 }
 
-/// What people can do in a test.
+/// An action that people can take in a test.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the fields are those of the requests of the same names")]
@@ -198,25 +198,25 @@ pub enum TestVerb {
     SetRegister { bucket: String, key: String, value: Option<Value> },
 }
 
-/// What is to come of a test.
+/// The expected results of a test.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Expectations {
-    /// How many slots of a workflow are in each state.
+    /// The number of slots of a workflow in each state.
     pub slots: Vec<(WorkflowId, ExpectedCounts)>,
-    /// Where single slots stand.
+    /// The states of single slots.
     pub states: Vec<ExpectedState>,
-    /// What is there.
+    /// The paths that exist.
     pub outputs: Vec<TestPaths>,
-    /// What is not.
+    /// The paths that don't exist.
     pub missing: Vec<TestPaths>,
-    /// What single runs were given, and became of them.
+    /// The parameters and outcomes of single runs.
     pub runs: Vec<ExpectedRun>,
-    /// How many runs of a workflow are alive at once, at the most.
+    /// The most runs of a workflow that are live at once.
     pub most_at_once: Vec<(WorkflowId, u32)>,
-    /// What real commands wrote.
+    /// The files that real commands wrote.
     pub files: Vec<(String, ExpectedFile)>,
-    /// A function that says what is wrong.
+    /// A function that returns an error message.
     pub check: Option<TestFunction>,
 }
 
@@ -230,10 +230,10 @@ pub enum ExpectedCounts {
     Counts(BTreeMap<SlotState, u64>),
 }
 
-/// Where a slot stands.
+/// The expected state of a slot.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ExpectedState {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
     /// Its state.
     pub state: SlotState,
@@ -244,11 +244,11 @@ pub struct ExpectedState {
 /// A run, and what is expected of it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ExpectedRun {
-    /// Whose.
+    /// The slot of the run.
     pub slot: SlotRef,
-    /// Which; none means the latest.
+    /// The number of the run; none means the latest.
     pub number: Option<u32>,
-    /// Where it stands.
+    /// The state of the run.
     pub state: Option<RunState>,
     /// Settings of the job, besides others.
     #[serde(default)]
@@ -258,16 +258,16 @@ pub struct ExpectedRun {
     pub properties: Map<String, Value>,
 }
 
-/// What a file or folder is to be like.
+/// The expected file or folder.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ExpectedFile {
     /// The file or folder beside the test.
     pub like: String,
-    /// How they are compared.
+    /// The method of comparison.
     pub compare: Compare,
 }
 
-/// How files are compared.
+/// A method of comparing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Compare {
     /// Byte by byte.

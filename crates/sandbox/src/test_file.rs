@@ -17,14 +17,14 @@ use crate::session::Session;
 use crate::test_case::{TestCase, TestFunction};
 use crate::worker::{STACK_ROOM, guarded};
 
-/// Where a test file is, and what it may import.
+/// The text of a test file, and the folder that it may import from.
 #[derive(Debug, Clone)]
 pub struct TestSource {
     /// Its name in problems; ends with `.js`.
     pub file: String,
     /// Its text.
     pub text: Arc<str>,
-    /// What `celos.importDefaults` imports from.
+    /// The folder that `celos.importDefaults` imports from.
     pub defaults: PathBuf,
 }
 
@@ -53,7 +53,7 @@ impl TestFile {
     /// Evaluates a test file.
     ///
     /// # Errors
-    /// What is wrong with it; also when the system refuses a thread.
+    /// The problems of the file; also if the system refuses a thread.
     pub fn open(source: TestSource, limits: Limits, host: Host) -> Result<TestFile, Vec<Problem>> {
         let file = source.file.clone();
         let (calls, inbox) = channel();
@@ -78,7 +78,7 @@ impl TestFile {
         &self.tests
     }
 
-    /// What was noticed while the file was evaluated.
+    /// The warnings of its evaluation.
     #[must_use]
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
@@ -110,7 +110,7 @@ impl Drop for TestFile {
     }
 }
 
-/// The thread: evaluates, then answers calls while anybody is there to make them.
+/// The thread: evaluates the file, then answers calls until the handle is dropped.
 fn live(
     source: &TestSource,
     limits: &Limits,

@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-/// What this thread has had of the processor.
+/// The processor time of this thread.
 fn processor_time() -> Duration {
     // It can't fail for the thread that asks; the clock still stops a script if it does.
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
@@ -85,7 +85,7 @@ mod tests {
     fn a_script_that_gets_no_processor_keeps_its_time() {
         let watch = Watch::default();
         watch.start(Duration::from_millis(500), &limits(600_000));
-        // Nothing comes: the thread has the clock go on without it.
+        // Nothing arrives: the thread sleeps while the clock runs.
         let (_open, nothing) = std::sync::mpsc::channel::<()>();
         assert!(nothing.recv_timeout(Duration::from_millis(600)).is_err());
         assert!(!watch.is_over() && !watch.fired());

@@ -37,7 +37,7 @@ impl Worker {
         Ok(Worker { orders: Some(orders), thread: Some(thread) })
     }
 
-    /// Has a file evaluated; the answer comes with `number`. False where the thread is gone.
+    /// Orders the evaluation of a file; the answer carries `number`. False if the thread has ended.
     pub(crate) fn evaluate(
         &self,
         recipe: Arc<Recipe>,
@@ -47,7 +47,7 @@ impl Worker {
         self.order(Order::Evaluate(recipe, number, reply.clone()))
     }
 
-    /// Calls a function and waits for its answer; none where the thread is gone.
+    /// Calls a function and waits for its answer; none if the thread has ended.
     pub(crate) fn call(&self, call: Call) -> Option<Result<String, Problem>> {
         let (reply, answer) = channel();
         self.order(Order::Call(call, reply));
@@ -62,7 +62,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.orders.take());
-        // Whoever was handed in to scripts may hold the last handle: a thread can't wait for itself.
+        // A script's thread may drop the last handle, and a thread can't join itself.
         let thread = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id());
         if let Some(thread) = thread {
             // A panic of the thread was reported where it mattered.
@@ -71,7 +71,7 @@ impl Drop for Worker {
     }
 }
 
-/// What the thread owns.
+/// The state of the thread.
 struct Bench {
     limits: Limits,
     /// Worlds for further calls, the latest used last.
@@ -81,7 +81,7 @@ struct Bench {
 impl Bench {
     fn work(&mut self, inbox: &Receiver<Order>) {
         for order in inbox {
-            // Whoever asked may have gone away meanwhile.
+            // The receiver may be gone by now.
             match order {
                 Order::Evaluate(recipe, number, reply) => {
                     let _ = reply.send((number, self.evaluate(&recipe)));

@@ -16,21 +16,21 @@ use crate::problem::{Problem, Severity};
 /// Longest text that describes apps.
 const LONGEST: u64 = 64 << 20;
 
-/// Mistakes, and warnings, that are told one by one.
+/// The most mistakes, and the most warnings, that are reported one by one.
 const TOLD: usize = 100;
 
-/// The file that says what identifiers are, beside that of the apps.
+/// The file beside the apps that defines the kinds of identifiers.
 const IDENTIFIERS: &str = "identifiers.json";
 
 type Text = Arc<dyn Fn() -> Result<Option<Arc<str>>, String> + Send + Sync>;
 
-/// Where apps are described.
+/// A source of app descriptions: a file, or a text that something else keeps.
 #[derive(Clone)]
 pub struct AppsSource {
-    /// What it is called where something is wrong.
+    /// Its name in problems.
     name: String,
     text: Text,
-    /// Where `identifiers.json` and own kinds of jobs are.
+    /// The folder of `identifiers.json` and of plugins with more kinds of jobs.
     folder: PathBuf,
     template: Option<String>,
     /// Whether changes of its folder are all that has to be watched.
@@ -49,7 +49,7 @@ impl AppsSource {
         AppsSource { name, text: Arc::new(text), folder, template, of_files: true }
     }
 
-    /// What something else keeps: `text` gives it, none where there are no apps, or says what is wrong.
+    /// A text that something else keeps: `text` returns it, none if there are no apps, or an error message.
     pub fn of(
         name: &str,
         folder: &Path,
@@ -60,7 +60,7 @@ impl AppsSource {
         AppsSource { name, text: Arc::new(text), folder, template, of_files: false }
     }
 
-    /// What it is called.
+    /// Its name in problems.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -115,12 +115,12 @@ pub(crate) struct AppsFile {
     format: Arc<dyn AppFormat>,
     pub(crate) source: AppsSource,
     texts: Option<Texts>,
-    /// What is wrong with the latest texts.
+    /// The problems of the latest texts.
     pub(crate) problems: Vec<Problem>,
     failed: bool,
     /// Whether some of the apps have a mistake: what is wrong may be a program that is not there yet.
     has_mistakes: bool,
-    /// Of the last good version.
+    /// The apps of the last good version.
     pub(crate) workflows: Vec<Arc<Workflow>>,
     read: Apps,
 }
@@ -149,7 +149,7 @@ impl AppsFile {
         self.texts.as_ref().map(|texts| &texts.apps)
     }
 
-    /// Reads what has changed; says whether anything had to be read anew, none where there are no apps.
+    /// Reads the texts again if they changed. True if they had to be parsed, none if there are no apps.
     pub(crate) fn load(&mut self) -> Option<bool> {
         let (apps, identifiers) = match ((self.source.text)(), self.source.identifiers()) {
             (Ok(None), _) => {
@@ -223,7 +223,7 @@ impl AppsFile {
         kept
     }
 
-    /// What is wrong with apps, each mistake with the app that it stands in.
+    /// The mistakes in apps as problems, each with the app that contains it.
     fn mistakes(&self, apps: &Apps, kept: &BTreeSet<WorkflowId>) -> Vec<Problem> {
         let mistake = |mistake: &Mistake| {
             let workflow = apps.at(mistake.place).cloned();
@@ -234,7 +234,7 @@ impl AppsFile {
         apps.mistakes.iter().take(TOLD).map(mistake).chain(more).collect()
     }
 
-    /// Warnings, each about the app that it stands in.
+    /// The warnings as problems, each with the app that contains it.
     fn warnings(&self, apps: &Apps) -> Vec<Problem> {
         let places = apps.in_order();
         let warning = |warning: &Mistake| {
@@ -247,7 +247,7 @@ impl AppsFile {
         apps.warnings.iter().take(TOLD).map(warning).chain(more).collect()
     }
 
-    /// That there are more than are told one by one.
+    /// A last problem with the number of those that were not reported.
     fn more(&self, all: usize, what: &str) -> Option<Problem> {
         let more = all.checked_sub(TOLD).filter(|more| *more > 0)?;
         Some(Problem::error(&self.source.name, ProblemCode::MoreAlike, format!("and {more} more {what}")))
@@ -275,7 +275,7 @@ impl AppsFile {
         }
     }
 
-    /// A fault between apps as a problem, where one of these has it.
+    /// A fault between apps as a problem, if one of these apps has it.
     pub(crate) fn fault(&self, fault: &Fault) -> Option<Problem> {
         let problem = self.at(self.read.place(fault)?, fault_code(fault), fault.to_string());
         Some(Problem { workflow: Some(fault.workflow.clone()), ..problem })

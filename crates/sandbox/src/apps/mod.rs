@@ -21,10 +21,11 @@ pub use settings::{Settings, SettingsError};
 
 /// Reads apps in the words of another system.
 pub trait AppFormat: Send + Sync {
-    /// Reads a text for its apps to be run; they may depend on those of others. `file` is what it is called.
+    /// Parses a text into the apps that can be run; they may depend on apps of other files. `file` names the text in
+    /// messages.
     ///
     /// # Errors
-    /// What is wrong with it as a whole, so that nothing is known of any app.
+    /// The mistakes that leave no app of the text known.
     fn apps(&self, text: &str, file: &str, settings: &Settings) -> Result<Apps, Vec<Mistake>>;
 }
 
@@ -34,7 +35,7 @@ pub(crate) type Format = Option<Arc<dyn AppFormat>>;
 /// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
@@ -57,24 +58,24 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The members of each group of dependencies of an app: where the group stands, and where each member does.
+/// The members of each dependency group of an app, with the position of the group and of each member.
 pub type GroupPositions = BTreeMap<String, (Position, Vec<Position>)>;
 
-/// The apps of a file, each looked at by itself.
+/// The apps of a file, each checked by itself.
 #[derive(Debug, Default)]
 pub struct Apps {
     /// The apps, in the order of the file. What is wrong with one is in its keys.
     pub workflows: Vec<Workflow>,
-    /// What is wrong with apps, or hinders their jobs from being run, in the order of the file.
+    /// Mistakes in apps, including those that only keep jobs from being run, in the order of the file.
     pub mistakes: Vec<Mistake>,
-    /// What is odd but harmless.
+    /// Oddities that do no harm.
     pub warnings: Vec<Mistake>,
     /// The position of each app and of its groups.
     pub places: BTreeMap<WorkflowId, (Position, GroupPositions)>,
 }
 
 impl Apps {
-    /// The app in which a place of the file lies.
+    /// The app that contains a position of the file.
     #[must_use]
     pub fn at(&self, place: Position) -> Option<&WorkflowId> {
         self.places
@@ -84,7 +85,7 @@ impl Apps {
             .map(|(id, _)| id)
     }
 
-    /// The apps in the order in which they stand in the file, each with its place.
+    /// The apps in the order of the file, each with its position.
     #[must_use]
     pub fn in_order(&self) -> Vec<(Position, &WorkflowId)> {
         let mut all: Vec<_> = self.places.iter().map(|(id, (place, _))| (*place, id)).collect();
@@ -92,7 +93,7 @@ impl Apps {
         all
     }
 
-    /// Where a fault between apps stands.
+    /// The position of a fault between apps.
     #[must_use]
     pub fn place(&self, fault: &Fault) -> Option<Position> {
         let (app, places) = self.places.get(&fault.workflow)?;

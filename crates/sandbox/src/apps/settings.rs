@@ -1,4 +1,4 @@
-//! What a description of apps does not say itself: the usual template, and what the identifiers are.
+//! The settings that a description of apps leaves out: the usual template, and the kinds of identifiers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
 use serde::Deserialize;
 
-/// What holds for all apps of a file.
+/// The settings that all apps of a file share.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The template of job ids where an app has none of its own.
     pub template: Option<JobTemplate>,
-    /// What may stand for each identifier; any text where nothing is said.
+    /// The kind of each identifier; one without a kind may be any text.
     pub identifiers: BTreeMap<Arc<str>, Kind>,
-    /// Where own kinds of jobs are looked for, in its folder `plugins`; none where that can't be known.
+    /// The folder whose subfolder `plugins` holds more kinds of jobs; none if it isn't known.
     pub folder: Option<PathBuf>,
     /// Functions of a script that know identifiers.
     pub checks: BTreeMap<Arc<str>, FunctionRef>,
@@ -23,7 +23,7 @@ pub struct Settings {
     pub of_a_script: bool,
 }
 
-/// Why settings are not understood. Messages complete "failed to …".
+/// An error in settings. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The usual template is none.
@@ -77,10 +77,10 @@ impl KindForm {
 }
 
 impl Settings {
-    /// Puts settings together from a template and the text of a JSON file that says what identifiers are.
+    /// Reads settings from a template and the text of a JSON file that defines kinds of identifiers.
     ///
     /// # Errors
-    /// What is wrong with either.
+    /// If either of them can't be parsed.
     pub fn new(template: Option<&str>, identifiers: Option<&str>) -> Result<Settings, SettingsError> {
         let template = template.map(JobTemplate::new).transpose()?;
         let written: BTreeMap<Arc<str>, KindForm> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
