@@ -1,5 +1,5 @@
-//! Check values: a number in each row that is made of its other columns, so that what changed on the disk by itself is noticed
-//! when it is read.
+//! Check values: a number in each row that is computed from its other columns, so that corruption on disk is noticed
+//! when the row is read.
 
 use std::cell::RefCell;
 
@@ -120,7 +120,7 @@ impl<'a, 'c> Binding<'a, 'c> {
         self
     }
 
-    /// Carries the statement out; says how many rows it changed.
+    /// Executes the statement and returns the number of changed rows.
     pub(super) fn execute(&mut self) -> Result<usize, Fault> {
         Ok(self.statement.raw_execute()?)
     }
@@ -162,7 +162,7 @@ pub(super) fn test(
     Err(Fault::Damaged(disagreement(what, &first_values(row))))
 }
 
-/// What is wrong with a row, in words.
+/// The message for a row that doesn't match its check value.
 pub(super) fn disagreement(what: &str, values: &str) -> String {
     format!("{what} beginning with ({values}) does not agree with its check value: it changed by itself")
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
 
-/// How long a connection waits for another one's lock.
+/// The longest time that a connection waits for the lock of another one.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Opens a connection that reads and writes an existing file.

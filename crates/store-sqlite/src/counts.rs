@@ -1,4 +1,4 @@
-//! How many slots there are of what kind, and all that are live.
+//! Counts of slots by state, and the list of live slots.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::rows::{COUNTED, Names, SLOT, counted_of, read_counted, read_slot_stat
 
 type Counts = BTreeMap<SlotState, u64>;
 
-/// How many slots of a filter are in each state.
+/// The number of slots that match a filter, by state.
 pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter) -> Result<Counts, Fault> {
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
         return Ok(Counts::new());
@@ -47,7 +47,7 @@ pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter)
     Ok(counts)
 }
 
-/// A workflow's slots: those that did not succeed are counted by state, all of them without a look at the rows.
+/// The slots of a workflow: those that did not succeed are counted by state, the total without reading rows.
 fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Counts, Fault> {
     let (start, end) = bounds(filter);
     let values = [workflow, start, end];
@@ -87,8 +87,8 @@ fn count(conn: &Connection, sql: &str, values: impl Params) -> Result<Counts, Fa
 /// Slots that are walked for each cell of an overview before they are counted instead.
 const WALKED_FOR_A_CELL: u64 = 16;
 
-/// How many slots are in each state in each column. Few slots are walked; many are counted, which costs a look for each cell
-/// and about a fifth of the walk for each slot.
+/// The number of slots by state in each column. Few slots are walked; many are counted, which costs a lookup for each
+/// cell and about a fifth of the walk for each slot.
 pub(super) fn slot_tallies(
     conn: &Connection,
     names: &Names,
@@ -117,8 +117,8 @@ pub(super) fn with_slots(conn: &Connection) -> Result<Vec<i64>, Fault> {
     Ok(found)
 }
 
-/// Looks at each slot; none where there are more of them than `patience`. All workflows' slots of a range lie together in the
-/// table; one workflow's are looked up.
+/// Counts by reading each slot; none if there are more of them than `patience`. The slots of all workflows in a range
+/// are adjacent in the table; those of one workflow are looked up.
 fn walked(conn: &Connection, columns: &Columns, of: Option<i64>, patience: u64) -> Result<Option<Tallies>, Fault> {
     let (index, which) = match of {
         Some(_) => ("INDEXED BY slots_of", "workflow = ?3 AND"),
@@ -141,7 +141,7 @@ fn walked(conn: &Connection, columns: &Columns, of: Option<i64>, patience: u64) 
     Ok(Some(tallies))
 }
 
-/// Looks at those that did not succeed, and counts all of them in the index: what is left has succeeded.
+/// Reads the slots that did not succeed, and counts all of them in the index: the difference has succeeded.
 fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i64]) -> Result<Tallies, Fault> {
     let mut tallies = Tallies::new(*columns);
     let (start, end) = columns.bounds();
@@ -165,7 +165,7 @@ fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i
     Ok(tallies)
 }
 
-/// How many slots there are.
+/// The number of slots.
 fn total_slots(conn: &Connection) -> Result<u64, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COUNTED} FROM workflows"))?;
     let mut rows = statement.query([])?;

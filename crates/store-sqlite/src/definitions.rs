@@ -9,7 +9,7 @@ use rusqlite::Row;
 
 use super::rows::{DEFINED_FROM, RowResult, read_defined, read_workflow};
 
-/// The latest definition of each workflow, as far as somebody read it, with its version.
+/// A cache of the latest definition of each workflow that was read, with its version.
 #[derive(Debug, Default)]
 pub(super) struct Definitions(Mutex<HashMap<WorkflowId, (u32, Arc<Workflow>)>>);
 
@@ -31,7 +31,7 @@ impl Definitions {
         kept.get(id).filter(|(kept, _)| *kept == version).map(|(_, definition)| definition.clone())
     }
 
-    /// Who read an older turn does not put out what a newer one knows.
+    /// A reader of an older turn does not replace the version of a newer one.
     fn keep(&self, id: &WorkflowId, version: u32, definition: &Arc<Workflow>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.get(id).is_none_or(|(kept, _)| *kept < version) {

@@ -30,7 +30,7 @@ pub(super) fn events(
 
 type FoundEvents = PageBuilder<Reverse<u64>, EventRecord>;
 
-/// Which index leads to events about something, and the condition under which it holds them; none where nobody knows the workflow.
+/// The index by which events about something are found, and the condition for it; none if the workflow doesn't exist.
 fn road(names: &Names, about: &About) -> Option<(&'static str, String)> {
     Some(match about {
         About::Anything | About::Slot(_) => ("NOT INDEXED", String::new()),

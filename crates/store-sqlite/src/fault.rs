@@ -1,4 +1,4 @@
-//! What goes wrong inside, and how it is told outside.
+//! Errors inside the adapter, and their conversion to store errors.
 
 use kelos_store::StoreError;
 use rusqlite::ErrorCode;
@@ -6,11 +6,11 @@ use rusqlite::ErrorCode;
 /// A failure before it is known what was being done.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// SQLite's own.
+    /// An error of SQLite.
     Sql(rusqlite::Error),
-    /// What was to be written makes no sense beside what is there.
+    /// The new rows contradict the existing ones.
     Nonsense(String),
-    /// What is there makes no sense, or something is missing that was there.
+    /// The existing rows make no sense, or some are missing.
     Damaged(String),
     /// Already in words.
     Told(StoreError),
@@ -41,7 +41,7 @@ impl From<StoreError> for Fault {
 }
 
 impl Fault {
-    /// Tells it: `doing` completes "failed to …", `place` is the path of the data.
+    /// Converts it: `doing` completes "failed to …", `place` is the path of the data.
     pub(super) fn tell(self, doing: &str, place: &str) -> StoreError {
         match self {
             Fault::Told(error) => error,
@@ -72,7 +72,7 @@ fn tell_sql(error: &rusqlite::Error, doing: &str, place: &str) -> StoreError {
     }
 }
 
-/// How large a file of this process may become, where there is a limit. SQLite does not say that a write failed for it.
+/// The file size limit of this process, if it has one. SQLite does not report that a write failed because of it.
 fn file_limit() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"))?;

@@ -1,5 +1,5 @@
-//! The step of the schema that tells the kinds of keys apart. Before it a time stood for the moment at which a slot came to be, too, and
-//! only the definition told which it was; a job had the time 0.
+//! The step of the schema that stores the kinds of keys. Before it, a time was also the moment at which a slot was
+//! opened, and only the definition decided which it was; a job had the time 0.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use super::fault::Fault;
 /// Events that are changed at a time.
 const AT_ONCE: usize = 10_000;
 
-/// Gives each key its kind. The events say what they said: their turns' digests come out as before, because version 1 of the body is
-/// read back from the columns.
+/// Sets the kind of each key. Events are not changed: the digests of their turns stay the same, because version 1 of
+/// the body is read back from the columns.
 pub(super) fn tell_apart(conn: &Connection) -> Result<(), Fault> {
     let moments = defined_by(conn, &["events", "requests"])?;
     let (slots, runs) = (slots(conn, &moments)?, runs(conn, &moments)?);
@@ -42,7 +42,7 @@ pub(super) fn defined_by(conn: &Connection, kinds: &[&str]) -> Result<BTreeSet<i
     let mut rows = statement.query([])?;
     let mut found = BTreeSet::new();
     while let Some(row) = rows.next()? {
-        // What is damaged is told of by who reads it.
+        // Damage is reported when the row is read.
         let Ok(definition) = stored::read::<Json>(row.get_ref(1)?.as_str()?) else { continue };
         let keys = definition.get("keys");
         if keys.is_some_and(|keys| kinds.iter().any(|kind| keys.get(kind).is_some())) {

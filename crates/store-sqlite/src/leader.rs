@@ -1,5 +1,5 @@
-//! Who may write: an epoch in the database, a lock on a file beside it that dies with its process, and a lease for the process
-//! that neither goes on nor dies.
+//! Leadership: an epoch in the database, a lock on a file beside it that is released when its process dies, and a lease
+//! for a process that hangs.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,10 @@ use super::writer::Writer;
 
 /// The lock, held or not, and the epoch that was taken under it.
 ///
-/// A database file is used from one machine, so whoever gets the lock knows that the holder before is gone, without waiting for
-/// anything to run out. A holder that stands still keeps its lock: once its lease has run out, by the clock that all share, another
-/// file is put in the place of the locked one. The epoch fences whoever gets around the lock, and whoever lost it so.
+/// A database file is used from one machine, so the process that gets the lock knows that the previous holder is gone,
+/// without waiting for a timeout. A holder that hangs keeps its lock: once its lease has expired, by the clock that all
+/// processes share, another file replaces the locked one. The epoch fences a process that circumvented the lock, or
+/// lost it in this way.
 #[derive(Debug)]
 pub(super) struct Leadership {
     path: PathBuf,
@@ -49,7 +50,7 @@ pub(super) fn is_led(path: &Path, now: Timestamp) -> bool {
     is_locked && !has_run_out(path, now.as_millisecond())
 }
 
-/// Whether the lease of the holder has run out. One that says nothing of it has none that could.
+/// Whether the lease of the holder has expired. A note without a lease has none that could.
 fn has_run_out(path: &Path, now: i64) -> bool {
     matches!(note::read(path), Ok(NoteState::Note(note)) if note.until <= now)
 }
@@ -59,7 +60,7 @@ impl Leadership {
         Self { path, lock: None, epoch: None, note: Note::default() }
     }
 
-    /// Takes the lock, if nobody else holds it.
+    /// Takes the lock, unless another process holds it.
     pub(super) fn try_lock(&mut self) -> Result<bool, Fault> {
         if self.lock.is_none() {
             self.lock = note::lock(&self.path).map_err(|error| self.unusable("lock", &error))?;
@@ -96,7 +97,8 @@ impl Leadership {
         taken
     }
 
-    /// Takes the lead of whoever is gone, or stands still. Whoever is faster is seen: all who try wait for each other here.
+    /// Takes the lead from a process that is gone or hangs. Candidates wait for each other here, so a faster one is
+    /// noticed.
     fn take_over(&mut self, writer: &mut Writer, node: &str, term: Term) -> Result<Option<Lease>, Fault> {
         writer.forget();
         let (conn, log) = writer.parts();
@@ -110,7 +112,7 @@ impl Leadership {
             _ => {}
         }
         is_all_there(&tx, &kept, log.walk()?)?;
-        // Whoever comes next must see that the lease was taken; what is not committed yet is not said of it.
+        // The next candidate must see that the lease was taken; the note says nothing yet of what is not committed.
         self.note = Note { until: term.until, ..kept };
         self.note.name(node);
         match &self.lock {
@@ -142,7 +144,7 @@ impl Leadership {
         self.write_note();
     }
 
-    /// A note that can't be written leaves the one before, which says less than is so.
+    /// If the note can't be written, the previous one stays, which claims less than is true.
     fn write_note(&self) {
         if let Some(lock) = &self.lock {
             let _ = self.note.write(lock);
@@ -164,15 +166,15 @@ impl Leadership {
         Ok(())
     }
 
-    /// Takes it that all that was committed is what is there now.
+    /// Accepts the data as complete: the note says from now on that they are all that was committed.
     pub(super) fn accept(&mut self, conn: &Connection) -> Result<(), Fault> {
         self.note = Note { epoch: epochs::current(conn)?, committed: last_seq(conn)?, ..Note::default() };
         self.write_note();
         Ok(())
     }
 
-    /// What the note beside the database says that is not in it. While another process leads, note and data move on, and nothing is
-    /// compared.
+    /// The difference between the note beside the database and the data, as a message. While another process leads,
+    /// both change, and nothing is compared.
     pub(super) fn missing(&mut self, conn: &Connection, log: &mut Log) -> Result<Option<String>, Fault> {
         let held = self.lock.is_some();
         if !held && !self.path.exists() {
@@ -197,7 +199,8 @@ impl Leadership {
         StoreError::Medium { doing: format!("{doing} {}", self.path.display()), cause: error.to_string() }.into()
     }
 
-    /// A holder that was stopped in the middle of a write keeps everybody from writing.
+    /// The error of a takeover that failed, which names a holder that was stopped in the middle of a write and blocks
+    /// all others.
     fn in_the_way(&self, error: rusqlite::Error) -> Fault {
         let busy = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
         match note::read(&self.path) {
@@ -238,7 +241,7 @@ fn is_all_there(conn: &Connection, kept: &Note, log: LogEnd) -> Result<(), Fault
         return lost(format!("its write-ahead log breaks off after {left} of {of} pages that had been committed"));
     }
     if kept.log.frames > 0 && log.salts == 0 {
-        // Somebody moved it into the database and took it away, or just took it away.
+        // The log was moved into the database and deleted, or just deleted.
         let events: u64 = conn.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
         if events != last {
             return lost(format!("its write-ahead log is gone, and its log of {last} events has {events}"));

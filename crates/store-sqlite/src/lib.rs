@@ -71,7 +71,7 @@ impl SqliteStore {
         Ok(Self { place, writer: Writer::new(conn, path), leadership, reader })
     }
 
-    /// Opens the file to be looked at, and nothing else: it is not made, not brought up to date, and what is to be written fails.
+    /// Opens the file for reading only: it is not created and not migrated, and writing fails.
     ///
     /// # Errors
     /// When the file can't be read, is not a database of ours, or was written by a newer or an older program.
@@ -90,8 +90,8 @@ impl SqliteStore {
         leader::is_led(&lock_path(path), now)
     }
 
-    /// What is damaged, in words, so many at the most: everything is read and held against its check values, and against what is
-    /// known to have been committed.
+    /// Messages about damage, at most `limit`: everything is read and compared with its check values, and with the note
+    /// of what was committed.
     ///
     /// # Errors
     /// When the medium fails.
@@ -103,8 +103,8 @@ impl SqliteStore {
         Ok(missing.into_iter().chain(found).take(limit).collect())
     }
 
-    /// Takes it that what is there is as it is to be: check values and indexes are made anew, and nothing is missed any more. None
-    /// while somebody leads. What is damaged afterwards can't be mended in place.
+    /// Accepts the present data as right: check values and indexes are computed anew, and nothing counts as missing any
+    /// more. None while a process leads. Damage that remains after that can't be repaired in place.
     ///
     /// # Errors
     /// When the medium fails, or the data can't be read at all.

@@ -9,7 +9,7 @@ use rusqlite::Row;
 use super::fault::Fault;
 use super::rows::{Names, column};
 
-/// How many rows a page may look at and pass over.
+/// The most rows that a page may read and pass over.
 pub(super) const PASSED_OVER: usize = 4_000;
 
 /// An index, and the condition under which it holds what is sought, in listing order.
@@ -39,10 +39,10 @@ pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
 pub(super) struct PageBuilder<K, T> {
     pub(super) rows: Vec<(K, T)>,
     order: Order,
-    /// Nothing after this place was looked at.
+    /// The position up to which rows were read.
     stopped: Option<K>,
     passed_over: usize,
-    /// One row more than fits the page tells that the list goes on.
+    /// One row more than fits the page shows that there is another page.
     enough: usize,
 }
 
@@ -60,7 +60,7 @@ impl<K: Ord + Clone, T> PageBuilder<K, T> {
         self.rows.len() >= self.enough || self.stopped.is_some()
     }
 
-    /// How many rows are still sought.
+    /// The number of rows that are still missing.
     pub(super) fn room(&self) -> usize {
         self.enough.saturating_sub(self.rows.len())
     }
@@ -94,8 +94,8 @@ impl<K: Ord + Clone, T> PageBuilder<K, T> {
 }
 
 impl<T> PageBuilder<Reverse<u64>, T> {
-    /// Follows a chain from its newest link back; each link lies before the one that names it. Where the oldest are sought, it
-    /// is followed to its end.
+    /// Follows a chain from its newest link backwards; each link is older than the one that names it. For the oldest
+    /// rows it is followed to its end.
     pub(super) fn follow(
         &mut self,
         span: Span,
@@ -121,13 +121,13 @@ impl<T> PageBuilder<Reverse<u64>, T> {
     }
 }
 
-/// How much of a slot is read: the columns, which start with those of `STATE`, and what is made of them.
+/// The part of a slot that is read: the columns, which start with those of `STATE`, and the conversion of a row.
 pub(super) struct Depth<T> {
     pub(super) columns: &'static str,
     pub(super) read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
 }
 
-/// The number of a filter's workflow, if it has one; none when nobody knows that workflow.
+/// The number of a filter's workflow, if it has one; none if that workflow doesn't exist.
 pub(super) fn known_workflow(names: &Names, name: Option<&kelos_model::WorkflowId>) -> Option<Option<i64>> {
     match name {
         None => Some(None),

@@ -22,8 +22,8 @@ const ENDED: &str = "ended:";
 /// Ids as they were, with what they are now.
 type Names = BTreeMap<String, String>;
 
-/// Gives such members the ids that they have by now, wherever they are named. What refers to a program that was never defined
-/// keeps its text: nobody knows its parts.
+/// Gives such members their present ids, wherever they are named. A reference to a program that was never defined keeps
+/// its text, because its parts are unknown.
 pub(super) fn rename(conn: &Connection) -> Result<(), Fault> {
     let names = renamed(conn)?;
     if names.is_empty() {
@@ -107,7 +107,7 @@ fn in_events(conn: &Connection, names: &Names) -> Result<(), Fault> {
     let mut statement =
         conn.prepare("SELECT seq, body FROM events WHERE seq > ?1 AND instr(body, ?2) > 0 ORDER BY seq LIMIT 1")?;
     for old in names.keys() {
-        // As it stands in JSON, without the quotes: a subject has something before it.
+        // The text as JSON without its quotes: in a subject, other text precedes it.
         let quoted = stored::text(&Value::from(old.as_str()))?;
         let wanted = quoted.trim_matches('"');
         let mut after = 0;

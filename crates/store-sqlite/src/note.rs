@@ -1,8 +1,8 @@
-//! The file beside the database: a lock that dies with its process, and one line that says who holds it, until when, and how far
-//! the log has been committed.
+//! The file beside the database: a lock that is released when its process dies, and one line that names its holder, the
+//! end of its lease, and the end of the committed log.
 //!
-//! The line is written after each commit, without a flush: it outlives the process, and a machine that goes down may lose the
-//! latest line, which then says less than is so.
+//! The line is written after each commit, without a flush: it outlives the process, and a machine that crashes may lose
+//! the latest line; the one before claims less than is true.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read};
@@ -17,32 +17,32 @@ use super::wal::LogEnd;
 const LENGTH: usize = 256;
 /// Characters of the holder's name that are kept.
 const NAME: usize = 64;
-/// How often a lock is tried whose file is replaced meanwhile.
+/// The number of attempts to lock a file that is replaced meanwhile.
 const TRIES: usize = 8;
 
-/// What the line says.
+/// The content of the line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Note {
     /// The epoch that was in force.
     pub(super) epoch: u64,
-    /// Until when the lease holds, in milliseconds since 1970; 0 when nobody has it.
+    /// The end of the lease, in milliseconds since 1970; 0 if no process has it.
     pub(super) until: i64,
     /// The high-water mark: the position of the last event that was committed.
     pub(super) committed: u64,
-    /// How far the write-ahead log was committed.
+    /// The end of the committed part of the write-ahead log.
     pub(super) log: LogEnd,
-    /// Who holds the lease.
+    /// The holder of the lease.
     pub(super) node: String,
 }
 
-/// What was found in the file.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoteState {
     /// Nothing: a program wrote it that keeps no note, or the machine went down before the line reached the disk.
     Nothing,
     /// A note.
     Note(Note),
-    /// Something that nobody wrote.
+    /// A line that no version of the program writes.
     Nonsense,
 }
 
@@ -72,7 +72,7 @@ impl Note {
             log: LogEnd { salts: u64::from_str_radix(salts, 16).ok()?, frames: frames.parse().ok()? },
             node: value("by").filter(|word| *word != "check").unwrap_or_default().to_owned(),
         };
-        // What reads as this note and is written otherwise was changed by somebody else.
+        // A line that parses to this note but is written differently was changed by another program.
         (note.line() == line).then_some(note)
     }
 
@@ -96,7 +96,7 @@ pub(super) fn read(path: &Path) -> std::io::Result<NoteState> {
     Ok(Note::parse(&line).map_or(NoteState::Nonsense, NoteState::Note))
 }
 
-/// Locks the file, making it where it is missing; none while another process has it locked.
+/// Locks the file and creates it if needed; none if another process has it locked.
 pub(super) fn lock(path: &Path) -> std::io::Result<Option<File>> {
     for _ in 0..TRIES {
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -111,7 +111,7 @@ pub(super) fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Puts a file of one's own, locked and with this note, in the place of one that another process has locked.
+/// Replaces a file that another process has locked by a new one, which is locked and has this note.
 pub(super) fn replace(path: &Path, note: &Note) -> std::io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let beside = format!("lock.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

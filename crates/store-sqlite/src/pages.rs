@@ -10,7 +10,7 @@ use super::listing::{Depth, PageBuilder, Road, known_workflow};
 use super::rows::{Names, SLOT, STATE, slot_state};
 use super::slot_walk::SlotWalk;
 
-/// Which indexes lead to the slots of a filter. Several are merged.
+/// The indexes by which the slots of a filter are found. Several are merged.
 fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> Result<Vec<Road>, Fault> {
     let states = &filter.states;
     let only_troubled = !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
@@ -25,7 +25,7 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
         (None, Some(workflow)) if only_troubled => {
             vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
         }
-        // Where all states are sought, the index passes over nothing; the table has others' slots between.
+        // For all states, the index passes over no rows; in the table, slots of other workflows are in between.
         (None, Some(workflow)) if !states.is_empty() && is_dense(conn, workflow)? => vec![Road::new("NOT INDEXED", "")],
         (None, Some(workflow)) => {
             let prefix = format!("workflow = {workflow} AND ");
@@ -70,8 +70,8 @@ pub(super) fn slots<T>(
     Ok(PageBuilder::page(roads, paging, SlotPlace::cursor))
 }
 
-/// Whether so many of all slots are a workflow's that going through all of them costs less than looking
-/// up each of its own.
+/// Whether a workflow has so large a share of all slots that reading all of them costs less than looking up each of its
+/// own.
 fn is_dense(conn: &Connection, workflow: i64) -> Result<bool, Fault> {
     let mut share =
         conn.prepare_cached("SELECT slots * 3 >= (SELECT sum(slots) FROM workflows) FROM workflows WHERE id = ?1")?;

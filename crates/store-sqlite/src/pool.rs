@@ -9,7 +9,7 @@ use super::connection;
 use super::fault::Fault;
 use super::rows::Names;
 
-/// How many idle connections are kept.
+/// The most idle connections that are kept.
 const KEPT: usize = 8;
 
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub(super) struct SqliteReader {
     pool: Pool,
     place: Arc<str>,
     definitions: Definitions,
-    /// What was found to be damaged first.
+    /// The first damage that was found.
     damage: OnceLock<String>,
 }
 
@@ -49,7 +49,7 @@ impl SqliteReader {
         outcome
     }
 
-    /// Fails when something was read that is damaged: nobody may go on from it.
+    /// Fails if damaged data were read: the process must not continue with them.
     pub(super) fn is_sound(&self) -> Result<(), StoreError> {
         match self.damage.get() {
             Some(what) => Err(StoreError::Corrupt { place: self.place.to_string(), what: what.clone() }),
@@ -134,7 +134,7 @@ fn backfills(tx: &Connection, names: &Names, filter: &BackfillFilter) -> Result<
         "SELECT {BACKFILL} FROM backfills WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR workflow = ?2) \
          ORDER BY created_at DESC, id DESC"
     );
-    // A workflow that nobody knows has no number, and no backfill.
+    // A workflow that doesn't exist has no number, and no backfill.
     let workflow = filter.workflow.as_ref().map(|name| names.number(name).unwrap_or(i64::MIN));
     let values = params![filter.id.as_ref().map(BackfillId::as_str), workflow];
     collect(tx.prepare_cached(&sql)?, values, |row| names.read_backfill(row))
@@ -168,7 +168,7 @@ fn registers(conn: &Connection, bucket: Option<&str>, keys: RegisterKeys<'_>) ->
         let register = Register { bucket: row.get(0)?, key: row.get(1)?, value: read_register(row)? };
         match register.key.starts_with(key) {
             true => registers.push(register),
-            // The others of the bucket lie beyond the prefix.
+            // The prefix is passed, and with it the bucket.
             false if bucket.is_some() => break,
             false => {}
         }

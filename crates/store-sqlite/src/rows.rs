@@ -30,7 +30,7 @@ const MOST_NAMES: usize = 1 << 24;
 /// `outputs` is null since runs have them; it is there because the check values of old rows count it.
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
      external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, kind, check_value";
-/// What names a slot, and its state.
+/// The columns of a slot's id and state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
      dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check, kind, arguments, outputs";
@@ -45,13 +45,13 @@ pub(super) const REGISTER: &str = "bucket, key, value, check_value";
 pub(super) const FACT: &str = "source, about, key, seq, check_value";
 /// Columns of a workflow, but for its counts.
 pub(super) const NAMED: &str = "id, name, version, present, paused, planned, moments, enabled, check_value";
-/// What is counted of a workflow.
+/// The columns of a workflow's counts.
 pub(super) const COUNTED: &str = "id, slots, last_run, counts_check";
 pub(super) const DEFINITION: &str = "workflow, version, at, definition, source, check_value";
 pub(super) const WORKFLOW: &str = "SELECT w.id, name, w.version, present, paused, planned, moments, enabled, w.check_value, \
      d.workflow, d.version, d.at, d.definition, d.source, d.check_value \
      FROM workflows AS w JOIN definitions AS d ON d.workflow = w.id AND d.version = w.version";
-/// Where the columns [`DEFINITION`] begin in [`WORKFLOW`].
+/// The index of the first column of [`DEFINITION`] in [`WORKFLOW`].
 pub(super) const DEFINED_FROM: usize = 9;
 
 /// The number of a slot's state in the tables. Never change a number: old databases hold it.
@@ -145,7 +145,7 @@ fn read_pause(row: &Row<'_>, at: usize, by: usize) -> RowResult<Option<Pause>> {
     Ok(Some(Pause { at, by: read_actor(by) }))
 }
 
-/// An actor as a column has it: the name where nothing else is known, as it always was, or else JSON.
+/// An actor as a column stores it: the name alone where nothing else is known, as in old databases, or else JSON.
 pub(super) fn actor_text(actor: &Actor) -> RowResult<Cow<'_, str>> {
     actor.bare_name().map_or_else(|| Ok(Cow::Owned(stored::text(actor)?)), |name| Ok(Cow::Borrowed(name)))
 }
@@ -156,7 +156,7 @@ fn read_actor(text: &str) -> Actor {
     whole.unwrap_or_else(|| Actor::unknown(text))
 }
 
-/// The numbers that stand for the workflows' names, as of one transaction.
+/// The numbers of the workflows' names, as of one transaction.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Names {
     by_number: Vec<Option<WorkflowId>>,
@@ -200,7 +200,7 @@ impl Names {
         name.and_then(Option::as_ref).ok_or_else(|| Fault::Damaged(format!("workflow number {number} has no name")))
     }
 
-    /// Reads where a slot with the columns [`SLOT`] stands in the listing.
+    /// Reads the position in the listing of a slot with the columns [`SLOT`].
     pub(super) fn read_place(&self, row: &Row<'_>) -> RowResult<SlotPlace> {
         Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: self.name(row.get(1)?)?.clone(), key: row.get(2)? })
     }
@@ -371,10 +371,10 @@ pub(super) fn fnv(text: &str) -> i64 {
     digest.cast_signed()
 }
 
-/// What is counted of a workflow.
+/// The counts of a workflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WorkflowCounts {
-    /// How many slots it has.
+    /// The number of its slots.
     pub(super) slots: u64,
     /// Its latest run; 0 before the first.
     pub(super) last_run: u64,
@@ -386,7 +386,7 @@ pub(super) fn read_counted(row: &Row<'_>) -> RowResult<WorkflowCounts> {
     Ok(WorkflowCounts { slots: row.get(1)?, last_run: row.get(2)? })
 }
 
-/// What is counted of one workflow; none when there is no such one.
+/// The counts of one workflow; none if it doesn't exist.
 pub(super) fn counted_of(conn: &Connection, number: i64) -> RowResult<Option<WorkflowCounts>> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COUNTED} FROM workflows WHERE id = ?1"))?;
     let mut rows = statement.query([number])?;

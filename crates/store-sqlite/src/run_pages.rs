@@ -1,5 +1,5 @@
-//! Pages of runs: along the log, along an index of the few that failed or go on, along the chain of a
-//! workflow's or a slot's runs, or along the part of the log that a range of time is in.
+//! Pages of runs: along the log, along an index of the few that failed or are live, along the chain of the runs of a
+//! workflow or a slot, or along the part of the log that belongs to a range of time.
 
 use std::cmp::Reverse;
 
@@ -35,7 +35,7 @@ pub(super) fn runs(
     Ok(PageBuilder::page(walk.all()?, paging, |Reverse(seq)| seq.to_string()))
 }
 
-/// The part of the log in which the runs of a range were dispatched, but for those that go on.
+/// The part of the log in which the runs of a range were dispatched, except for live ones.
 fn part_of(conn: &Connection, range: Range) -> Result<Span, Fault> {
     let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
     let last: Option<i64> = conn.prepare_cached("SELECT max(seq) FROM runs")?.query_row([], |row| row.get(0))?;
@@ -66,14 +66,14 @@ struct RunWalk<'a> {
     filter: &'a RunFilter,
     workflow: Option<i64>,
     paging: &'a PageRequest<'a>,
-    /// What is left of the log for this page.
+    /// The rest of the log for this page.
     span: Span,
-    /// Where the runs of the filter's range are, if it has one.
+    /// The part of the log with the runs of the filter's range, if it has one.
     part: Option<Span>,
 }
 
 impl RunWalk<'_> {
-    /// Goes all ways that lead to runs of the filter.
+    /// Reads the runs of the filter by all indexes that have some.
     fn all(&self) -> Result<Vec<FoundRuns>, Fault> {
         if let Some(slot) = &self.filter.slot {
             return Ok(vec![self.of_slot(slot)?]);

@@ -32,7 +32,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0014.sql")),
 ];
 
-/// "Kelo" in the header of the file: it tells our databases from those of other programs.
+/// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.
 pub(super) const APPLICATION: i64 = 0x4b65_6c6f;
 
 /// Refuses a database that isn't ours or is newer than `known`; gives its version, 0 when it is empty.
@@ -49,7 +49,7 @@ pub(super) fn check(conn: &Connection, known: u32, place: &str) -> Result<u32, F
     Ok(found)
 }
 
-/// Goes through the steps that are missing, all or none of them.
+/// Applies the missing steps, all or none of them.
 pub(super) fn migrate(conn: &mut Connection, steps: &[Step], place: &str) -> Result<(), Fault> {
     let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -1,7 +1,8 @@
-//! Going along an index of slots in the order of their listing: by time, by the name of the workflow, by the rest of the key.
+//! A walk along an index of slots in the order of their listing: by time, by the name of the workflow, by the rest of
+//! the key.
 //!
-//! The indexes hold the numbers of workflows and not their names. So the slots of one time are put in order here; where that
-//! would be too many, one workflow after the other is asked for its own.
+//! The indexes contain the numbers of workflows and not their names. So the slots of one time are sorted here; if they
+//! are too many, each workflow is queried on its own.
 
 use std::cmp::Reverse;
 
@@ -25,7 +26,7 @@ pub(super) struct SlotWalk<'a, T> {
     pub(super) filter: &'a SlotFilter,
     pub(super) workflow: Option<i64>,
     pub(super) road: &'a Road,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub(super) after: Option<&'a SlotPlace>,
     pub(super) found: PageBuilder<SlotPlace, T>,
 }
@@ -38,7 +39,7 @@ struct Group<T> {
     last: Option<SlotPlace>,
     looked_at: usize,
     passed_over: usize,
-    /// The place of the last one in order, of all that were looked at.
+    /// The last position, in order, of all slots that were read.
     furthest: Option<SlotPlace>,
 }
 
@@ -221,7 +222,7 @@ impl<'a, T> SlotWalk<'a, T> {
         Ok(statement)
     }
 
-    /// Takes what lies together in the index as it lies there.
+    /// Reads a stretch of the index in its own order.
     fn stretch(&mut self, condition: &str, values: &[&dyn ToSql]) -> Result<(), Fault> {
         if self.found.is_full() {
             return Ok(());

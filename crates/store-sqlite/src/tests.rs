@@ -1,4 +1,4 @@
-//! What only SQLite has: files, pages that run out, plans of queries.
+//! The behaviour that only SQLite has: files, running out of pages, query plans.
 
 use std::path::PathBuf;
 
@@ -153,7 +153,7 @@ fn who_gets_around_the_lock_is_fenced_off() {
     let lease = lead(&mut first);
     let mut second = folder.open();
     assert_eq!(second.lease("second", Timestamp::UNIX_EPOCH, 1000).unwrap(), None);
-    // The file with the lock is gone, so another one can be locked.
+    // The file with the lock is deleted, so another one can be locked.
     std::fs::remove_file(super::lock_path(&folder.path())).unwrap();
     let taken = lead(&mut second);
     let outcome = first.commit(lease, &planning("a", 0, 1));
@@ -184,7 +184,7 @@ fn tell(commit: &mut Commit, key: &str) {
     commit.facts.push((fact_key(key), seq));
 }
 
-/// Whatever the store tells, in one text.
+/// All answers of the store, as one text.
 fn all_told(store: &mut SqliteStore) -> String {
     let reader = store.reader();
     let snapshot = store.restore().unwrap();
@@ -237,7 +237,7 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
         assert!(matches!(outcome, Err(StoreError::Medium { .. })), "{outcome:?}");
         let now = all_told(&mut store);
         if now == whole {
-            // SQLite asks once more on its way out of a commit that has gone through. Whoever is told of a failure begins anew.
+            // SQLite checks once more after a commit that succeeded. A process that gets an error starts again.
             drop(store);
             store = folder.open();
             lease = lead(&mut store);
@@ -303,7 +303,7 @@ fn the_log_is_empty_after_an_orderly_end_and_after_a_rest() {
         path.push("-wal");
         std::fs::metadata(path).unwrap().len()
     };
-    // Readers stay open and are in nobody's way.
+    // Readers stay open and block nothing.
     let reader = store.reader();
     store.commit(lease, &planning("a", 0, 500)).unwrap();
     assert_eq!(reader.events(&EventFilter::default(), PageRequest::oldest(1000)).unwrap().rows.len(), 500);

@@ -37,7 +37,7 @@ pub(super) fn begin(conn: &Connection) -> Result<(), Fault> {
     if last_seq(conn)? > 0 { open_with(conn, 1, 1, STORED_BEFORE_KINDS) } else { Ok(()) }
 }
 
-/// Writes the one record that stands for all events that there are.
+/// Writes the one record that covers all existing events.
 fn open_with(conn: &Connection, turn: u64, body: u32, stored: &str) -> Result<(), Fault> {
     let last = last_seq(conn)?;
     let sql = "SELECT at FROM events WHERE seq = ?1";
@@ -101,7 +101,7 @@ fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &st
     Ok(Recount { digest: digesting.end().digest, missing, deletions })
 }
 
-/// Adds what a turn deletes as it lies in its table.
+/// Adds the deletions of a turn as they are stored in their table.
 fn add_deletions(conn: &Connection, turn: u64, digesting: &mut DigestBuilder) -> Result<Deletions, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {DELETED} FROM deletions WHERE turn = ?1"))?;
     let mut rows = statement.query([column(turn)])?;
@@ -131,12 +131,12 @@ pub(super) fn write_deletions(
     Ok(())
 }
 
-/// Adds an event as it lies in its table.
+/// Adds an event as it is stored in its table.
 fn add(digesting: &mut DigestBuilder, row: &Row<'_>) -> Result<(), Fault> {
     // The last one is the number of the workflow.
     let number = row.as_ref().column_count() - 1;
     for column in 0..number {
-        // A number that has no name stands for itself.
+        // A number without a name is used itself.
         let nameless = column == 3 && row.get_ref(3)? == ValueRef::Null;
         match row.get_ref(if nameless { number } else { column })? {
             ValueRef::Null => digesting.nothing(),
@@ -187,7 +187,7 @@ fn read(row: &Row<'_>) -> Result<TurnRecord, Fault> {
     })
 }
 
-/// Writes one.
+/// Writes a record.
 pub(super) fn write(conn: &Connection, turn: &TurnRecord, sum: &mut Sum) -> Result<(), Fault> {
     let sql = "INSERT INTO turns (turn, epoch, at, first_event, events, body, digest, check_value) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";

@@ -1,7 +1,8 @@
-//! The twelfth step of the schema: what is disabled is told from what is paused, and what runs gave is kept with them. Before it, a
-//! disabled event schedule was a paused one, and the slot had what its run had given while that went on.
+//! The twelfth step of the schema: disabled workflows are distinguished from paused ones, and outputs are stored with
+//! their runs. Before it, a disabled event schedule was a paused one, and a slot kept the outputs of its run while that
+//! was live.
 //!
-//! A row that did not agree with its check value before does not after.
+//! A row that didn't match its check value before does not match it after.
 
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
@@ -59,7 +60,7 @@ fn tell_disabled(conn: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Gives runs that go on what they gave.
+/// Moves the outputs of live runs from their slots to them.
 fn hand_outputs_over(conn: &Connection) -> Result<(), Fault> {
     let mut slots: Vec<[Value; 4]> = Vec::new();
     let mut runs: Vec<(i64, String)> = Vec::new();

@@ -12,11 +12,11 @@ use super::turns::{self, DELETED, TURN};
 /// Rows that have a check value, and what it is made of.
 struct ChecksummedTable {
     table: &'static str,
-    /// What one of them is called.
+    /// The name of a row in messages.
     what: &'static str,
     columns: &'static str,
     made_of: &'static [usize],
-    /// Which column it is.
+    /// The index of the column with the check value.
     check: usize,
     /// The columns that name a row.
     key: &'static [usize],
@@ -59,7 +59,7 @@ impl ChecksummedTable {
         self.columns.split(',').nth(column).map_or("", str::trim)
     }
 
-    /// Goes through the rows that do not agree with their check values, with what they should be.
+    /// Calls back for each row that doesn't match its check value, with the right value.
     fn each(
         &self,
         conn: &Connection,
@@ -80,7 +80,7 @@ impl ChecksummedTable {
     }
 }
 
-/// What is damaged, so many at the most.
+/// Messages about damage, at most `limit`.
 pub(super) fn damage(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
     let mut found = structure(conn, limit)?;
     for checked in all() {
@@ -101,7 +101,7 @@ pub(super) fn damage(conn: &Connection, limit: usize) -> Result<Vec<String>, Fau
     Ok(found)
 }
 
-/// A table that can't be read to its end is damaged, and the others are looked at all the same.
+/// A table that can't be read to its end is damaged; the others are checked nevertheless.
 fn in_words(outcome: Result<(), Fault>) -> Result<Option<String>, Fault> {
     match outcome.map_err(|fault| fault.tell("read", "it")) {
         Ok(()) => Ok(None),
@@ -110,7 +110,7 @@ fn in_words(outcome: Result<(), Fault>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// What SQLite itself finds: pages, the order of rows, indexes that do not agree with their tables.
+/// The findings of SQLite itself: pages, the order of rows, indexes that don't match their tables.
 fn structure(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
     let mut statement = conn.prepare(&format!("PRAGMA integrity_check({})", limit.max(1)))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -148,7 +148,7 @@ fn sources_changed(conn: &Connection) -> Result<Option<String>, Fault> {
     Ok(None)
 }
 
-/// Takes it that the rows are as they are to be: makes their check values anew, and the indexes.
+/// Accepts the rows as right: computes their check values and the indexes anew.
 pub(super) fn accept(tx: &Transaction<'_>) -> Result<(), Fault> {
     tx.execute_batch(
         "REINDEX; UPDATE workflows SET slots = (SELECT count(*) FROM slots WHERE workflow = id) \

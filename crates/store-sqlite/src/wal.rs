@@ -1,7 +1,8 @@
-//! The write-ahead log, as far as it has to be known outside SQLite: which part of it is committed, and whether that is whole.
+//! The write-ahead log, as far as it has to be known outside SQLite: which part of it is committed, and whether that
+//! part is complete.
 //!
-//! SQLite takes a log that breaks off for one that ends there: after a crash nobody knows that more was written. So where it
-//! ended is kept elsewhere, and compared. The format is documented at <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite treats a truncated log as one that ends there: after a crash it can't know that more was written. So the end
+//! is noted elsewhere, and compared. The format is documented at <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,12 +16,12 @@ use super::fault::Fault;
 const HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
 
-/// How far a log is committed.
+/// The end of the committed part of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LogEnd {
     /// Drawn anew whenever the log is begun anew; 0 of none.
     pub(super) salts: u64,
-    /// How many frames are committed.
+    /// The number of committed frames.
     pub(super) frames: u64,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Log {
     end: LogEnd,
 }
 
-/// What stands at the head of a log.
+/// The header of a log.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     salts: u64,
@@ -52,12 +53,12 @@ impl Log {
         &self.path
     }
 
-    /// Where it ended when it was last followed.
+    /// The end when the log was last followed.
     pub(super) fn end(&self) -> LogEnd {
         self.end
     }
 
-    /// Goes on to the last commit that is in it, after one. Fails where the head of the log is gone.
+    /// Continues to the last commit in the log, after a commit. Fails if the header is gone.
     pub(super) fn follow(&mut self) -> Result<LogEnd, Fault> {
         let Some(header) = self.header()? else {
             return Err(Fault::Damaged("its write-ahead log lost its head while it was in use".to_owned()));

@@ -1,4 +1,4 @@
-//! Hearing of turns that anybody committed to the file.
+//! Watching the file for turns that any process commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use rusqlite::Connection;
 use super::connection;
 use super::fault::Fault;
 
-/// Looks whether anybody wrote, and only then at the turns.
+/// A watch that checks whether the file changed, and only then reads the turns.
 #[derive(Debug)]
 pub(super) struct FileWatch {
     conn: Connection,
     place: Arc<str>,
-    /// What SQLite gave as the version of the data, and the last turn then.
+    /// SQLite's version of the data, and the last turn as of that version.
     seen: Option<(i64, u64)>,
 }
 
@@ -24,7 +24,7 @@ impl FileWatch {
     }
 
     fn look(&mut self) -> Result<u64, Fault> {
-        // In this order: what is written in between is looked at again the next time.
+        // In this order: a commit in between is read the next time.
         let version = self.conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         if let Some((_, turn)) = self.seen.filter(|(seen, _)| *seen == version) {
             return Ok(turn);

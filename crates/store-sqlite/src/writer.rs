@@ -34,29 +34,29 @@ pub(super) struct Writer {
     log_place: FilePlace,
     log: Log,
     known: DatabaseState,
-    /// What was written lately.
+    /// The recency of the last write.
     activity: Activity,
 }
 
-/// How long ago something was written, in calls of [`Writer::rest`].
+/// The recency of the last write, in calls of [`Writer::rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
     /// Since the last call.
     Busy,
-    /// Before it.
+    /// Before the last call.
     Quiet,
     /// Long ago: memory has been given back since.
     Rested,
 }
 
-/// What is known of the database as it was after the last commit.
+/// A cache of the database after the last commit.
 #[derive(Debug, Default)]
 struct DatabaseState {
     /// The numbers of the workflows' names.
     numbers: HashMap<WorkflowId, i64>,
     /// The version of the workflows' latest definitions, by number.
     versions: HashMap<i64, u32>,
-    /// What is counted of the workflows, by number.
+    /// The counts of the workflows, by number.
     counted: HashMap<i64, WorkflowCounts>,
     /// The same, where the transaction that is under way changed it.
     recounted: BTreeMap<i64, WorkflowCounts>,
@@ -78,12 +78,12 @@ impl Writer {
         Self { conn, place, log_place, log, known: DatabaseState::default(), activity: Activity::Quiet }
     }
 
-    /// What a change of leaders works with.
+    /// The parts that a change of leaders needs.
     pub(super) fn parts(&mut self) -> (&mut Connection, &mut Log) {
         (&mut self.conn, &mut self.log)
     }
 
-    /// How far the write-ahead log is committed.
+    /// The end of the committed part of the write-ahead log.
     pub(super) fn log_end(&self) -> LogEnd {
         self.log.end()
     }
@@ -105,8 +105,8 @@ impl Writer {
         self.log.is_whole()
     }
 
-    /// Moves the log into the main file, and leaves it empty. A reader that is in the way is not waited for:
-    /// the log is as good as the file, only longer.
+    /// Moves the log into the main file, and truncates it. It does not wait for readers: a long log holds the same
+    /// data.
     pub(super) fn tidy_up(&mut self) -> Result<LogEnd, Fault> {
         let outcome = self
             .conn
@@ -140,7 +140,7 @@ impl Writer {
         let outcome = commit_turn(conn, known, lease, commit);
         known.settle(outcome.is_ok());
         outcome?;
-        // Whoever is told that it was stored must find it there.
+        // An acknowledged commit must be found in the file.
         self.place.check()?;
         self.log_place.check()?;
         self.log.follow()
@@ -243,7 +243,7 @@ impl Turn<'_> {
         Ok(number)
     }
 
-    /// What is counted of a workflow by now, to be changed.
+    /// The current counts of a workflow, to be changed.
     fn counts(&mut self, number: i64) -> &mut WorkflowCounts {
         let DatabaseState { counted, recounted, .. } = &mut *self.known;
         recounted.entry(number).or_insert_with(|| counted.get(&number).copied().unwrap_or_default())
@@ -269,7 +269,7 @@ impl Turn<'_> {
         let mut sources = BTreeMap::new();
         for row in &commit.workflows {
             let number = self.number(&row.id)?;
-            // A definition keeps the source that came with it first, whoever wrote that.
+            // A definition keeps the source with which it was first stored.
             if !self.is_defined(number, row.version)? {
                 let file = row.definition.source.file.as_str();
                 let source = match (sources.get(file), commit.sources.get(file)) {
@@ -507,7 +507,7 @@ impl Turn<'_> {
     }
 }
 
-/// Writes a slot, and tells whether it is new. Tries first what is the more likely.
+/// Writes a slot, and returns whether it is new. Tries the more likely statement first.
 fn write_slot(
     insert: &mut CachedStatement<'_>,
     update: &mut CachedStatement<'_>,
@@ -545,7 +545,7 @@ fn bind_and_execute_slot(
     Ok(row.number(kind(key))?.check_value()?.execute()? > 0)
 }
 
-/// Binds what changes of a run as it goes on.
+/// Binds the columns of a run that change while it is live.
 fn bind_course<'b, 'a, 'c>(row: &'b mut Binding<'a, 'c>, run: &Run) -> Result<&'b mut Binding<'a, 'c>, Fault> {
     let outcome = run.outcome.as_ref().map(stored::text).transpose()?;
     let outputs = run.outputs.as_deref().map(stored::text).transpose()?;

@@ -1,4 +1,4 @@
-//! What disks do to data: bits that flip, logs that are cut, files that go.
+//! Damage on disk: bits that flip, logs that are cut, files that disappear.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub(super) fn turn(workflow: &str, last: u64, count: u64) -> Commit {
 
 const FILES: [&str; 3] = ["kelos.db", "kelos.db-wal", "kelos.db.lock"];
 
-/// What lies on the disk when a leader is killed: a part of the data in the database, the rest in its log.
+/// The files of a leader that was killed: a part of the data in the database, the rest in its log.
 struct Image(Vec<(&'static str, Vec<u8>)>);
 
 impl Image {
@@ -90,7 +90,7 @@ impl Image {
         Image(FILES.map(|name| (name, std::fs::read(folder.0.path().join(name)).unwrap())).to_vec())
     }
 
-    /// The same once it has left in good order: all of it lies in the database.
+    /// The files of a leader that ended in good order: everything is in the database.
     fn of_a_leader_that_left() -> Image {
         let folder = Image::of_a_killed_leader().lay_out();
         let mut store = folder.open();
@@ -197,7 +197,7 @@ fn flip_bits(mut image: Image, count: u64, seed: u64) -> u64 {
     tally.values().map(|(_, harmless)| harmless).sum()
 }
 
-/// `KELOS_FLIPS` and `KELOS_SEED` have it flip more bits, and others.
+/// `KELOS_FLIPS` and `KELOS_SEED` set how many bits are flipped, and which.
 #[test]
 fn a_bit_that_flips_is_noticed_or_changes_nothing() {
     let (count, seed) = (number("KELOS_FLIPS", 300), number("KELOS_SEED", 18));
@@ -206,7 +206,7 @@ fn a_bit_that_flips_is_noticed_or_changes_nothing() {
     assert!(harmless * 5 < count * 4, "{harmless} of {count} flipped bits were in nobody's way");
 }
 
-/// What is said when the data is to be led, once they are as they are.
+/// The error when a process tries to lead on these files.
 #[track_caller]
 fn refusal(folder: &Folder) -> String {
     let mut store = folder.open();
@@ -232,7 +232,7 @@ fn a_log_that_is_gone_or_cut_is_missed() {
     let folder = image.lay_out();
     std::fs::remove_file(folder.0.path().join("kelos.db-wal")).unwrap();
     assert_eq!(refusal(&folder), "it ends with event 62, and event 146 had been committed");
-    // More than was committed may be torn: nobody was told of it.
+    // Pages after the last commit may be torn: they were never acknowledged.
     image.bytes("kelos.db-wal").extend([7; 5000]);
     read_all(&image.lay_out().path()).unwrap();
 }
@@ -257,7 +257,7 @@ fn an_old_backup_goes_on_where_people_say_so() {
     assert_eq!(folder.open().accept().unwrap(), None, "somebody leads");
     store.commit(lease, &turn("b", 62, 40)).unwrap();
     assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
-    // A copy without its lock file goes on as it is.
+    // A copy without its lock file is accepted as it is.
     let copy = Folder::new();
     std::fs::write(copy.path(), &backup).unwrap();
     read_all(&copy.path()).unwrap();
@@ -295,7 +295,7 @@ fn a_row_that_changed_by_itself_ends_the_lead_of_whoever_is_told() {
         let mut store = folder.open();
         let found = store.damage(100).unwrap();
         assert!(!found.is_empty(), "{change}");
-        // Whatever is not read on the way to the lead is not in its way until somebody reads it.
+        // Data that is not read before leading doesn't prevent it until they are read.
         assert!(
             matches!(store.lease("node", Timestamp::UNIX_EPOCH, 1000), Err(StoreError::Corrupt { .. })),
             "{change}"
@@ -324,7 +324,7 @@ fn who_reads_what_is_damaged_has_the_leader_write_nothing_more() {
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
     let refused = store.lease("node", Timestamp::UNIX_EPOCH, 1000);
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
-    // What is whole is read all the same.
+    // Undamaged data can still be read.
     assert_eq!(store.reader().last_seq().unwrap(), 72);
     assert_eq!(store.reader().events(&EventFilter::after(7), PageRequest::oldest(10)).unwrap().rows.len(), 10);
 }
@@ -372,7 +372,7 @@ fn a_log_that_others_moved_into_the_database_is_not_missed() {
     let other = Connection::open(folder.path()).unwrap();
     other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     store.commit(lease, &turn("b", 62, 3)).unwrap();
-    // After a crash somebody looks with SQLite's own tool, which takes the log away.
+    // After a crash, a person opens the file with SQLite's own tool, which deletes the log.
     let files = FILES.map(|name| (name, std::fs::read(folder.0.path().join(name)).unwrap())).to_vec();
     let copy = Image(files).lay_out();
     let looking = Connection::open(copy.path()).unwrap();

@@ -68,7 +68,7 @@ fn a_database_that_was_brought_forward_is_read_as_it_was_before() {
     assert_eq!(before, after);
 }
 
-/// What changed by itself before is not taken for right by the program that brings the database forward.
+/// Damage that was there before a migration is still recognised as damage after it.
 #[test]
 fn damage_is_brought_forward_as_damage() {
     for sql in [
@@ -102,7 +102,7 @@ fn a_database_of_the_eleventh_schema_is_brought_forward() {
 /// Programs, event schedules and apps that say nothing have no limit of their own, and had the largest number there.
 const WITHOUT_LIMIT: usize = 19;
 
-/// What a run had given that went on when the older program stopped is not lost.
+/// The outputs of a run that was live when the older program stopped are not lost.
 #[test]
 fn what_a_run_gave_that_goes_on_is_handed_to_it() {
     let folder = written(ELEVENTH);

@@ -41,7 +41,7 @@ fn a_database_without_records_gets_one_for_all_that_it_has() {
     let last = store.reader().events(&EventFilter::default(), PageRequest::newest(1)).unwrap().rows;
     let told = (opening.turn, opening.epoch, opening.at, opening.first_event, opening.events, opening.body);
     assert_eq!(told, (1, 0, last[0].at, 1, 247, 1));
-    // It goes on from there, and is brought up to date once.
+    // It continues from there, and is migrated once.
     let lease = lead(&mut store);
     store.commit(lease, &turn("c", 247, 40)).unwrap();
     drop(store);
@@ -62,7 +62,7 @@ fn an_empty_database_without_records_begins_with_its_first_turn() {
     assert!(!first.is_opening());
 }
 
-/// A workflow that lost its name must not keep people from opening what is left, to look at it.
+/// A workflow that lost its name must not keep people from opening the rest, to inspect it.
 #[test]
 fn a_damaged_database_is_brought_up_to_date_all_the_same() {
     let folder = ninth();
