@@ -1,4 +1,4 @@
-//! What an app of a `tasks.json` depends on.
+//! The dependencies of an app in a `tasks.json`.
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;

@@ -1,4 +1,4 @@
-//! JSON whose every value knows where it stands.
+//! JSON whose values know their positions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use serde_json::Value as Json;
 /// Reads the text of one file, and gathers what is wrong with it.
 pub(super) struct JsonReader<'a> {
     text: &'a str,
-    /// Where each line begins.
+    /// The offset of the first character of each line.
     lines: Vec<usize>,
     /// Whether a script wrote it, which can say more.
     pub(super) of_a_script: bool,
     pub(super) mistakes: Vec<Mistake>,
-    /// What is odd but harmless.
+    /// Oddities that do no harm.
     pub(super) warnings: Vec<Mistake>,
-    /// What is odd about how jobs are run: nothing to those who only ask about them.
+    /// Oddities of how jobs are run, which don't matter for questions about them.
     pub(super) remarks: Vec<Mistake>,
-    /// What hinders the jobs of the file from being run, but not from being asked about.
+    /// Mistakes that keep the jobs of the file from being run, but not from being asked about.
     pub(super) hindrances: Vec<Mistake>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> JsonReader<'a> {
         JsonReader { text, lines, of_a_script: false, mistakes, warnings, remarks, hindrances }
     }
 
-    /// Where a part of the text begins.
+    /// The position where a part of the text begins.
     pub(super) fn place(&self, range: Range) -> Position {
         let start = range.start.min(self.text.len());
         let line = self.lines.partition_point(|begin| *begin <= start).max(1);
@@ -83,13 +83,13 @@ impl<'a> JsonReader<'a> {
         self.mistakes.push(self.found(range, ProblemCode::BadApp, what));
     }
 
-    /// What is wrong, and hinders jobs from being run, since there were so many mistakes and hindrances.
+    /// The mistakes and hindrances since there were so many of them.
     pub(super) fn since(&self, (mistakes, hindrances): (usize, usize)) -> Vec<Mistake> {
         let mistakes = self.mistakes.iter().skip(mistakes);
         mistakes.chain(self.hindrances.iter().skip(hindrances)).cloned().collect()
     }
 
-    /// How many mistakes there are, and hindrances.
+    /// The numbers of mistakes and hindrances.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.mistakes.len(), self.hindrances.len())
     }
@@ -106,7 +106,7 @@ impl<'a> JsonReader<'a> {
         self.hindrances.push(self.found(range, ProblemCode::BadApp, what));
     }
 
-    /// The value as an object, each of whose names stands once.
+    /// The value as an object without duplicate names.
     pub(super) fn object<'v>(&mut self, value: &'v Value<'a>, what: &str) -> Option<&'v Object<'a>> {
         let Some(object) = value.as_object() else {
             self.mistake(value.range(), format!("{what} is {}, expected an object", kind(value)));
@@ -159,7 +159,7 @@ impl<'a> JsonReader<'a> {
         number
     }
 
-    /// A value that serde reads; what is wrong with it is told at its beginning.
+    /// A value that serde reads; an error has the position of its beginning.
     pub(super) fn data<T: DeserializeOwned>(&mut self, value: &Value<'a>, what: &str, such: &str) -> Option<T> {
         let read = serde_json::from_value(plain(value));
         read.map_err(|error| self.mistake(value.range(), format!("{what}: {error}; expected {such}"))).ok()
@@ -175,7 +175,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// What a value is, in words.
+/// The kind of a value, in words.
 pub(super) fn kind(value: &Value<'_>) -> &'static str {
     match value {
         Value::StringLit(_) => "a text",

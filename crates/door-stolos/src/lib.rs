@@ -1,8 +1,8 @@
 //! The door of Stolos: apps of a `tasks.json`, in a file or in Redis, and the kinds of jobs that they name.
 //!
-//! The words of that file stay in here. It is read as a whole into workflows with job ids, and everything that is wrong with it is
-//! told at once, with its place. Scripts describe apps by the same words: [`TasksJson`] reads those, too. Absent: rules of which job
-//! waits for which, which are the model's.
+//! The format of that file is known only here. It is read as a whole into workflows with job ids, and all mistakes in
+//! it are reported at once, with their positions. Scripts describe apps in the same format: [`TasksJson`] reads those,
+//! too. Absent: the rules of dependencies between jobs, which are in the model.
 
 mod depends_on;
 mod executor;

@@ -1,11 +1,11 @@
 //! Options of Stolos's runner, which commands may name as they name identifiers: `{tasks_json}`, `{max_retry}`.
 
-/// How often a job is attempted in all.
+/// The option for the most attempts of a job.
 pub(crate) const MAX_RETRY: &str = "max_retry";
 /// After how many seconds a job is ended.
 pub(crate) const WATCH: &str = "watch";
 
-/// The options, each with its value where nothing says another one, as Stolos writes it in a text.
+/// The options, each with the default that Stolos has for it, as a text.
 const OPTIONS: [(&str, Option<&str>); 26] = [
     (MAX_RETRY, Some("5")),
     (WATCH, Some("-1")),
@@ -40,7 +40,7 @@ pub(crate) fn option_names() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(|(name, _)| *name)
 }
 
-/// The value of an option: what its variable `STOLOS_…` says, or else what it is usually. None where neither is known.
+/// The value of an option: that of its variable `STOLOS_…`, or else its default. None if there is neither.
 #[must_use]
 pub(crate) fn option_value(name: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let (name, usual) = OPTIONS.iter().find(|(known, _)| *known == name)?;

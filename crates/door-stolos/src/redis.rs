@@ -1,7 +1,8 @@
-//! Apps that are kept in Redis, as Stolos keeps them: a hash for each app, whose names and values are written as Python does.
+//! Apps that are kept in Redis, as Stolos keeps them: a hash for each app, whose names and values are written as Python
+//! does.
 //!
-//! They are read as a whole and given on as the text of a `tasks.json`. A thread of its own reads them again when Redis tells of
-//! a change, and from time to time where it does not.
+//! They are read as a whole and passed on as the text of a `tasks.json`. A thread of its own reads them again when
+//! Redis reports a change, and periodically where it does not.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -13,9 +14,9 @@ use url::Url;
 
 use super::literal;
 
-/// Where the names of apps begin, unless told otherwise.
+/// The default prefix of the names of apps.
 const PREFIX: &str = "stolos/";
-/// Wait between two looks, where nothing is told.
+/// The interval of reading where no changes are reported.
 const EVERY: Duration = Duration::from_secs(5);
 /// Patience with a server that does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,13 +25,13 @@ const AT_A_TIME: usize = 1000;
 /// Apps that are read at most.
 const MOST: usize = 100_000;
 
-/// Why apps can't be kept there. Messages complete "failed to …".
+/// An error in setting up apps from Redis. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum RedisAppsError {
-    /// The address.
+    /// The address can't be parsed.
     #[error("read the address of Redis: {0}; expected such as redis://localhost:6379/0?prefix=stolos/")]
     Address(String),
-    /// A thread.
+    /// The system refused a thread.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -41,7 +42,7 @@ pub struct RedisApps {
     info: ConnectionInfo,
     database: i64,
     prefix: String,
-    /// What people see of it.
+    /// The name in messages.
     name: String,
 }
 
@@ -79,7 +80,8 @@ impl RedisApps {
         Ok(RedisApps { info: info.set_redis_settings(settings), database, prefix, name })
     }
 
-    /// Apps that follow what is kept there; `folder` says more about them, as that of a `tasks.json` does.
+    /// A source of apps that follows the changes in Redis; `folder` holds the identifiers and plugins, as that of a
+    /// `tasks.json` does.
     ///
     /// # Errors
     /// When a thread can't be started.
@@ -151,7 +153,7 @@ impl RedisApps {
         Ok(hashes)
     }
 
-    /// Reads again and again, for as long as somebody wants to know.
+    /// Reads again and again, until the source is dropped.
     fn watch(&self, watched: &Weak<Mutex<Read>>) {
         let mut told = self.listen().ok();
         loop {
@@ -169,7 +171,7 @@ impl RedisApps {
         }
     }
 
-    /// Asks to be told of changes; a server that tells of none is no error.
+    /// Subscribes to changes; a server that reports none is no error.
     fn listen(&self) -> RedisResult<Connection> {
         let mut connection = self.connect()?;
         connection.as_pubsub().psubscribe(format!("__keyspace@{}__:{}*", self.database, globbed(&self.prefix)))?;
@@ -177,7 +179,7 @@ impl RedisApps {
         Ok(connection)
     }
 
-    /// Waits for a change, or for as long as is waited without being told.
+    /// Waits for a change, or for the interval of reading without one.
     fn wait(&self, told: &mut Connection) -> RedisResult<()> {
         let mut told = told.as_pubsub();
         match told.get_message() {

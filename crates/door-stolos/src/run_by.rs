@@ -1,4 +1,4 @@
-//! How the jobs of an app are run: what does them, how often and how many at a time.
+//! How the jobs of an app are run: their executor, their retries and their concurrency.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use super::options::option_names;
 
 /// The kinds of jobs that need no program of people's own.
 pub(super) const BUILT_IN: [&str; 2] = ["bash", "pyspark"];
-/// What is known of every job beside its identifiers.
+/// The values that every job has besides its identifiers.
 const ALWAYS: [&str; 2] = ["app_name", "job_id"];
-/// What is known where an identifier is a date.
+/// The values that a job has if an identifier is a date.
 const OF_A_DAY: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
-/// Attempts in all, where an app says nothing.
+/// The default number of attempts.
 const ATTEMPTS: u32 = 5;
 /// The folder of own kinds of jobs, beside the file.
 const PLUGINS: &str = "plugins";
@@ -46,7 +46,7 @@ impl<'a, 'v> App<'a, 'v> {
         format!("{key} of {}", self.name)
     }
 
-    /// What does its jobs.
+    /// The job that runs them.
     pub(super) fn job(&self, reading: &mut JsonReader<'a>) -> Job {
         if let Some(service) = self.get("externalService").filter(|_| reading.of_a_script) {
             return self.service(reading, service);
@@ -63,7 +63,7 @@ impl<'a, 'v> App<'a, 'v> {
         job
     }
 
-    /// What a script made with its functions for external services.
+    /// The settings that a script made with its functions for external services.
     fn service(&self, reading: &mut JsonReader<'a>, service: &Value<'a>) -> Job {
         if let Some(other) = ["job_type", "bash_cmd", "timeout"].into_iter().find(|key| self.get(key).is_some()) {
             let what = format!("{} has both externalService and {other}, expected one of them", self.name);
@@ -74,14 +74,14 @@ impl<'a, 'v> App<'a, 'v> {
             .unwrap_or_else(|| Job::new("", Map::new()))
     }
 
-    /// What its jobs wait for beside other jobs of their own graph.
+    /// The trigger besides the jobs of their own graph.
     pub(super) fn trigger(&self, reading: &mut JsonReader<'a>) -> Trigger {
         let trigger = self.get("trigger").filter(|_| reading.of_a_script);
         let trigger = trigger.and_then(|trigger| reading.data(trigger, &self.what("trigger"), "a trigger"));
         trigger.unwrap_or(Trigger::Always)
     }
 
-    /// What must hold besides, once that has come.
+    /// The constraints, which are checked after the trigger.
     pub(super) fn constraints(&self, reading: &mut JsonReader<'a>) -> Vec<Constraint> {
         let given = self.get("constraints").filter(|_| reading.of_a_script);
         let given: Option<Vec<ConstraintDraft>> =
@@ -131,7 +131,7 @@ impl<'a, 'v> App<'a, 'v> {
         }
     }
 
-    /// Whether each value stands where a shell does not evaluate it, or is one that may be evaluated.
+    /// Checks that each value is at a position where a shell does not evaluate it, or may safely be evaluated.
     fn positions(&self, reading: &mut JsonReader<'a>, value: &Value<'a>, text: &str) {
         let Ok(placeholders) = Placeholders::read(text) else { return };
         let shell = ShellText::read(&placeholders, |_| None);
@@ -146,7 +146,7 @@ impl<'a, 'v> App<'a, 'v> {
         }
     }
 
-    /// How far the value of a placeholder is known beforehand.
+    /// How far the value of a placeholder is known in advance.
     fn trust(&self, name: &str) -> Trust {
         let keys = self.keys;
         if keys.template.position(name).is_some() {
@@ -250,13 +250,13 @@ impl<'a, 'v> App<'a, 'v> {
         job(json!({ "plugin": name, "folder": folder, "config": config }))
     }
 
-    /// How often a job that fails is tried: so many attempts in all.
+    /// The retry policy: `max_retry` is the number of attempts in all.
     pub(super) fn retry(&self, reading: &mut JsonReader<'a>) -> RetryPolicy {
         let attempts = self.get("max_retry").and_then(|value| reading.count(value, &self.what("max_retry"), 1));
         RetryPolicy::immediate(attempts.unwrap_or(ATTEMPTS).saturating_sub(1))
     }
 
-    /// How many of its jobs run at a time; as many as there are places, where nothing is said.
+    /// The most of its jobs that run at once; no limit if the app doesn't say.
     pub(super) fn concurrency(&self, reading: &mut JsonReader<'a>) -> Option<u32> {
         self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0))
     }

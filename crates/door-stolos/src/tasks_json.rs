@@ -17,18 +17,18 @@ use crate::depends_on::depends_on;
 use crate::json::{JsonReader, kind};
 use crate::run_by::{App, BUILT_IN};
 
-/// What a file says, checked as a whole.
+/// The content of a file, checked as a whole.
 #[derive(Debug)]
 pub struct Tasks {
     /// The apps, in the order of the file.
     pub workflows: Vec<Workflow>,
-    /// Which of their jobs wait for which, of the apps that make sense together.
+    /// The dependencies between jobs, of the apps that fit each other.
     pub graph: JobGraph,
-    /// What is wrong with the others, in the order of the file.
+    /// The mistakes in the others, in the order of the file.
     pub mistakes: Vec<Mistake>,
     /// The apps that are left out of the graph.
     pub faulty: BTreeSet<WorkflowId>,
-    /// What is odd but harmless.
+    /// Oddities that do no harm.
     pub warnings: Vec<Mistake>,
 }
 
@@ -62,10 +62,10 @@ const OTHERS: [&str; 11] = [
 
 /// The template of job ids of an app that has none that can be read.
 const UNKNOWN: &str = "{job_id}";
-/// Mistakes of an app that its page tells.
+/// The most mistakes that the page of an app shows.
 const TOLD: usize = 3;
 
-/// What only a script can say of an app.
+/// The properties of an app that only a script can give.
 const OF_SCRIPTS: [&str; 4] = ["externalService", "trigger", "valid", "constraints"];
 
 /// The format of a `tasks.json`, for files and for scripts.
@@ -78,10 +78,10 @@ impl AppFormat for TasksJson {
     }
 }
 
-/// Reads a file as one whole, for its jobs to be asked about.
+/// Reads a file as one whole, to ask about its jobs.
 ///
 /// # Errors
-/// What is wrong with it as a whole.
+/// The mistakes that leave no app of the text known.
 pub fn read(text: &str, settings: &Settings) -> Result<Tasks, Vec<Mistake>> {
     let mut reader = Reader::new(text, "tasks.json", settings);
     reader.asks_only = true;
@@ -100,10 +100,11 @@ pub fn read(text: &str, settings: &Settings) -> Result<Tasks, Vec<Mistake>> {
     Ok(Tasks { workflows, graph, mistakes: in_order(mistakes), faulty, warnings })
 }
 
-/// Reads a file for its apps to be run; they may depend on those of others. `file` is what it is called.
+/// Parses a text into the apps that can be run; they may depend on apps of other files. `file` names the text in
+/// messages.
 ///
 /// # Errors
-/// What is wrong with it as a whole, so that nothing is known of any app.
+/// The mistakes that leave no app of the text known.
 pub fn apps(text: &str, file: &str, settings: &Settings) -> Result<Apps, Vec<Mistake>> {
     let mut reader = Reader::new(text, file, settings);
     let mut apps = reader.apps()?;
@@ -112,7 +113,7 @@ pub fn apps(text: &str, file: &str, settings: &Settings) -> Result<Apps, Vec<Mis
     Ok(apps)
 }
 
-/// What is wrong between apps, also between those that have a mistake of their own, so that all is told at once.
+/// The faults between apps, including those with a mistake of their own, so that all are reported at once.
 fn between(workflows: &[Workflow]) -> Vec<Fault> {
     let readable = keyed(workflows).filter(|(_, keys)| keys.template.as_str() != UNKNOWN);
     let as_sound = readable.map(|(id, keys)| (id.clone(), JobKeys { mistake: None, ..keys.clone() }));
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
         Some(apps.properties.iter().filter_map(|property| self.workflow(property)).collect())
     }
 
-    /// An app. One with a mistake lies dormant; none where it has no name.
+    /// An app. One with a mistake is dormant; none if it has no valid name.
     fn workflow(&mut self, property: &ObjectProp<'a>) -> Option<Workflow> {
         let id = WorkflowId::new(property.name.as_str());
         let id = id.map_err(|error| self.reading.mistake(property.range, error.to_string())).ok()?;
@@ -178,7 +179,7 @@ impl<'a> Reader<'a> {
         let first = self.places.insert(id.clone(), (self.reading.place(property.range), GroupPositions::new()));
         let read = self.sound_or_not(&id, property);
         if let Some(first) = first {
-            // That the name is there twice was told.
+            // The duplicate name was reported before.
             self.places.insert(id, first);
             return None;
         }
@@ -194,7 +195,7 @@ impl<'a> Reader<'a> {
         Some(workflow)
     }
 
-    /// What stands for an app of which not even the template of its job ids is known.
+    /// A placeholder for an app whose template of job ids is not known.
     fn unreadable(&mut self, id: &WorkflowId, property: &ObjectProp<'a>) -> Option<Workflow> {
         let template = JobTemplate::new(UNKNOWN).ok()?;
         let line = u32::try_from(self.reading.place(property.range).line).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What Stolos answers, and what it does not understand.
+//! The answers of Stolos, and the inputs that it doesn't accept.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn told(text: &str, settings: &Settings) -> Vec<String> {
     mistakes.iter().map(ToString::to_string).collect()
 }
 
-/// Every text that braces stand for.
+/// All texts that an expression with braces expands to.
 fn each(text: &str) -> Vec<String> {
     let Some((before, rest)) = text.split_once('{') else { return vec![text.to_owned()] };
     let (choices, after) = rest.split_once('}').unwrap();
@@ -155,7 +155,7 @@ fn an_app_is_a_workflow_with_its_job_and_its_limits() {
     assert_eq!(apps.warnings, []);
 }
 
-/// Stolos looked at its file only when it was asked to, and a bad placeholder made a job that was run again and again.
+/// Stolos read its file only when a job was asked about, and a job with a bad placeholder was retried again and again.
 #[test]
 fn fault_12_what_would_fail_at_run_time_is_a_mistake_at_load() {
     let told = |app: &str| run(&format!("{{\"a\": {{\"job_id\": \"{{date}}_{{n}}\", {app}}}}}")).unwrap_err();

@@ -24,13 +24,13 @@ use serde_json::{Map, Value};
 use missed::{MISSED, MissingFiles};
 use tell::FolderWatch;
 
-/// After a change the files are looked at for so long, because a stamp that is younger proves nothing.
+/// The time after a change during which files are read again: a modification time that is younger proves nothing.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// Wait between two looks at whether a folder that nothing is told of is still the same, and the engine alive.
+/// The interval of checks that a watched folder is still the same, and the engine alive.
 const GLANCE: Duration = Duration::from_secs(10);
 
-/// Wait until files are looked at that nothing was told of.
+/// The interval of reading the files although no change was reported.
 const SELDOM: Duration = Duration::from_secs(300);
 
 /// A file that is being written gets so long to be finished.
@@ -43,27 +43,27 @@ pub struct ScriptFolder {
     folders: Folders,
     /// The folder of the apps beside the scripts.
     beside: Option<PathBuf>,
-    /// Whether nobody tells of changes of those apps.
+    /// Whether changes of those apps have to be polled for.
     polls: bool,
     /// Whether a script asked for a register or a path: what it defines may then change without its file.
     asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
     last: Arc<Mutex<Option<Definitions>>>,
-    /// Who deploys a project just now.
+    /// The actors of the deployments that are under way, by project.
     deployers: Arc<Mutex<BTreeMap<String, Actor>>>,
     /// Whether deployment updates schedules where a project does not say.
     update_schedules: bool,
     described: Option<Arc<AppsState>>,
 }
 
-/// Where apps are described beside the scripts, and how many were there at the latest load: their file may be taken away.
+/// The source of the apps beside the scripts, and their number at the latest load: their file may be deleted.
 struct AppsState {
     apps: AppsSource,
     count: AtomicUsize,
 }
 
 impl AppsState {
-    /// Counts the apps of a load; says so where all went with the file that described them.
+    /// Counts the apps of a load. Returns a warning if all were removed together with the file that described them.
     fn count(&self, loaded: &LoadResult) -> Option<String> {
         let name = self.apps.name();
         let now = loaded.workflows.iter().filter(|workflow| workflow.source.file == name).count();
@@ -96,8 +96,8 @@ impl Registers for StoredRegisters {
 }
 
 impl ScriptFolder {
-    /// Opens folders of scripts, and the apps beside them, which `format` reads; nothing is evaluated yet. What the store remembers of their
-    /// workflows stands in for files that are broken now. `look` says whether something is at a URI.
+    /// Opens folders of scripts, and the apps beside them, which `format` parses; nothing is evaluated yet. For files
+    /// that are broken now, the workflows in the store are used. `look` checks whether something exists at a URI.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -151,18 +151,18 @@ impl ScriptFolder {
         })
     }
 
-    /// The same, where it is said whether deployment updates schedules: for projects that don't say so themselves.
+    /// Sets whether deployment updates schedules, for projects that don't say so themselves.
     #[must_use]
     pub fn updating_schedules(self, update_schedules: bool) -> ScriptFolder {
         ScriptFolder { update_schedules, ..self }
     }
 
-    /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
+    /// Loads the files that changed, and sends the definitions to the engine if they differ from before. Blocks.
     pub fn reload(&self, handle: &Handle) -> LoadResult {
         self.reload_unless(handle, |_, _| false)
     }
 
-    /// The same, but tells nothing where `waits` finds, from what was told before and what is now, that it is too early.
+    /// The same, but sends nothing if `waits` decides, by the definitions before and now, that it is too early.
     fn reload_unless(
         &self,
         handle: &Handle,
@@ -208,7 +208,8 @@ impl ScriptFolder {
         of_apps && problem.workflow.is_some()
     }
 
-    /// Notes who deploys a project from now on, until nobody does: what is read of it meanwhile is theirs.
+    /// Sets the actor who deploys a project from now on, or ends the deployment: what is read of it meanwhile is
+    /// recorded as theirs.
     pub fn deployed_by(&self, project: &str, by: Option<Actor>) {
         let mut deployers = self.deployers.lock().unwrap_or_else(PoisonError::into_inner);
         match by {
@@ -217,14 +218,14 @@ impl ScriptFolder {
         };
     }
 
-    /// Where the scripts are.
+    /// The folders of the scripts.
     #[must_use]
     pub fn folders(&self) -> Folders {
         self.folders.clone()
     }
 
-    /// Reloads on a thread of its own, until the engine has ended: from time to time, or, where the system
-    /// tells of changes and the scripts depend on nothing else, when it does. A file that is gone is waited for a while.
+    /// Reloads on a thread of its own until the engine has ended: periodically, or, where the system reports changes
+    /// and the scripts depend on nothing else, on each change. A file that disappears is waited for a while.
     ///
     /// # Errors
     /// When the thread can't be started.
@@ -251,7 +252,7 @@ impl ScriptFolder {
                 };
                 if changed {
                     settled_at = Instant::now() + SETTLES;
-                    // Before the files are looked at, so that no change falls between.
+                    // Before the files are read, so that no change is missed.
                     told = FolderWatch::listen(&folder.folders, folder.beside.as_deref());
                 }
             }
@@ -265,7 +266,7 @@ impl ScriptFolder {
         ScriptFunctions(self.scripts.clone())
     }
 
-    /// What is wrong with the scripts, as of the latest load.
+    /// The problems of the scripts, as of the latest load.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -278,8 +279,8 @@ fn are_same(a: &Definitions, b: &Definitions) -> bool {
     same_workflows && a.projects == b.projects && a.is_whole == b.is_whole
 }
 
-/// Logs problems that came, and that the last one went. Those of the first load have targets of their own: whoever
-/// shows them otherwise, or has no use for mere warnings, can leave them out.
+/// Logs new problems, and that the last one was solved. Those of the first load have log targets of their own, so that
+/// a program that shows them otherwise, or doesn't need warnings, can filter them.
 fn tell_news(first: bool, before: &[Problem], now: &[Problem]) {
     for problem in now.iter().filter(|problem| !before.contains(problem)) {
         let kept = if problem.kept_last_good { "; its last good version stays in force" } else { "" };
@@ -294,7 +295,7 @@ fn tell_news(first: bool, before: &[Problem], now: &[Problem]) {
     }
 }
 
-/// Waits for a change, but no longer than for the next look without one, or the engine's end.
+/// Waits for a change, for the time of the next check without one, or for the engine's end.
 fn wait_for_change(told: &FolderWatch, handle: &Handle) -> bool {
     let look_at = Instant::now() + SELDOM;
     while Instant::now() < look_at && handle.status() != Status::Stopped {

@@ -1,11 +1,11 @@
-//! Files that are gone for a moment only: whoever saves one may take the old one away first, or empty it.
+//! Files that are missing only for a moment: an editor may delete or empty the old file before it writes the new one.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use kelos_engine::Definitions;
 
-/// What a file defined goes once it has been missed for so long.
+/// The time after which the definitions of a missing file are removed.
 pub(super) const MISSED: Duration = Duration::from_secs(3);
 
 /// Since when files are missed.
@@ -25,7 +25,7 @@ impl MissingFiles {
         at.duration_since(since) < MISSED
     }
 
-    /// Whether files are missed, so that it is to be looked for them soon.
+    /// Whether files are missing, so that they have to be checked soon.
     pub(super) fn any(&self) -> bool {
         self.since.is_some()
     }

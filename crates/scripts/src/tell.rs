@@ -1,7 +1,7 @@
-//! Being told that a folder changed, instead of looking through it again and again.
+//! Change notifications for folders, in place of reading them again and again.
 //!
-//! Only where the system tells of every change: on a file system of this machine, and not through
-//! symbolic links. Elsewhere folders have to be looked at.
+//! Only where the system reports every change: on a file system of this machine, and not through symbolic links. Other
+//! folders have to be polled.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use nix::sys::statfs::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Folders of scripts about which the system tells.
+/// A watch on folders of scripts.
 pub(super) struct FolderWatch {
     inotify: Inotify,
-    /// Each folder with what stood there, nothing where it did not exist.
+    /// Each folder with its identity then; none if it did not exist.
     folders: Vec<(PathBuf, Identity)>,
 }
 
@@ -51,13 +51,14 @@ impl FolderWatch {
             | AddWatchFlags::IN_MOVE_SELF
             | AddWatchFlags::IN_DELETE_SELF
             | AddWatchFlags::IN_ONLYDIR;
-        // Listen first: a link that comes after the look is told.
+        // Listen first: a link that is created after the check is reported.
         is_of_this_machine(folder)
             && self.inotify.add_watch(folder, changes).is_ok()
             && is_plain(folder, may_have_folders)
     }
 
-    /// Waits for a change, at most so long. Says whether there may have been one; then listen anew.
+    /// Waits for a change, at most so long. Returns whether there may have been one; then the watch has to be made
+    /// anew.
     pub(super) fn changed_within(&self, wait: Duration) -> bool {
         let wait =
             Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
@@ -71,7 +72,7 @@ fn identity(folder: &Path) -> Identity {
     kelos_sandbox::answered(move || std::fs::metadata(folder)).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// Whether its file system is one that nobody else changes behind this system's back.
+/// Whether its file system can be changed by this system only.
 fn is_of_this_machine(folder: &Path) -> bool {
     let own =
         [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
@@ -83,7 +84,7 @@ fn is_of_this_machine(folder: &Path) -> bool {
     looked.unwrap_or(false)
 }
 
-/// Whether everything in it lies in it: no links, and no folders where those matter.
+/// Whether all its contents are inside it: no links, and no folders where those matter.
 fn is_plain(folder: &Path, may_have_folders: bool) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     let mut kinds = entries.map(|entry| entry.and_then(|entry| entry.file_type()));
@@ -102,7 +103,7 @@ mod tests {
         folders
     }
 
-    /// None where the tests run on a file system that does not tell.
+    /// None if the tests run on a file system without notifications.
     fn told(folders: &Folders) -> Option<FolderWatch> {
         is_of_this_machine(&folders.workflows).then(|| FolderWatch::listen(folders, None).unwrap())
     }

@@ -101,7 +101,7 @@ impl Living {
         rows.into_iter().filter(|row| row.present).map(|row| row.id.to_string()).collect()
     }
 
-    /// How many partitions a schedule waits for.
+    /// The number of partitions that a schedule waits for.
     fn count(&self, name: &str) -> u32 {
         match self.row(name).unwrap().definition.trigger {
             Trigger::Partitions { count, .. } => count,
@@ -191,7 +191,7 @@ async fn an_application_whose_file_is_gone_takes_its_schedules_with_it() {
     house.remove("file.js");
     living.load().await;
     assert_eq!(living.names(), [""; 0]);
-    // Whoever comes back begins anew.
+    // A project that returns starts anew.
     house.write("file.js", &text);
     living.load().await;
     assert_eq!(living.names(), ["shop.s", "shop.wf"]);
@@ -237,7 +237,7 @@ async fn defaults_that_a_file_uses_are_a_part_of_what_it_says() {
     assert_eq!(living.count("shop.s"), 4);
 }
 
-/// What a program defines: a workflow that people start.
+/// A workflow that the embedding program defines, and people start.
 fn of_program(name: &str) -> Arc<Workflow> {
     let keys = Keys::Requests(Box::new(Program { name: name.to_owned(), kind: None }));
     Arc::new(Workflow::keyed(id(name), keys, Job::new("command", serde_json::Map::new())))
@@ -273,7 +273,7 @@ async fn files_requests_and_the_program_define_side_by_side() {
     assert_eq!((provenance("shop.wf"), living.handle.taken_names()), (Provenance::Code, BTreeSet::new()));
     living.handle.stop().await;
 
-    // What was not heard yet stands.
+    // Definitions that were not sent again after the restart stay in force.
     let living = house.start().await;
     assert_eq!(living.names(), ["coded", "shop.wf"]);
 }

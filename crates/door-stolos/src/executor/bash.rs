@@ -1,8 +1,8 @@
-//! Shell commands in which `{date}` stands for a value of the job.
+//! Shell commands with placeholders such as `{date}` for values of the job.
 //!
-//! A value never becomes a part of what the shell parses, but where all its characters are harmless: the shell reads it from a
-//! variable. Where a shell evaluates also what it reads from a variable, only numbers can stand. Only `{date:raw}` is pasted
-//! whatever it is.
+//! A value never becomes a part of the text that the shell parses, unless all its characters are harmless: the shell
+//! reads it from a variable. Where a shell also evaluates the content of a variable, only numbers are allowed. Only
+//! `{date:raw}` is pasted unchecked.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn quoted(placeholders: &Placeholders, values: &JobValues) -> Result<QuotedText,
     Ok(quoted)
 }
 
-/// Whether a value means itself where it stands, so that it can be written there.
+/// Whether a value has no special meaning at its position, so that it can be pasted there.
 fn is_pasted(value: &str, manner: Manner, next: Option<&Piece>) -> bool {
     // `1>file` redirects.
     let redirects = matches!(next, Some(Piece::Text(text)) if text.starts_with(['<', '>']));
@@ -100,7 +100,7 @@ fn in_arithmetic(value: &str, manner: Manner) -> Option<String> {
     })
 }
 
-/// How a variable is read as a part of one word.
+/// The expression that expands a variable as a part of one word.
 fn reference(variable: &str, manner: Manner) -> String {
     match manner {
         Manner::Unquoted | Manner::Conditional => format!("\"${{{variable}}}\""),

@@ -19,7 +19,7 @@ pub(super) fn command(start: &Start) -> Result<Map<String, Value>, String> {
     let slot = &start.run.slot;
     let job = json!({
         "app": slot.workflow, "jobId": slot.key.short(), "identifiers": identifiers(start), "run": start.run.number,
-        // As its app says it, and not as it is filled for other executors.
+        // The text of the app, not the one that is filled in for other executors.
         "config": start.workflow.job.settings.get("config"),
     });
     let mut command = json!({ "command": ["/bin/sh", "-c", FEED, program], "env": { "KELOS_JOB": job.to_string() } });

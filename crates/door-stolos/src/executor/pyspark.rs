@@ -13,7 +13,7 @@ use super::translated::{JobValues, identifiers};
 /// The application: it runs wherever Spark's driver does.
 const RUNNER: &str = include_str!("pyspark.py");
 
-/// What a job can say. What Spark's executor reads itself is in `rest`.
+/// The settings of a job. Those that Spark's executor reads itself are in `rest`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Settings {
@@ -67,7 +67,7 @@ fn environment(settings: &Settings) -> Result<Map<String, Value>, String> {
     Ok(env)
 }
 
-/// What the application is told.
+/// The description of the job that the application gets.
 fn job(start: &Start, settings: &Settings) -> Result<Value, String> {
     let values = JobValues::of(start);
     let fill = |text: &Option<String>| {

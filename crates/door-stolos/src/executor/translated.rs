@@ -20,7 +20,7 @@ pub(super) struct TranslatingExecutor<E> {
 }
 
 impl<E> TranslatingExecutor<E> {
-    /// `translate` gives the settings for `inner`, or says why a job can't be run.
+    /// `translate` converts the settings for `inner`, or returns the reason for which a job can't be run.
     pub(super) fn new(
         inner: E,
         translate: impl Fn(&Start) -> Result<Map<String, Value>, String> + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl<E: Executor> Executor for TranslatingExecutor<E> {
     }
 }
 
-/// The values that `{name}` may stand for in a job.
+/// The values of the placeholders `{name}` in a job.
 pub(super) struct JobValues(Vec<(String, String)>);
 
 impl JobValues {
@@ -76,7 +76,7 @@ impl JobValues {
     }
 }
 
-/// The options of Stolos's runner: what the app says where it does, or the variables of this process.
+/// The options of Stolos's runner: those of the app, or else the variables of this process.
 fn options(start: &Start) -> impl Iterator<Item = (String, String)> {
     let attempts = start.workflow.retry.count.saturating_add(1).to_string();
     let seconds = start.settings.get("timeoutSeconds").map(ToString::to_string);
@@ -90,7 +90,7 @@ fn options(start: &Start) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The identifiers of a job, as programs read them: numbers where they are said to be whole numbers.
+/// The identifiers of a job as programs read them: those of integer kind as numbers.
 pub(super) fn identifiers(start: &Start) -> Map<String, Value> {
     use kelos_model::jobs::Kind;
     let values = KeyValues::of(&start.workflow.keys, &start.run.slot.key);

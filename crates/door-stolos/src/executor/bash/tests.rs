@@ -1,4 +1,4 @@
-//! What shells do with values.
+//! The behaviour of real shells with values of jobs.
 
 mod fuzz;
 
@@ -12,7 +12,7 @@ fn text(command: &str, value: &str) -> String {
     quoted(&Placeholders::read(command).unwrap(), &values(&[("x", value)])).unwrap().text
 }
 
-/// What the shell prints.
+/// The output of the shell.
 fn printed(command: &str, value: &str) -> String {
     let quoted = quoted(&Placeholders::read(command).unwrap(), &values(&[("x", value)])).unwrap();
     let mut shell = std::process::Command::new("/bin/sh");
@@ -257,7 +257,7 @@ fn where_a_shell_evaluates_a_value_only_numbers_stand() {
     }
 }
 
-/// With bash as /bin/sh, `$(( {c} + 1 ))` ran what stood in a job id.
+/// With bash as /bin/sh, `$(( {c} + 1 ))` ran the content of a job id.
 #[test]
 fn no_value_is_run_by_dash_or_bash_at_any_position() {
     let cell = fuzz::Cell::new();

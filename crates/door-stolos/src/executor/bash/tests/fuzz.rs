@@ -27,7 +27,7 @@ impl Cell {
         self.shells.contains(&"bash")
     }
 
-    /// What a command of this text becomes, as its executor makes it; none where it is refused.
+    /// The command that the executor makes of this text; none if it is refused.
     pub(super) fn made(&self, command: &str, x: &str, y: &str) -> Result<QuotedText, String> {
         let values = JobValues::from_pairs(&[("x", x), ("y", y)]);
         let mut quoted = quoted(&Placeholders::read(command).unwrap(), &values)?;
@@ -38,7 +38,7 @@ impl Cell {
         }
     }
 
-    /// Runs a text by each shell. Says which one ran a value.
+    /// Runs a text by each shell. Returns the one that ran a value as code.
     pub(super) fn is_run(&self, made: &QuotedText) -> Option<&'static str> {
         self.shells.iter().copied().find(|shell| {
             let mut command = std::process::Command::new(shell);
@@ -194,7 +194,7 @@ impl Draw {
         (0..count).map(|_| self.one(&parts)).collect()
     }
 
-    /// A text in which values stand at random positions.
+    /// A text with values at random positions.
     pub(super) fn command(&mut self, depth: usize) -> String {
         let text = if depth == 0 || self.below(3) == 0 { self.one(&COMMANDS) } else { self.one(&COMPOUNDS) };
         self.filled(text, depth)
