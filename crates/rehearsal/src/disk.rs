@@ -1,4 +1,4 @@
-//! The folder of a rehearsal whose commands are real: what lies in it, and what it is compared with.
+//! The folder of a rehearsal with real commands, and the comparison of its contents with what is expected.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// A test may copy, and its commands may write, so many files.
 const MOST_FILES: usize = 100_000;
 
-/// Differences that are told of one comparison.
+/// The most differences that are reported of one comparison.
 const MOST_DIFFERENCES: usize = 10;
 
 /// Completes "failed to …".
@@ -84,7 +84,7 @@ pub(super) fn list(root: &Path) -> Result<BTreeMap<String, u64>, String> {
     Ok(files)
 }
 
-/// What is different between what was expected and what is there, in words.
+/// The differences between the expected contents and those found, as messages.
 pub(super) fn differences(expected: &Path, found: &Path, compare: Compare) -> Result<Vec<String>, String> {
     if !found.exists() {
         return Ok(vec!["nothing is there".to_owned()]);

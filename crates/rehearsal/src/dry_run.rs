@@ -1,7 +1,7 @@
-//! What would happen: the real scheduler over a clock of its own. Nothing is run, nothing is written.
+//! The forecast of a range of slots: the real scheduler over a virtual clock. Nothing is run, nothing is written.
 //!
-//! Every question to the outside is answered "there" but for paths that are named as missing, and
-//! every run takes the same time and succeeds. What lies before the range is taken to have succeeded.
+//! Every question to the outside is answered "there", except for paths that are named as missing, and every run takes
+//! the same time and succeeds. Slots before the range count as succeeded.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,16 +21,16 @@ use kelos_model::{
 
 use crate::stage::{Past, enabled, ended, first_deployment, from_then_on, resolved};
 
-/// What is supposed.
+/// The assumptions of a dry run.
 #[derive(Debug, Clone)]
 pub struct DryRun {
     /// The clock starts here; slots are from here on.
     pub from: Timestamp,
     /// Slots are before this moment.
     pub to: Timestamp,
-    /// How much longer the clock goes on while a slot of the range has not ended.
+    /// How much longer the clock runs while a slot of the range has not ended.
     pub settle: SignedDuration,
-    /// How long each run takes.
+    /// The duration of each run.
     pub run_time: SignedDuration,
     /// Paths that start so are not there: whole URIs, or without the scheme.
     pub without: Vec<String>,
@@ -53,19 +53,19 @@ impl DryRun {
     }
 }
 
-/// What would become of a workflow's slots.
+/// The forecast for the slots of a workflow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Forecast {
     /// Its slots in the range, by time.
     pub slots: BTreeMap<Timestamp, SlotForecast>,
-    /// How many runs would have been alive at the same time, at the most.
+    /// The most runs that would have been live at once.
     pub most_at_once: u32,
-    /// Why it has no slots, where its schedule leads nowhere.
+    /// The reason for which it has no slots, if its schedule can't be resolved.
     pub problem: Option<String>,
 }
 
 impl Forecast {
-    /// How many slots would end in each state.
+    /// The number of slots that would end in each state.
     #[must_use]
     pub fn states(&self) -> BTreeMap<SlotState, usize> {
         let mut states = BTreeMap::new();
@@ -76,14 +76,14 @@ impl Forecast {
     }
 }
 
-/// What would become of a slot.
+/// The forecast for a slot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotForecast {
-    /// Where it would stand in the end.
+    /// Its state in the end.
     pub state: SlotState,
     /// The states that it would enter, and when.
     pub moves: Vec<(Timestamp, SlotState)>,
-    /// What it would still wait for in the end, in words.
+    /// The conditions that it would still wait for in the end.
     pub waits_for: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<Workfl
     let all = workflows.iter().map(|workflow| Arc::new(enabled(from_then_on(workflow, suppose.from)))).collect();
     let deployed = first_deployment(workflows);
     if let Err(breach) = world.play(vec![Input::Definitions { provenance: Provenance::File, all, deployed }]) {
-        // What was played so far is told; it is not the whole of it for anybody.
+        // The forecast so far is returned, and every part of it is marked as incomplete.
         for forecast in world.forecasts.values_mut() {
             forecast.problem.get_or_insert_with(|| format!("the dry run broke off: {breach}"));
         }
@@ -107,7 +107,7 @@ struct World<'a> {
     now: Timestamp,
     core: Core,
     past: Past,
-    /// Runs that go on, by the moment of their end.
+    /// Live runs, by the time of their end.
     runs: BinaryHeap<Reverse<(Timestamp, RunId)>>,
     running: BTreeMap<WorkflowId, u32>,
     unfinished: usize,
@@ -127,14 +127,14 @@ impl<'a> World<'a> {
             patience: never,
             max_running: suppose.max_running,
             by_workers: false,
-            // A play is over once, and nobody waits beside it.
+            // A dry run is finite, and nothing else waits for it.
             at_once: usize::MAX,
             frontier: usize::MAX,
             planted: None,
         };
         let mut world = World {
             suppose,
-            // What fires at the start itself is of the range.
+            // A slot at the very start belongs to the range.
             now: suppose.from - SignedDuration::from_millis(1),
             core: Core::new(config),
             past: Past::of(workflows, suppose.from),
@@ -287,7 +287,7 @@ impl Surroundings for World<'_> {
         self.now
     }
 
-    /// The clock goes to the next moment at which anything happens.
+    /// Advances the clock to the next event.
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, Breach> {
         let late = self.suppose.to.checked_add(self.suppose.settle).unwrap_or(Timestamp::MAX);
         let run = self.runs.peek().map(|Reverse((at, _))| *at);

@@ -144,7 +144,7 @@ impl TestJudge<'_> {
         Ok(())
     }
 
-    /// Says of some slots why they stand where they stand.
+    /// Adds to a mismatch the reasons for which some slots are in their states.
     fn explain(&mut self, slots: &[SlotRef], mismatch: &mut Mismatch) -> Result<(), Trouble> {
         for slot in slots.iter().take(EXAMPLES) {
             let why = self.why(slot)?;
@@ -162,7 +162,7 @@ impl TestJudge<'_> {
         Ok(why::read(&*self.reader, slot, self.play.end(), true, inspection.as_ref())?)
     }
 
-    /// What to do about a slot that only lacked time.
+    /// The hint for a slot that only lacked time.
     fn would_go_on(&self, slot: &SlotRef, why: &why::Why) -> Option<String> {
         let soon = self.play.end().checked_add(jiff::SignedDuration::from_hours(14 * 24)).ok()?;
         let run_ends = self.outside.live.iter().filter(|(run, _)| run.slot == *slot).find_map(|(_, run)| run.ends_at);

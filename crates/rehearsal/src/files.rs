@@ -14,17 +14,17 @@ use percent_encoding::percent_decode_str;
 pub(super) struct Place {
     /// Without a slash at the end.
     pub(super) path: String,
-    /// `file`, or what stands before the path; empty stands for any.
+    /// `file`, or the URI before the path; empty matches any.
     system: String,
 }
 
 impl Place {
-    /// What a test means by a path: without a scheme, the path of whichever file system.
+    /// The place that a test means by a path: without a scheme, this path of any file system.
     pub(super) fn named(text: &str) -> Place {
         Place::read(text, "")
     }
 
-    /// What a probe asks for: without a scheme, a path of this machine.
+    /// The place that a probe asks for: without a scheme, a path of this machine.
     fn asked(uri: &str) -> Place {
         Place::read(uri, "file")
     }
@@ -76,7 +76,7 @@ struct StoredFile {
     is_folder: bool,
 }
 
-/// What is there, and who asked.
+/// The existing paths, and who asked for them.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     there: BTreeMap<String, Vec<StoredFile>>,
@@ -91,7 +91,7 @@ impl Files {
         Files { sandbox: Some(root.trim_end_matches('/').to_owned()), ..Files::default() }
     }
 
-    /// Where a path is kept.
+    /// The place under which a path is stored.
     pub(super) fn place(&self, place: Place) -> Place {
         let Some(root) = &self.sandbox else { return place };
         let path = place.path.strip_prefix(root.as_str()).unwrap_or(&place.path);
@@ -124,7 +124,7 @@ impl Files {
         news
     }
 
-    /// What is at a path.
+    /// The entry at a path.
     pub(super) fn find(&self, place: &Place) -> Option<Entry> {
         let place = self.place(place.clone());
         let name = place.path.rsplit('/').next().unwrap_or_default().to_owned();

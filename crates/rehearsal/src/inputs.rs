@@ -1,4 +1,4 @@
-//! What comes from outside in a rehearsal: inputs of a test, one by one.
+//! The inputs of a test: paths and other inputs from outside.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Spot {
     pub(super) path: String,
 }
 
-/// Notes when an input comes and goes.
+/// Schedules the appearance and the disappearance of an input.
 pub(super) fn add(
     play: &Play<'_>,
     input: &TestInput,
@@ -44,7 +44,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// How long after its time the path of each spot comes, in milliseconds.
+/// The delays after its time with which the path of each spot appears, in milliseconds.
 fn waits(play: &Play<'_>, input: &TestInput, spots: &[Spot]) -> Result<Vec<u64>, Trouble> {
     let Some(function) = input.after_function else { return Ok(vec![input.after_ms; spots.len()]) };
     let said = ask(play, function, &input.paths, spots.iter().filter_map(|spot| spot.at).collect())?;

@@ -43,17 +43,17 @@ use stage::{Past, enabled, from_then_on, resolved};
 
 use kelos_engine::turn::Turns;
 
-/// Where the workflows of tests are, and what tests may do.
+/// The folders of the workflows under test, and the limits and resources of tests.
 pub struct Rehearsals {
     /// The scripts.
     pub folders: Folders,
-    /// What reads the apps that scripts describe.
+    /// The format of the apps that scripts describe.
     pub format: Arc<dyn AppFormat>,
-    /// What scripts and test files may use up.
+    /// The resources that scripts and test files may use.
     pub limits: Limits,
     /// The folder that paths of `copy` are relative to.
     pub project: PathBuf,
-    /// What it takes to run real commands; tests that want some are skipped without.
+    /// The environment of real commands; tests that need it are skipped without.
     pub real: Option<Real>,
 }
 
@@ -61,7 +61,7 @@ impl Rehearsals {
     /// Evaluates a test file.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problems of the file.
     pub fn open(&self, source: &TestSource) -> Result<TestFile, Vec<Problem>> {
         let host = Host::new(Arc::new(NoRegisters), |_| Ok(false)).with_sandbox(Sandbox::default());
         TestFile::open(source.clone(), self.limits.clone(), host)
@@ -173,20 +173,20 @@ impl Play<'_> {
         let never = SignedDuration::from_hours(24 * 366 * 1000);
         Config {
             planning_window: self.end().duration_since(plan.from) + SignedDuration::from_secs(1),
-            // The outside tells of each change, and asks functions again by itself; no run falls silent.
+            // The outside reports each change, and asks functions again by itself; no run stops reporting.
             probe_first: never,
             probe_longest: never,
             patience: never,
             max_running: plan.max_running.unwrap_or(Config::default().max_running),
             by_workers: false,
-            // A play is over once, and nobody waits beside it.
+            // A rehearsal is finite, and nothing else waits for it.
             at_once: usize::MAX,
             frontier: usize::MAX,
             planted: None,
         }
     }
 
-    /// What is there before the scripts are read: they may ask.
+    /// Creates the inputs that exist before the scripts are read, which may ask for them.
     fn prepare(&self, outside: &mut Outside<'_>) -> Result<(), Trouble> {
         let plan = self.plan();
         let registers = plan.registers.iter().map(|(bucket, key, value)| {
@@ -198,7 +198,7 @@ impl Play<'_> {
         for input in plan.inputs.iter().filter(|input| input.paths.each.is_none()) {
             inputs::add(self, input, &[], outside)?;
         }
-        // Nobody has asked yet, so that nobody is to be told.
+        // Nothing has been asked yet, so nothing has to be notified.
         outside.due(plan.from)?;
         for (number, action) in plan.actions.iter().enumerate() {
             outside.agenda.add(action.at, outside::OutsideEvent::Acts(number));
@@ -291,7 +291,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// A workflow as the test has it.
+    /// A workflow with the changes that the test makes to it.
     fn staged(&self, workflow: &Workflow) -> Arc<Workflow> {
         let mut workflow = enabled(from_then_on(workflow, self.plan().from));
         if self.plan().met.contains(&workflow.id) {

@@ -1,4 +1,4 @@
-//! What surrounds the scheduler in a rehearsal: paths that come and go, made-up and real runs, people.
+//! The surroundings of the scheduler in a rehearsal: paths that appear and disappear, fake and real runs, people.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -29,7 +29,7 @@ use super::real::RealRuns;
 use super::stage::{ended, first_deployment};
 use super::{Mismatch, Trouble, disk};
 
-/// How long a run takes of which the test doesn't say it.
+/// The duration of a run if the test doesn't give it.
 const RUN_TIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// Waits between two calls of a trigger's function: the first, and the longest; each is half as long again.
@@ -54,7 +54,7 @@ impl VirtualClock {
     }
 }
 
-/// The paths, also for scripts that look at them.
+/// The paths, which scripts may check, too.
 pub(super) type SharedFiles = Arc<Mutex<Files>>;
 
 pub(super) fn lock(files: &SharedFiles) -> MutexGuard<'_, Files> {
@@ -66,17 +66,17 @@ pub(super) fn lock(files: &SharedFiles) -> MutexGuard<'_, Files> {
 pub(super) enum OutsideEvent {
     /// Something comes to a path.
     Comes(Arrival),
-    /// Something goes.
+    /// A path disappears.
     Goes(Place),
     /// A run ends.
     Ends(RunId),
-    /// Somebody does something.
+    /// A person acts.
     Acts(usize),
     /// A question is asked again, after a wait.
     AsksAgain(Probe, SignedDuration),
 }
 
-/// What comes to a path.
+/// A path that appears.
 #[derive(Debug, Clone)]
 pub(super) struct Arrival {
     pub(super) place: Place,
@@ -85,14 +85,14 @@ pub(super) struct Arrival {
     pub(super) content: Content,
 }
 
-/// What is in it, where there is a real folder.
+/// Its content, if there is a real folder.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     Text(String),
     CopyOf(PathBuf),
 }
 
-/// What is to happen, by moment; at one moment in the order in which it was noted.
+/// The future events by time; those of one moment in the order in which they were added.
 #[derive(Default)]
 pub(super) struct Agenda {
     queue: BinaryHeap<Reverse<(Timestamp, u64)>>,
@@ -118,7 +118,7 @@ impl Agenda {
     }
 }
 
-/// How a run that goes on will end.
+/// The end of a live run.
 enum Ending {
     Fake { outcome: Outcome, writes: Vec<FakeWrite> },
     Real(Start),
@@ -148,7 +148,7 @@ pub(super) struct Outside<'a> {
     pub(super) inspected: Option<Inspection>,
 }
 
-/// A run that goes on.
+/// A live run.
 pub(super) struct LiveRun {
     ending: Option<Ending>,
     /// When it ends; none for one that hangs.
@@ -166,7 +166,7 @@ impl Surroundings for Outside<'_> {
         self.clock.now()
     }
 
-    /// The clock goes to the next moment at which anything happens.
+    /// Advances the clock to the next event.
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, Trouble> {
         let next = due.into_iter().chain(self.agenda.next_moment()).min();
         let Some(next) = next.filter(|next| *next <= self.end) else { return Ok(None) };
@@ -238,7 +238,7 @@ impl Outside<'_> {
         Ok(())
     }
 
-    /// What happens by itself at a moment.
+    /// The events of the outside that are due.
     pub(super) fn due(&mut self, now: Timestamp) -> Result<Vec<Input>, Trouble> {
         let mut inputs = Vec::new();
         self.clock.set(now);
@@ -357,7 +357,7 @@ impl Outside<'_> {
         Ok(inputs)
     }
 
-    /// How a run will end, and after what time; none for one that never does.
+    /// The end of a run, and its duration; none for a run that never ends.
     fn ending(&self, start: Start) -> Result<(Ending, Option<SignedDuration>), Trouble> {
         let workflow = &start.run.slot.workflow;
         let named = |name: &str| self.plan.runs.iter().find(|(known, _)| known == name).map(|(_, fake)| fake);
@@ -427,7 +427,7 @@ impl Outside<'_> {
         }
     }
 
-    /// What memory knows of a slot.
+    /// The state of a slot in memory.
     pub(super) fn inspect(&mut self, slot: &SlotRef) -> Option<Inspection> {
         let ask = Input::Asked { token: 0, by: Actor::system("test"), ask: Inspect { slot: slot.clone() }.into() };
         let now = self.clock.now();

@@ -11,7 +11,7 @@ use super::stage::Past;
 /// Adds a past to what a store in memory recalls.
 pub(super) struct PastStore {
     pub(super) inner: MemoryStore,
-    /// None where nothing lies before.
+    /// The slots before the start; none if there are none.
     pub(super) past: Option<Past>,
 }
 

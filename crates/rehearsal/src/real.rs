@@ -22,16 +22,16 @@ use super::disk;
 /// A command of a test may take so long, by the machine's clock.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much of a failed command's output is told, in bytes.
+/// The most bytes of a failed command's output that are shown.
 const LAST_WORDS: usize = 400;
 
-/// What a command that was told to end gets.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// What it takes to run real commands.
+/// The environment of real commands.
 #[derive(Clone)]
 pub struct Real {
-    /// Where runs are watched.
+    /// The runtime on which runs are watched.
     pub runtime: Runtime,
     /// The program, and its first arguments, that becomes a run's guardian.
     pub shim: Vec<OsString>,
@@ -39,7 +39,7 @@ pub struct Real {
     pub keep: bool,
 }
 
-/// The real commands of one test. Its folder goes with it.
+/// The real commands of one test. Its folder is deleted with it.
 pub(super) struct RealRuns {
     folder: Folder,
     root: PathBuf,
@@ -101,7 +101,7 @@ impl RealRuns {
         Ok(Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::TIMED_OUT) })
     }
 
-    /// A failure with the end of what the command said.
+    /// A failure with the end of the command's output.
     fn with_last_words(&self, run: &RunId, outcome: Outcome) -> Outcome {
         let Outcome::Failed { reason, exit_status, code } = outcome else { return outcome };
         let dir = self.launcher.dirs().path(&run_ref(run));
@@ -142,7 +142,7 @@ fn end_of(hear: &Receiver<Input>, patience: Duration) -> Result<Option<Outcome>,
     }
 }
 
-/// A folder that nobody else can read, and that goes with its test.
+/// A folder that only its owner can read, deleted with its test.
 struct Folder {
     path: PathBuf,
     keep: bool,

@@ -1,4 +1,4 @@
-//! What came of a rehearsal.
+//! The results of a rehearsal.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use kelos_store::StoreError;
 
 use super::problem;
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Whether it is as expected.
     pub verdict: Verdict,
-    /// How many slots there were.
+    /// The number of slots.
     pub slots: usize,
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
     /// Warnings about the scripts and the test file.
     pub warnings: Vec<Problem>,
@@ -27,7 +27,7 @@ pub struct Report {
     pub folder: Option<PathBuf>,
 }
 
-/// How a test ended.
+/// The verdict on a test.
 #[derive(Debug, Clone)]
 pub enum Verdict {
     /// All is as expected.
@@ -53,15 +53,15 @@ impl Report {
 /// Something that is not as expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What it is about: a slot, the slots of a workflow, a path.
+    /// The subject: a slot, the slots of a workflow, a path.
     pub about: String,
-    /// What was expected.
+    /// The expected result.
     pub expected: String,
-    /// What was found.
+    /// The actual result.
     pub found: String,
-    /// Why that is so, as far as the scheduler knows.
+    /// The reasons, as far as the scheduler knows.
     pub because: Vec<String>,
-    /// What could be done about it.
+    /// A way to solve it.
     pub hint: Option<String>,
 }
 
@@ -86,18 +86,18 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Why a rehearsal can't go on.
+/// An error that ends a rehearsal.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The test or a script is wrong.
     Scripts(Vec<Problem>),
     /// Files, or what surrounds real commands; completes "failed to …".
     Files(String),
-    /// The store.
+    /// The store failed.
     Store(StoreError),
     /// An invariant of the scheduler.
     Broken(Breach),
-    /// It goes round in circles.
+    /// The turns at one moment don't end.
     Endless { at: Timestamp, turns: u64 },
 }
 

@@ -1,4 +1,4 @@
-//! What plays of the scheduler over a clock of its own have in common: dry runs and rehearsals.
+//! The parts that dry runs and rehearsals share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
 use kelos_model::workflow::Keys;
 use kelos_model::{Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
-/// An event schedule as if somebody had enabled it; anything else as it is.
+/// The workflow, enabled if it is an event schedule.
 pub(crate) fn enabled(mut workflow: Workflow) -> Workflow {
     if let Keys::Events(events) = &mut workflow.keys {
         events.enabled = true;
@@ -57,7 +57,7 @@ impl Past {
         Past { from, schedules: schedules.collect() }
     }
 
-    /// The state of a slot that lies before the moment.
+    /// The state of a slot before the moment.
     pub(crate) fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
         let at = id.key.time()?;
         let (schedule, start) = self.schedules.get(&id.workflow)?;

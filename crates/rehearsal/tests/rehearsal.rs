@@ -1,4 +1,4 @@
-//! Rehearsals: what tests suppose happens, and what is not as expected is told with its reason.
+//! Rehearsals: the assumptions of tests happen, and each mismatch is reported with its reason.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Project {
         self.rehearsals().rehearse(&self.source(&text), self.folder.path(), "t")
     }
 
-    /// What is wrong, in words; nothing where the test passes.
+    /// The mismatches as a text; empty if the test passes.
     fn words(&self, fields: &str) -> String {
         match self.report(fields).verdict {
             Verdict::Passed => String::new(),
