@@ -1,4 +1,4 @@
-//! Where the time comes from.
+//! The source of the time.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which projects are deployed anew: their files say something else than when they were last deployed.
+//! Deployments of projects: a project is deployed when its files differ from those of its last deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,18 +13,19 @@ use super::Definitions;
 /// A unit of deployment, as its files say now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// Tells what its files say from what they said before. None while one of them is broken: it is not deployed then.
+    /// The digest of its files. None while one of them is broken: it is not deployed then.
     pub digest: Option<String>,
     /// Whether event schedules are made what the files say, or stay as they are.
     pub update_schedules: bool,
 }
 
-/// What is defined, by provenance, in the order in which these were first heard.
+/// The definitions of each provenance, in the order in which the engine first got them.
 #[derive(Default)]
 pub(super) struct DefinitionSets(Vec<Definitions>);
 
 impl DefinitionSets {
-    /// Takes what one provenance defines now. Where that follows on what nobody has taken in yet, who deployed that deployed this.
+    /// Replaces the definitions of one provenance. If they follow others that were not processed yet, those who
+    /// deployed the former count as deployers of these.
     pub(super) fn take(&mut self, definitions: Definitions, follows: bool) {
         match self.0.iter_mut().find(|before| before.provenance == definitions.provenance) {
             Some(before) if follows => *before = definitions.after(std::mem::take(before)),
@@ -38,7 +39,7 @@ impl DefinitionSets {
         self.0.iter().flat_map(|one| one.sources.clone()).collect()
     }
 
-    /// What the scheduler hears of those provenances, with the projects that are deployed anew.
+    /// The inputs with the definitions of those provenances, and with the projects that are deployed.
     pub(super) fn inputs(
         &self,
         wanted: impl Fn(Provenance) -> bool,
@@ -52,12 +53,12 @@ impl DefinitionSets {
     }
 }
 
-/// The projects whose digest is not the one that is kept in the registers, and those that are gone.
+/// The projects whose digest differs from that in the registers, and those that were removed.
 fn deployed(definitions: &Definitions, reader: &dyn Queries) -> Result<BTreeMap<String, Deployment>, StoreError> {
     let bucket = deployments_of(definitions.provenance);
     let registers = reader.registers(Some(bucket), RegisterKeys::Prefix(""))?;
     let known: BTreeMap<_, _> = registers.into_iter().map(|register| (register.key, register.value)).collect();
-    // Whoever writes the files of a project need not say who they are.
+    // The files of a project may be written by an unnamed actor.
     let somebody = || match definitions.provenance {
         Provenance::Code => Actor::system("program"),
         Provenance::File | Provenance::Api => Actor::system("files"),
@@ -82,7 +83,8 @@ fn deployed(definitions: &Definitions, reader: &dyn Queries) -> Result<BTreeMap<
     Ok(deployed)
 }
 
-/// The projects of definitions of which nothing else is known: told apart by the texts of their files, or else by themselves.
+/// The projects of definitions without further details: identified by the texts of their files, or else by the
+/// definitions.
 pub(super) fn projects(all: &[Arc<Workflow>], sources: &BTreeMap<String, Arc<str>>) -> BTreeMap<String, Project> {
     let mut own: BTreeMap<&str, Vec<&Workflow>> = BTreeMap::new();
     for workflow in all {

@@ -1,8 +1,8 @@
-//! Executors do runs.
+//! Executors, which perform runs.
 //!
-//! An executor is told to start, check or cancel a run, and reports what becomes of it, from whatever
-//! task or thread it likes. It must recognise a repeated start by the run's id, because delivery is at
-//! least once: after a crash the engine may ask for the same start again.
+//! The engine calls an executor to start, check or cancel a run, and the executor reports its progress, from any task
+//! or thread. It must recognise a repeated start by the run's id, because delivery is at least once: after a crash the
+//! engine may ask for the same start again.
 
 mod absent;
 mod given;
@@ -31,7 +31,7 @@ pub struct Start {
     pub settings: Map<String, Value>,
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
-    /// What it is given of what its slot collected.
+    /// The arguments from the facts that its slot collected.
     pub given: RunInput,
     /// The worker that offered to do it, where one did.
     pub worker: Option<Arc<str>>,
@@ -52,7 +52,7 @@ impl Start {
     }
 }
 
-/// Where an executor reports to. Cheap to clone; reporting never blocks.
+/// The sender for reports of executors. Cheap to clone; reporting never blocks.
 #[derive(Clone)]
 pub struct Reports {
     deliver: Arc<dyn Fn(Input) + Send + Sync>,
@@ -64,7 +64,7 @@ impl Reports {
         Self { deliver: Arc::new(deliver) }
     }
 
-    /// Says what became of a run.
+    /// Reports the progress of a run.
     pub fn run(&self, run: &RunId, report: Report) {
         (self.deliver)(Input::RunReported { run: run.clone(), report });
     }
@@ -77,19 +77,18 @@ impl Reports {
 
 /// Does runs of one kind.
 pub trait Executor: Send + Sync {
-    /// Starts a run and reports [`Report::Started`], then [`Report::Ended`] — or [`Report::Deferred`]
-    /// where it can't be started now. Must not block.
+    /// Starts a run and reports [`Report::Started`], then [`Report::Ended`] — or [`Report::Deferred`] if it can't be
+    /// started now. Must not block.
     fn start(&self, start: Start, reports: Reports);
 
-    /// Finds out how a run stands that another process started: reports [`Report::NeverStarted`] (or an
-    /// unknown outcome, where its start had been confirmed and so `external_id` is known), or
-    /// goes on as [`Executor::start`] would. Must not block.
+    /// Checks a run that another process started: reports [`Report::NeverStarted`] (or an unknown outcome, if its start
+    /// had been confirmed and so `external_id` is known), or follows it as [`Executor::start`] would. Must not block.
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
 
     /// Ends a run; its end is reported as any other. Must not block.
     fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
 
-    /// What stands in the way of a run that goes on, in words; for people, and for the present alone.
+    /// The obstacle to the progress of a live run, as a message for people; it is not stored.
     fn note(&self, run: &RunId) -> Option<String> {
         let _ = run;
         None
@@ -126,7 +125,7 @@ impl Executors {
         self
     }
 
-    /// The executor of a name; for an unknown name one that puts every start off and says why.
+    /// The executor of a name; for an unknown name one that defers every start and gives the reason.
     #[must_use]
     pub fn get(&self, name: &str) -> Arc<dyn Executor> {
         let known = self.by_name.get(name).or(self.otherwise.as_ref()).cloned();

@@ -1,4 +1,4 @@
-//! What the rest of the program holds of an engine.
+//! The handle by which the rest of the program reaches an engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
@@ -16,7 +16,7 @@ use super::{Definitions, EngineView, MENDING, Message, Pace, Status};
 use crate::clock::Clock;
 use crate::executor::Executors;
 
-/// Why an engine did not do what it was asked for.
+/// The reason for which an engine did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// It may not, or can't, be done.
@@ -30,7 +30,7 @@ pub enum AskError {
     NoAnswer(String),
 }
 
-/// A handle on an engine. Cheap to clone; the engine ends when told to, or with the process.
+/// A handle on an engine. Cheap to clone; the engine ends on [`Handle::stop`], or with the process.
 #[derive(Clone)]
 pub struct Handle {
     send: Sender<Message>,
@@ -65,7 +65,7 @@ impl Handle {
         &self.executors
     }
 
-    /// Who moves the engine's clock.
+    /// The pace of the engine's clock.
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.pace
@@ -77,7 +77,7 @@ impl Handle {
         (self.clock)()
     }
 
-    /// What the engine is doing.
+    /// The status of the engine.
     #[must_use]
     pub fn status(&self) -> Status {
         self.shown.status.borrow().clone()
@@ -89,7 +89,7 @@ impl Handle {
         self.shown.status.subscribe()
     }
 
-    /// Changes with each commit; on a standby with those of the leader, as soon as it hears of them.
+    /// A receiver that changes with each commit; on a standby with those of the leader, as soon as they are noticed.
     #[must_use]
     pub fn watch_commits(&self) -> watch::Receiver<u64> {
         self.shown.commits.subscribe()
@@ -114,8 +114,8 @@ impl Handle {
         }
     }
 
-    /// Steps an engine at a moment, until nothing more can happen at that moment: every probe has
-    /// answered, every dispatched run has started or ended. Runs that go on are not waited for.
+    /// Steps an engine at a moment, until nothing more can happen at that moment: every probe has answered, every
+    /// dispatched run has started or ended. It does not wait for live runs.
     ///
     /// # Errors
     /// When this engine does not lead, or does not answer.
@@ -141,9 +141,10 @@ impl Handle {
         committed.await.map_err(|_| self.silence())
     }
 
-    /// Gives the engine the definitions of the program that has it, all of them; those of files and of requests stay as they
-    /// are. A project whose texts, or else definitions, are not those that it had before is deployed anew, and its event schedules
-    /// are made what they are here. A name that is another's is left out: [`Handle::taken_names`] has it.
+    /// Replaces the definitions of the embedding program by these, which are all of them; those of files and of
+    /// requests stay as they are. A project whose texts, or else definitions, changed is deployed, which resets its
+    /// event schedules to their definitions. A name that belongs to another provenance is left out: see
+    /// [`Handle::taken_names`].
     ///
     /// # Errors
     /// When the engine has ended.
@@ -181,7 +182,7 @@ impl Handle {
         self.post(Message::Input(input))
     }
 
-    /// Ends the engine in good order. Runs go on; the next engine adopts them.
+    /// Stops the engine in good order. Runs stay alive; the next engine adopts them.
     pub async fn stop(&self) {
         let (done, finished) = oneshot::channel();
         if self.post(Message::Stop(done)).is_ok() {

@@ -31,10 +31,10 @@ pub trait Functions: Send + Sync {
         key: &SlotKey,
     ) -> Result<Map<String, Value>, String>;
 
-    /// What a custom trigger says about a slot.
+    /// The answer of a custom trigger for a slot.
     ///
     /// # Errors
-    /// In words, when the function fails or gives something else than an answer.
+    /// A message, when the function fails or returns something else than an answer.
     fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String>;
 
     /// The normal form of an identifier of a job id.
@@ -43,10 +43,10 @@ pub trait Functions: Send + Sync {
     /// In words, when the function refuses it, fails, or gives something else than a text or a number.
     fn normal(&self, function: &FunctionRef, text: &str) -> Result<String, String>;
 
-    /// Which jobs belong to a job, one way or the other.
+    /// The jobs that are related to a job, in one direction.
     ///
     /// # Errors
-    /// In words, when the function fails or gives something else than jobs.
+    /// A message, when the function fails or returns something else than jobs.
     fn related(&self, relation: &Relation) -> Result<NamedJobs, String>;
 }
 
@@ -76,12 +76,12 @@ pub fn calls_a_script(workflow: &Workflow) -> bool {
     matches!(workflow.job.properties, Properties::Function(_))
 }
 
-/// What a job is given, filled in for a slot.
+/// The inputs of a job, filled in for a slot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobInput {
-    /// What its executor needs.
+    /// The settings for its executor.
     pub settings: Map<String, Value>,
-    /// What the job itself is given.
+    /// The properties for the job itself.
     pub properties: Map<String, Value>,
 }
 

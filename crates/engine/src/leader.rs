@@ -1,4 +1,4 @@
-//! The engine's thread: stand by, lead, take turns, and start over when the store fails.
+//! The engine's thread: stands by, leads, takes turns, and restarts when the store fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -21,23 +21,23 @@ use crate::job;
 use crate::prober::Prober;
 use crate::turn::{BreachReport, Remedy, TurnError, Turns};
 
-/// How often a standby asks for the lease, and a troubled engine tries its store again.
+/// The interval at which a standby asks for the lease, and an engine in trouble retries its store.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
-/// How often an engine whose data is damaged looks whether it was put right.
+/// The interval at which an engine with damaged data checks whether it was repaired.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// How often everything that is stored is read and held against its check values, by whoever leads.
+/// The interval at which the leader reads everything that is stored and compares it with its check values.
 const VERIFY_EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// How often trouble that stays the same is written to the log.
+/// The interval at which unchanged trouble is logged again.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 
 /// Messages that one turn takes at the most, so that a commit stays short.
 const LARGEST_TURN: usize = 4096;
 
-/// How long reports of starts wait for other messages. Nothing is decided by a start, and the end of a short
-/// command follows it at once: both have one commit then, and whatever waits for the end has it sooner.
+/// How long reports of starts wait for other messages. Nothing is decided by a start, and the end of a short command
+/// follows at once: the two share one commit then, and dependents of the end have it sooner.
 const LINGER: Duration = Duration::from_millis(5);
 
 pub(super) struct Leader {
@@ -50,21 +50,21 @@ pub(super) struct Leader {
     stepping: StepQueue,
     replies: BTreeMap<u64, oneshot::Sender<Reply>>,
     next_token: u64,
-    /// The trouble that the log told of last, and when.
+    /// The last trouble that was logged, and the time.
     said: Option<(String, Instant)>,
 }
 
-/// Why the thread stopped taking turns.
+/// The reason for which the thread stopped taking turns.
 enum ExitReason {
-    /// It was told to end.
+    /// A stop was requested.
     Stop(Option<oneshot::Sender<()>>),
-    /// The store failed, or somebody else leads.
+    /// The store failed, or another process leads.
     Store(StoreError),
     /// An invariant is broken that can't be kept from all workflows.
     Broken(TurnError),
 }
 
-/// What a batch of messages amounts to.
+/// The sum of a batch of messages.
 #[derive(Default)]
 struct Batch {
     inputs: Vec<Input>,
@@ -81,14 +81,14 @@ struct Reign<'a> {
     leader: &'a mut Leader,
     turns: Turns,
     lease: Lease,
-    /// What the turn that is taken came with; who waits for its end hears of it before the next.
+    /// The batch of the present turn; those who wait for its end get their answers before the next.
     batch: Batch,
     renew_at: Instant,
     verify_at: Instant,
 }
 
 impl Reign<'_> {
-    /// What is due beside turns.
+    /// Does periodic work besides turns.
     fn keep_up(&mut self) -> Result<(), StoreError> {
         if Instant::now() >= self.renew_at {
             self.leader.renew(self.lease)?;
@@ -134,7 +134,7 @@ impl Surroundings for Reign<'_> {
     fn tick(&mut self) -> Vec<Input> {
         let by_itself =
             (self.leader.parts.pace == Pace::ByItself).then_some(Input::Woke { only: None, look_again: false });
-        // Someone may step an engine that schedules by itself, too: look at everything now.
+        // An engine that schedules by itself may be stepped, too: evaluate everything now.
         by_itself.into_iter().chain(self.leader.stepping.tick()).collect()
     }
 
@@ -164,7 +164,7 @@ impl Leader {
         shown: Arc<EngineView>,
     ) -> Self {
         let reports = Reports::new(move |input| {
-            // When the engine has ended nobody needs to know: the next one asks.
+            // If the engine has ended, the next request gets an error.
             let _ = send.send(Message::Input(input));
         });
         let (runtime, clock) = (parts.runtime.clone(), parts.clock.clone());
@@ -190,7 +190,7 @@ impl Leader {
                 Ok(Err(stop)) => ExitReason::Stop(stop),
                 Err(error) => ExitReason::Store(error),
             };
-            // Whoever waits for an answer hears that there is none.
+            // Waiting requests get an error.
             self.replies.clear();
             self.show_taken(&BTreeSet::new());
             self.stepping = StepQueue::default();
@@ -217,7 +217,7 @@ impl Leader {
         }
     }
 
-    /// Says what the trouble is, and how long to wait before the next attempt.
+    /// Logs the trouble, and returns the time to wait before the next attempt.
     fn troubled(&mut self, left: ExitReason) -> (Status, Duration) {
         let mending = format!("nothing is scheduled: {MENDING}");
         let over = "restoring from the store until it works";
@@ -277,7 +277,7 @@ impl Leader {
         self.parts.store.lease(&self.parts.node, now, millis)
     }
 
-    /// Waits while not leading: definitions are kept, requests dropped, which tells the askers.
+    /// Waits while not leading: definitions are kept, requests dropped, which gives their senders an error.
     fn idle(&mut self, wait: Duration) -> Option<oneshot::Sender<()>> {
         let until = Instant::now() + wait;
         loop {
@@ -290,7 +290,7 @@ impl Leader {
         }
     }
 
-    /// What the scheduler hears of definitions: those of all provenances, or of some.
+    /// The inputs with the definitions of all provenances, or of some.
     fn definitions(&self, turns: &mut Turns, wanted: impl Fn(Provenance) -> bool) -> Result<Vec<Input>, StoreError> {
         turns.set_sources(self.definitions.sources());
         self.definitions.inputs(wanted, &*self.parts.store.reader())
@@ -377,7 +377,7 @@ impl Leader {
         batch
     }
 
-    /// How long nothing is to be done if nobody says anything.
+    /// The time until the next work that no message announces.
     fn patience(&self, due: Option<Timestamp>) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
         if self.stepping.is_waiting() {
@@ -415,7 +415,7 @@ impl Leader {
         }
     }
 
-    /// Shows which definitions are left out, and tells the log of those that are so from now on.
+    /// Publishes the definitions that are left out, and logs new ones.
     fn show_taken(&self, taken: &BTreeSet<TakenName>) {
         let mut shown = self.shown.taken.write().unwrap_or_else(PoisonError::into_inner);
         if *shown != *taken {
@@ -427,7 +427,7 @@ impl Leader {
         }
     }
 
-    /// Whoever follows hears that there is more to read.
+    /// Notifies those who watch commits.
     fn tell_of_commit(&self) {
         self.shown.commits.send_modify(|commits| *commits += 1);
     }
@@ -477,7 +477,7 @@ impl Leader {
         if !probes.is_empty() {
             self.prober.ask(probes, &self.reports);
         }
-        // Whoever hears an answer finds done what followed from the question.
+        // The answer is sent after what followed from the request.
         for (asker, reply) in replies {
             let _ = asker.send(reply);
         }
@@ -509,7 +509,7 @@ impl Leader {
     }
 }
 
-/// Tells the log of a broken invariant.
+/// Logs a broken invariant.
 fn say_broken(broken: &BreachReport) {
     let BreachReport { breach, input, remedy } = broken;
     let what_follows = match remedy {

@@ -1,7 +1,7 @@
 //! The engine: one thread that owns the store's writing side and takes turns.
 //!
-//! Whoever wants something sends a message; whoever did something reports one. The thread drains what
-//! has come, takes one turn for all of it, and then performs the commands. Reads go past it.
+//! Requests and reports are messages to it. The thread drains its inbox, takes one turn for all messages, and then
+//! performs the commands. Reads bypass it.
 
 pub mod clock;
 mod deployments;
@@ -34,46 +34,46 @@ use crate::clock::Clock;
 use crate::executor::Executors;
 use crate::job::Functions;
 
-/// Who moves the clock.
+/// The mover of the engine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// The engine: it schedules automatically.
     ByItself,
-    /// Somebody outside, by [`Handle::step`]: between steps what happens is recorded, and nothing is
-    /// planned, looked at or dispatched.
+    /// The caller of [`Handle::step`]: between steps inputs are recorded, and nothing is planned, evaluated or
+    /// dispatched.
     Stepped,
 }
 
-/// What an engine is made of.
+/// The parts that an engine is made of.
 pub struct EngineParts {
-    /// Where the state lives.
+    /// The store of the state.
     pub store: Box<dyn Journal>,
     /// Name of this process among those that may lead.
     pub node: String,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Clock,
-    /// Who moves it.
+    /// The mover of the clock.
     pub pace: Pace,
     /// The scheduler's tunables.
     pub config: Config,
-    /// Who does the runs.
+    /// The executors of the runs.
     pub executors: Executors,
     /// Functions of scripts.
     pub functions: Arc<dyn Functions>,
-    /// Where paths are looked at.
+    /// The file systems of paths.
     pub storage: Storage,
-    /// Where probes and blocking calls work.
+    /// The runtime for probes and blocking calls.
     pub runtime: Runtime,
-    /// How long a lease lasts that is not renewed.
+    /// The duration of a lease that is not renewed.
     pub lease: Duration,
 }
 
-/// What an engine is doing.
+/// The status of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     /// It has not led yet.
     Starting,
-    /// It writes.
+    /// It leads and writes.
     Leading {
         /// The epoch of its lease.
         epoch: u64,
@@ -82,23 +82,23 @@ pub enum Status {
     Standby,
     /// The store fails; it tries again.
     Troubled {
-        /// What the store said.
+        /// The error of the store.
         reason: String,
     },
-    /// What is stored is damaged; nothing is scheduled until that is mended. [`MENDING`] says how.
+    /// The stored data is damaged; nothing is scheduled until it is repaired. [`MENDING`] says how.
     Damaged {
-        /// What was found.
+        /// The damage that was found.
         reason: String,
     },
     /// It has ended.
     Stopped,
 }
 
-/// What to do about damage, for people.
+/// The advice for people on damage.
 pub const MENDING: &str = "stop the server and run `kelos verify` to see what is damaged; then restore a backup of the database, \
     or accept it as it is with `kelos verify --accept`";
 
-/// What is defined by files, or by the program that has the engine: all of it.
+/// All definitions of files, or of the embedding program.
 #[derive(Clone, Default)]
 pub struct Definitions {
     /// Whose definitions these are. Those of others stay as they are.
@@ -109,14 +109,15 @@ pub struct Definitions {
     pub sources: BTreeMap<String, Arc<str>>,
     /// The units of deployment that there are, also those that define nothing.
     pub projects: BTreeMap<String, Project>,
-    /// Whether these are all projects: one that was deployed before and is not among them is gone, and its schedules with it.
+    /// Whether these are all projects: one that was deployed before and is not among them is removed, with its
+    /// schedules.
     pub is_whole: bool,
-    /// Who deployed a project, where that is known.
+    /// The actors who deployed projects, where known.
     pub deployers: BTreeMap<String, Actor>,
 }
 
 impl Definitions {
-    /// The same, where others came just before that nobody has taken in: who deployed those deployed these.
+    /// The same, after others that were not processed yet: their deployers count as deployers of these.
     fn after(mut self, before: Definitions) -> Definitions {
         for (project, by) in before.deployers {
             self.deployers.entry(project).or_insert(by);
@@ -137,13 +138,13 @@ pub(crate) enum Message {
         only: WorkflowFilter,
         done: oneshot::Sender<()>,
     },
-    /// Answered after the commit of the turn that takes it, and with it all that was sent before.
+    /// Answered after the commit of the turn that processes it, and with it all that was sent before.
     Barrier(oneshot::Sender<()>),
     Definitions(Definitions),
     Stop(oneshot::Sender<()>),
 }
 
-/// What the engine's thread shows to the outside.
+/// The state that the engine's thread publishes.
 pub(crate) struct EngineView {
     pub(crate) status: watch::Sender<Status>,
     /// Grows with each commit, also with those of another process that leads: followers read on from the log.

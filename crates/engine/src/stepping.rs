@@ -1,4 +1,4 @@
-//! Steps asked for from outside: which one goes on, and what it still waits for.
+//! Steps that callers request: the present one, and the work that it still waits for.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
 use tokio::sync::oneshot;
 
-/// A step that somebody asked for.
+/// A step that was requested.
 pub(super) struct StepRequest {
     pub(super) at: Timestamp,
     pub(super) only: WorkflowFilter,
@@ -23,7 +23,7 @@ pub(super) struct StepQueue {
     current: Option<StepRequest>,
     probes: BTreeSet<Probe>,
     starts: BTreeSet<RunId>,
-    /// Runs that are to end: nobody waits to hear how they stand, which may take as long as somebody else's server is down.
+    /// Runs that are being cancelled: a step doesn't wait for them, which may take as long as another system is down.
     cancelled: BTreeSet<RunId>,
     relations: BTreeSet<Relation>,
 }
@@ -59,7 +59,8 @@ impl StepQueue {
             Input::ProbeAnswered { probe, .. } => {
                 self.probes.remove(probe);
             }
-            // Where it is to be started after all, that is sent out in the turn that takes this, before the step can end.
+            // If it is started after all, the command follows in the turn that takes this input, before the step can
+            // end.
             Input::RunReported { run, report } => {
                 self.starts.remove(run);
                 if matches!(report, Report::Ended { .. }) {
@@ -73,12 +74,12 @@ impl StepQueue {
         }
     }
 
-    /// The moment of the step that goes on.
+    /// The moment of the present step.
     pub(super) fn now(&self) -> Option<Timestamp> {
         self.current.as_ref().map(|current| current.at)
     }
 
-    /// The tick that the step needs after other inputs; the first one of a step looks again at everything.
+    /// The tick that the step needs after other inputs; the first one of a step evaluates everything again.
     pub(super) fn tick(&mut self) -> Option<Input> {
         if let Some(current) = &self.current {
             return Some(Input::Woke { only: current.only.clone(), look_again: false });
@@ -89,7 +90,7 @@ impl StepQueue {
         Some(tick)
     }
 
-    /// Ends the step once nothing is out any more. Says whether it did.
+    /// Ends the step once no work is left. Returns whether it ended.
     pub(super) fn finish_if_quiet(&mut self) -> bool {
         if !(self.probes.is_empty() && self.starts.is_empty() && self.relations.is_empty()) {
             return false;

@@ -1,12 +1,13 @@
 //! The one law of the loop: step, commit, only then act.
 //!
-//! A turn feeds inputs to the core, commits the events together with the rows that they fold to in one
-//! transaction, and hands out the commands. Nobody performs a command before the commit. A read of the past or a commit
-//! that fails ends these turns: drop them and restore, for recovery is the only way back.
+//! A turn feeds inputs to the core, commits the events together with the rows that they fold to in one transaction, and
+//! returns the commands. No command is performed before the commit. A failed commit, or a failed read of the past, ends
+//! these turns: drop them and restore, for that is the only way of recovery.
 //!
-//! A turn in which an invariant breaks is dropped in the same way, and these turns go on from what is stored: its inputs are fed
-//! again, one by one, in turns of their own. The workflow that one breaks is frozen, and the input fed once more; where it
-//! breaks what is frozen it is set aside. What concerns all workflows, a tick or the definitions, can't be set aside.
+//! A turn in which an invariant breaks is dropped in the same way, and these turns continue from what is stored: its
+//! inputs are fed again, one by one, in turns of their own. The workflow that one breaks is frozen, and the input is
+//! fed once more; if it breaks an invariant of a frozen workflow, it is set aside. An input that concerns all
+//! workflows, a tick or the definitions, can't be set aside.
 //!
 //! Synchronous, without clock, threads or tasks, so that the engine and the simulator run the same code.
 
@@ -22,23 +23,23 @@ use kelos_model::{
 };
 use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
 
-/// The core and the right to write what it says.
+/// The core, and the lease under which its results are committed.
 pub struct Turns {
     core: Core,
     config: Config,
     lease: Lease,
     sources: BTreeMap<String, Arc<str>>,
     standing: CoreMemory,
-    /// What broke in a turn that was dropped, and did not break again when its inputs were fed one by one.
+    /// The broken invariants of a turn that was dropped, which did not break again when its inputs were fed one by one.
     suspects: BTreeSet<(Invariant, WorkflowId)>,
 }
 
-/// What was said in committed turns and only memory knows: a core that is restored between two turns has to hear it again.
+/// Inputs of committed turns that are only in memory: a core that is restored between two turns needs them again.
 #[derive(Default)]
 struct CoreMemory {
-    /// In the order in which their provenances were first heard.
+    /// In the order in which their provenances first had some.
     definitions: Vec<(Provenance, Vec<Arc<Workflow>>)>,
-    /// What workers offer, less what was given to them meanwhile.
+    /// The offers of workers, less what was assigned to them meanwhile.
     offers: BTreeMap<Arc<str>, Offer>,
 }
 
@@ -79,7 +80,7 @@ impl CoreMemory {
     }
 }
 
-/// Why turns ended.
+/// The reason for which turns ended.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The store can't be read or written.
@@ -93,15 +94,15 @@ pub enum TurnError {
 /// An invariant that broke, and what became of it.
 #[derive(Debug)]
 pub struct BreachReport {
-    /// Which, and about what.
+    /// The invariant, and its subject.
     pub breach: Breach,
-    /// What broke it, in words.
+    /// The input that broke it, as a text.
     pub input: String,
-    /// What was done about it.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
-/// What is done about a broken invariant.
+/// A remedy of a broken invariant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// The turn was taken again from what is stored, and it did not break: memory was wrong.
@@ -112,14 +113,14 @@ pub enum Remedy {
     SetAside,
 }
 
-/// What a turn led to.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub struct TurnResult {
-    /// What is to be done now, in order.
+    /// The commands to perform now, in order.
     pub commands: Vec<Command>,
-    /// How many events were committed.
+    /// The number of committed events.
     pub events: usize,
-    /// What broke.
+    /// The broken invariants.
     pub broken: Vec<BreachReport>,
 }
 
@@ -132,7 +133,7 @@ impl TurnResult {
 }
 
 impl Turns {
-    /// Goes on where the store's log ends. The commands ask executors about runs that were alive.
+    /// Continues at the end of the store's log. The commands ask executors about runs that were live.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -268,7 +269,7 @@ impl Turns {
         }
     }
 
-    /// Goes on from what is stored, with what only memory knew.
+    /// Continues from what is stored, with the inputs that were only in memory.
     fn start_over(&mut self, store: &mut dyn Journal, now: Timestamp) -> Result<TurnResult, TurnError> {
         let mut acted = TurnResult::default();
         loop {
@@ -308,7 +309,7 @@ impl Turns {
         }
     }
 
-    /// The scheduler's state, to look at.
+    /// The scheduler's state, for reading.
     #[must_use]
     pub fn core(&self) -> &Core {
         &self.core
@@ -321,7 +322,7 @@ impl Turns {
     }
 }
 
-/// A core that goes on where the store's log ends. The commands ask executors about runs that were alive.
+/// A core that continues at the end of the store's log. The commands ask executors about runs that were live.
 fn restored(config: &Config, store: &mut dyn Journal, now: Timestamp) -> Result<(Core, Vec<Command>), StoreError> {
     let snapshot = store.restore()?;
     let restored = Checkpoint {
@@ -334,7 +335,7 @@ fn restored(config: &Config, store: &mut dyn Journal, now: Timestamp) -> Result<
     Ok(Core::restore(config.clone(), restored, now))
 }
 
-/// The past as a store has it.
+/// The past as a store returns it.
 struct StorePast<'a>(&'a mut dyn Journal);
 
 impl StorePast<'_> {

@@ -1,24 +1,24 @@
-//! The executor for jobs that this server can't do: it puts them off, and says why.
+//! The executor for kinds of jobs that this server can't run: it defers them, with the reason.
 
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId};
 
 use super::{Executor, Reports, Start};
 
-/// Stands in for an executor that is not there. Slots stay where they are until it is.
+/// Replaces a missing executor. Slots keep their state until there is one.
 pub struct AbsentExecutor {
     reason: String,
 }
 
 impl AbsentExecutor {
-    /// Says that no executor has this name.
+    /// An executor for a name that isn't known.
     #[must_use]
     pub fn new(name: &str, known: Vec<String>) -> Self {
         let known = known.join(", ");
         Self { reason: format!("this server has no executor named \"{name}\"; it has: {known}") }
     }
 
-    /// Says why an executor that people expect is not there.
+    /// An executor that is missing for a reason that people need to know.
     #[must_use]
     pub fn because(reason: &str) -> Self {
         Self { reason: reason.to_owned() }

@@ -1,6 +1,6 @@
-//! What a run is given of what its slot collected: arguments, and what triggered it.
+//! The input of a run from the facts that its slot collected: arguments, and the triggering facts.
 //!
-//! A value gets to a shell as a variable, and is never pasted into its text.
+//! A shell gets a value as a variable; values are never pasted into its text.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use super::triggered_by::{TRIGGERING_SCHEDULE_INFO, triggered_by};
 /// The variable that has all arguments, as a JSON object.
 pub const ARGUMENTS: &str = "KELOS_ARGUMENTS";
 
-/// What the variable of one argument begins with.
+/// The prefix of the variables of arguments.
 pub const ARGUMENT: &str = "KELOS_ARG_";
 
-/// The variable that says what triggered a run, as a JSON object.
+/// The variable with the triggering facts, as a JSON object.
 pub const TRIGGERED_BY: &str = "KELOS_TRIGGERED_BY";
 
 /// No variable is longer: the system starts no program that has one of 128 KiB.
 const LARGEST_VARIABLE: usize = 120_000;
 
-/// What a run is given beside the values of its key.
+/// The input of a run besides the values of its key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunInput {
-    /// By name.
+    /// The arguments, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
     /// The event schedule, and what its trigger saw; none for runs of other workflows.
@@ -37,7 +37,7 @@ pub struct RunInput {
 }
 
 impl RunInput {
-    /// What a slot's runs are given.
+    /// The input of a slot's runs.
     #[must_use]
     pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>) -> RunInput {
         let arguments = arguments(workflow, collected, key);

@@ -1,4 +1,4 @@
-//! What triggered a run, in the words that runs of CDAP are told it.
+//! The facts that triggered a run, in the format that runs of CDAP get.
 
 use kelos_model::time::Firing;
 use kelos_model::trigger::{FactLeaf, Leaf};
@@ -25,7 +25,7 @@ pub(super) fn triggered_by(workflow: &Workflow, collected: &Collection) -> Optio
     }))
 }
 
-/// What came for a leaf; none where nothing did, but of partitions, which are counted.
+/// The facts of a leaf; none if there are none, except for partitions, which are counted.
 fn info(awaited: &FactLeaf<'_>, collected: &Collection) -> Option<Value> {
     if let [Subject::Partitions(dataset)] = awaited.subjects.as_slice() {
         let actual = collected.of(&Subject::Partitions(dataset.clone())).map_or(0, |tally| tally.count);

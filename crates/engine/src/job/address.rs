@@ -1,13 +1,14 @@
-//! Templates of URLs: a value is one part of what stands there, and never leads elsewhere.
+//! Templates of URLs: a value fills one part of the URL, and can't change where it leads.
 //!
-//! Secrets go where a URL says, so a value may choose neither the host nor another path than the template has.
+//! Secrets are sent to the host of a URL, so a value may choose neither the host nor another path than the template
+//! has.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What a value may not hold unescaped inside a URL.
+/// Characters that are escaped in values.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Where in a URL a place is.
+/// The part of a URL that a position belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Before the path, in a URL with a host.
@@ -21,14 +22,14 @@ enum Part {
 #[derive(Debug, Default)]
 pub struct Address {
     text: String,
-    /// Where the last value in the host ends.
+    /// The end of the last value in the host.
     host_value: Option<usize>,
-    /// Where values stand in the path.
+    /// The positions of values in the path.
     path_values: Vec<usize>,
 }
 
 impl Address {
-    /// Appends what the template itself says.
+    /// Appends text of the template.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -39,10 +40,10 @@ impl Address {
         self.text.is_empty()
     }
 
-    /// Appends a value as a part of what stands there.
+    /// Appends a value as a part of the URL.
     ///
     /// # Errors
-    /// In words, where it would choose where the request goes.
+    /// A message, if the value would change the destination of the request.
     pub fn push_value(&mut self, name: &str, value: &str) -> Result<(), String> {
         match self.part() {
             Part::Host => {

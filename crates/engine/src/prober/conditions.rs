@@ -25,7 +25,7 @@ pub fn judge(conditions: &Conditions, found: Option<&Entry>, within: &[Entry], n
     problem.unwrap_or((Verdict::Yes, String::new()))
 }
 
-/// Whether judging a folder takes a look at what lies in it.
+/// Whether the conditions of a folder need its contents.
 pub(super) fn looks_within(conditions: &Conditions) -> bool {
     conditions.is_about_files_within() || conditions.min_bytes.is_some() || conditions.min_age_seconds.is_some()
 }
@@ -48,8 +48,8 @@ fn files_in_question<'a>(
     Ok(within.iter().filter(|entry| entry.kind == Kind::File && wanted(&entry.name)).collect())
 }
 
-/// Which names count. Without a pattern those are left out that Hadoop's jobs leave out, too: marks and files that are
-/// still written. A pattern matches names with a dot only where it begins with one, as in a shell.
+/// The names that count. Without a pattern, those are ignored that Hadoop's jobs ignore, too: marks, and files that are
+/// still being written. A pattern matches names with a leading dot only if it begins with one, as in a shell.
 fn matcher(glob: Option<&str>) -> Result<impl Fn(&str) -> bool, Judgement> {
     let wrong = |error| (Verdict::Failed, format!("the pattern is wrong: {error}"));
     let pattern = glob.map(|glob| Glob::new(glob).map(|glob| glob.compile_matcher())).transpose().map_err(wrong)?;

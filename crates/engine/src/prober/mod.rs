@@ -1,8 +1,8 @@
-//! Asking the outside world: few looks answer all slots that wait on one file system.
+//! Probes of the outside: few requests answer all slots that wait for one file system.
 //!
-//! Questions are told apart by endpoint, and each endpoint is asked by itself: one that is slow or dead delays the
-//! slots that wait for it, and nothing else. What a look may cost and how long it may take is bounded by
-//! [`Storage`]; here it is made sure that each question gets an answer, if only that it could not be asked.
+//! Questions are grouped by endpoint, and each endpoint is asked separately: a slow or dead one delays the slots that
+//! wait for it, and nothing else. The cost and the duration of requests are limited by [`Storage`]; the prober ensures
+//! that each question gets an answer, if only that it could not be asked.
 
 mod conditions;
 mod walk;
@@ -30,7 +30,7 @@ use walk::Fill;
 /// Calls of script functions under way at a time.
 const CALLS_AT_A_TIME: usize = 16;
 
-/// How long a script function may take before it counts as failed.
+/// The time limit for a script function.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Answers probes. Cheap to clone.
@@ -52,7 +52,7 @@ struct PathQuestion {
 }
 
 impl Prober {
-    /// A prober that works on a runtime, and looks at paths through a storage.
+    /// A prober that works on a runtime, and checks paths through a storage.
     #[must_use]
     pub fn new(runtime: Handle, clock: Clock, functions: Arc<dyn Functions>, storage: Storage) -> Self {
         let places = Arc::new(Semaphore::new(CALLS_AT_A_TIME));
@@ -80,7 +80,7 @@ impl Prober {
         }
     }
 
-    /// Looks at the paths of one endpoint.
+    /// Checks the paths of one endpoint.
     fn look(&self, endpoint: &str, asked: Vec<PathQuestion>, reports: &Reports) {
         let (prober, reports, fill) = (self.clone(), reports.clone(), self.fill(endpoint));
         self.runtime.spawn(async move {
@@ -156,11 +156,11 @@ impl Prober {
     }
 }
 
-/// Looks at a URI at once, for scripts that decide by what is there while they are loaded. Blocks, so it must not be
-/// called on a thread of the runtime.
+/// Checks at once whether something exists at a URI, for scripts that need to know while they are loaded. Blocks, so it
+/// must not be called on a thread of the runtime.
 ///
 /// # Errors
-/// In words, when it can't be looked at.
+/// A message, when it can't be checked.
 pub fn is_there(storage: &Storage, runtime: &Handle, uri: &str) -> Result<bool, String> {
     let look = || -> Result<bool, StorageError> {
         let place = storage.place(uri)?;

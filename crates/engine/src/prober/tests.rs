@@ -1,4 +1,4 @@
-//! Few looks, and the same answers as many.
+//! Few requests, and the same answers as from many.
 
 use std::sync::Mutex;
 

@@ -1,8 +1,8 @@
-//! Many questions about one file system, answered with few looks.
+//! Many questions about one file system, answered by few requests.
 //!
-//! Where several paths lie below one folder, the folder is listed once: what the listing lacks need not be asked
-//! for, however deep it lies, and what it shows needs no look of its own. A night of missing data so costs one
-//! listing, however many slots wait for it.
+//! If several paths are below one folder, the folder is listed once: nothing below a missing entry has to be asked for,
+//! however deep, and a listed entry needs no request of its own. A night of missing data so costs one listing, however
+//! many slots wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::{StreamExt, stream};
 use kelos_storage::{Entry, FileSystem, Kind, StorageError};
 
-/// Paths below one folder from which on it is listed instead of each being looked up.
+/// The number of paths below one folder from which on it is listed, instead of each being looked up.
 pub(super) const WORTH_LISTING: usize = 8;
 
 /// A folder is not listed when it holds so many times more than what is asked for.
@@ -20,10 +20,10 @@ const TOO_FULL: usize = 64;
 /// Folders whose fill is remembered; beyond that all are forgotten.
 const REMEMBERED: usize = 10_000;
 
-/// Looks of one walk that are under way side by side.
+/// The most requests of one walk that are under way at once.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What was found at the path with this index; none where nothing is.
+/// The entry at the path with this index; none if nothing is there.
 pub(super) type PathAnswer = (usize, Result<Option<Entry>, StorageError>);
 
 /// Remembers over walks how full folders were. Shared by all walks of one endpoint.
@@ -49,7 +49,7 @@ impl Fill {
     }
 }
 
-/// Looks at all of these paths. Each is answered exactly once.
+/// Checks all of these paths. Each is answered exactly once.
 pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) -> Vec<PathAnswer> {
     let asked = paths.iter().enumerate().map(|(index, path)| WalkItem { index, path, rest: rest(path) });
     // A way up is found by the file system alone: it may lead through links.
@@ -64,7 +64,7 @@ pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) 
 struct WalkItem<'a> {
     index: usize,
     path: &'a str,
-    /// What of the path lies below the folder that the walk has come to.
+    /// The part of the path below the present folder.
     rest: &'a str,
 }
 
@@ -98,7 +98,7 @@ impl Walk<'_> {
         .boxed()
     }
 
-    /// Looks each path up.
+    /// Looks up each path.
     async fn each(&self, asked: Vec<WalkItem<'_>>) -> Vec<PathAnswer> {
         let looks = asked
             .into_iter()
@@ -106,7 +106,7 @@ impl Walk<'_> {
         stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(SIDE_BY_SIDE).collect().await
     }
 
-    /// Goes on below each child of a folder, without a look at the folder.
+    /// Continues below each child of a folder, without listing the folder.
     async fn one_by_one(&self, folder: &str, children: Children<'_>) -> Vec<PathAnswer> {
         let mut found = Vec::new();
         for (name, asked) in children {
@@ -134,7 +134,7 @@ impl Walk<'_> {
         found
     }
 
-    /// Answers questions about something that a listing has shown, and about what may lie below it.
+    /// Answers questions about a listed entry, and about paths below it.
     async fn at(&self, entry: &Entry, path: String, asked: Vec<WalkItem<'_>>) -> Vec<PathAnswer> {
         let (it, below): (Vec<_>, Vec<_>) = asked.into_iter().partition(|one| one.rest.is_empty());
         let mut found: Vec<PathAnswer> = it.iter().map(|one| (one.index, Ok(Some(entry.clone())))).collect();
@@ -154,7 +154,7 @@ fn all(children: Children<'_>, answer: &Result<Option<Entry>, StorageError>) -> 
     children.into_values().flatten().map(|one| (one.index, answer.clone())).collect()
 }
 
-/// Questions about the folder itself, and those about what lies in it, by the name of its child.
+/// The questions about the folder itself, and those about its contents, by the name of the child.
 fn by_child(asked: Vec<WalkItem<'_>>) -> (Vec<WalkItem<'_>>, Children<'_>) {
     let mut here = Vec::new();
     let mut children = Children::new();

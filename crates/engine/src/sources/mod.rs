@@ -1,12 +1,14 @@
-//! Where facts come from, beside requests: sources that the leader asks again and again.
+//! Sources of facts, besides requests: the leader polls them.
 //!
-//! A [`FactSource`] may be a folder that is watched ([`Watch`]), or the client of a message broker. What holds, and why:
+//! A [`FactSource`] may be a watched folder ([`Watch`]), or the client of a message broker. What holds, and why:
 //!
-//! - *Nothing is lost.* A source hears that its facts are stored only after the commit, and gives again what it has not heard
-//!   of: a broker's offset is committed in [`FactSource::acknowledge`] and nowhere else.
-//! - *Nothing counts twice.* Each fact has a key that is the same whenever it is given: of a broker its partition and its
-//!   offset, of a file its path and its version. Whatever is given again, by another leader or after a crash, is known.
-//! - *A source that fails harms nobody.* It is asked again with growing waits, and [`Sources::standings`] says what is wrong.
+//! - *Nothing is lost.* A source is told that its facts are stored only after the commit, and returns those again that
+//!   were not acknowledged: a broker's offset is committed in [`FactSource::acknowledge`] and nowhere else.
+//! - *Nothing counts twice.* Each fact has an idempotency key that is the same each time: for a broker its partition
+//!   and offset, for a file its path and version. A fact that is returned again, by another leader or after a crash, is
+//!   recognised.
+//! - *A source that fails harms no other.* It is polled again with growing waits, and [`Sources::standings`] returns
+//!   its problem.
 
 mod watch;
 
@@ -24,7 +26,8 @@ use crate::{Handle, Status};
 
 pub use watch::{Watch, WatchedPrefix};
 
-/// Facts that are told together: so many are one line of a commit's work, and others get their turn in between.
+/// The most facts that are published together: they are one batch of a commit, and other requests get their turn in
+/// between.
 const TOGETHER: usize = 1000;
 
 /// The longest wait between two questions to a source that fails.
@@ -32,30 +35,30 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Something that facts come from. Only the leader asks it.
 pub trait FactSource: Send {
-    /// What people call it. The facts that it gives name it in their log.
+    /// Its name for people. The log names it in its facts.
     fn name(&self) -> Arc<str>;
 
-    /// How long to wait after it had nothing to give.
+    /// The wait after a poll without facts.
     fn every(&self) -> Duration;
 
     /// The next facts, each with a key; none where there is nothing new. What was given and not acknowledged is given again.
     /// The error completes "failed to …".
     fn poll(&mut self) -> BoxFuture<'_, Result<Vec<Fact>, String>>;
 
-    /// Hears that all that it gave last is stored. The error completes "failed to …".
+    /// Acknowledges that all the facts that it returned last are stored. The error completes "failed to …".
     fn acknowledge(&mut self) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// How a source stands.
+/// The status of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// What people call it.
+    /// Its name for people.
     pub name: Arc<str>,
     /// When it last answered.
     pub answered_at: Option<Timestamp>,
-    /// How many facts of it were new since this process leads.
+    /// The number of its facts that were new since this process leads.
     pub new: u64,
-    /// What is wrong with it, in words that complete "failed to …".
+    /// Its problem, as a message that completes "failed to …".
     pub problem: Option<String>,
 }
 
@@ -72,7 +75,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Asks sources for as long as their engine goes on, and while it leads.
+    /// Polls sources until their engine ends, and while it leads.
     #[must_use]
     pub fn start(sources: Vec<Box<dyn FactSource>>, handle: &Handle, runtime: &Runtime) -> Sources {
         let all = Sources {
@@ -85,7 +88,7 @@ impl Sources {
         all
     }
 
-    /// How they stand, in the order in which they were given.
+    /// The statuses, in the order in which the sources were given.
     #[must_use]
     pub fn standings(&self) -> Vec<SourceStatus> {
         self.lock().clone()
@@ -122,7 +125,7 @@ impl Feed {
         }
     }
 
-    /// Takes in what the source has; says how many facts it gave.
+    /// Publishes the facts of one poll; returns their number.
     async fn once(&mut self) -> Result<usize, String> {
         let facts = self.source.poll().await?;
         if facts.is_empty() {
@@ -159,7 +162,7 @@ impl Feed {
     }
 }
 
-/// Waits until the engine leads; says no where it has ended.
+/// Waits until the engine leads; false if it has ended.
 async fn leads(status: &mut Receiver<Status>) -> bool {
     let leads = status.wait_for(|status| matches!(status, Status::Leading { .. } | Status::Stopped)).await;
     leads.is_ok_and(|status| *status != Status::Stopped)

@@ -1,7 +1,7 @@
-//! A watched prefix: files that appear below it are new partitions of a dataset.
+//! Watched prefixes: files that appear below one are new partitions of a dataset.
 //!
-//! A file counts once, by its path and its version; one that is written anew counts again. What is there when the watch begins
-//! counts too, unless a moment says from when on.
+//! A file counts once, by its path and its version; one that is rewritten counts again. Files that exist when the watch
+//! begins count too, unless it has a start time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use serde::Deserialize;
 use super::FactSource;
 use crate::clock::Clock;
 
-/// Wait between two looks where nothing is said.
+/// The default interval of listings.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// No prefix is looked at more often.
+/// The shortest interval of listings.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// A file that was written so short a time ago may still grow, where a system shows files before they are whole.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Where files appear whole, and not before.
+/// The schemes of file systems where files appear complete.
 const ATOMIC: [&str; 7] = ["s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:", "http"];
 
 /// Files and folders below one prefix.
 const MOST: usize = 200_000;
 
-/// A prefix, and the dataset whose partitions lie there.
+/// A prefix, and the dataset whose partitions are stored there.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Watch {
@@ -41,13 +41,13 @@ pub struct Watch {
     pub prefix: String,
     /// The dataset.
     pub dataset: String,
-    /// How long to wait between two looks.
+    /// The interval of listings.
     #[serde(default = "every", deserialize_with = "duration")]
     pub every: Duration,
-    /// Which files count: a pattern for their names, or with `/` for their paths below the prefix.
+    /// The files that count: a pattern for their names, or with `/` for their paths below the prefix.
     #[serde(default)]
     pub pattern: Option<String>,
-    /// How long ago a file has to be written to count.
+    /// The least age of a file that counts.
     #[serde(default, deserialize_with = "some_duration")]
     pub min_age: Option<Duration>,
     /// Files that were last written before don't count.
@@ -70,10 +70,10 @@ impl Watch {
         Watch { prefix, dataset, every: EVERY, pattern: None, min_age: None, since: None }
     }
 
-    /// Reads the text of the file that a server is started with; what else is in it is for others.
+    /// Parses the text of the file that a server is started with; its other parts are ignored.
     ///
     /// # Errors
-    /// What is wrong with it, and what was expected.
+    /// The mistake, and what was expected.
     pub fn parse(text: &str) -> Result<Vec<Watch>, String> {
         const FORM: &str = "{\"watch\": [{\"prefix\": \"s3://…/\", \"dataset\": \"…\", \"every\": \"10s\", \"pattern\": \"*.parquet\"}]}";
         let file: File = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
@@ -124,7 +124,7 @@ fn some_duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Op
     duration(deserializer).map(Some)
 }
 
-/// Looks at a prefix again and again.
+/// A source that lists a prefix periodically.
 pub struct WatchedPrefix {
     watch: Watch,
     name: Arc<str>,
@@ -134,11 +134,11 @@ pub struct WatchedPrefix {
     clock: Clock,
     /// The names of the facts whose files are there, and that are stored.
     seen: BTreeSet<Arc<str>>,
-    /// Those that were there at the last look, once what it gave is stored.
+    /// The files of the last listing whose facts are stored.
     found: BTreeSet<Arc<str>>,
 }
 
-/// A file that was found: its path below the prefix, and what the listing says of it.
+/// A file that was found: its path below the prefix, and its entry in the listing.
 type WatchedFile = (String, Entry);
 
 impl WatchedPrefix {
@@ -225,7 +225,7 @@ impl WatchedPrefix {
     }
 }
 
-/// What tells a file, in this version, from all others.
+/// The idempotency key of this version of a file.
 fn name_of(place: &Place, path: &str, entry: &Entry) -> Arc<str> {
     let at = entry.modified.map_or_else(String::new, |at| format!(".{}", at.as_millisecond()));
     format!("{}{}/{path}@{}{at}", place.endpoint, place.path, entry.bytes).into()
