@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::local::{self, Check, Exit, Launcher, RunRef, RunSpec, StartError};
 
-/// Wait between two looks at files that can't be read.
+/// The wait before files that can't be read are tried again.
 const FILE_TROUBLE: Duration = Duration::from_secs(2);
 
 /// Runs local commands through shims, so that they outlive the server.
@@ -115,8 +115,8 @@ impl Executor for CommandExecutor {
     }
 }
 
-/// Tries until the files of a run can be read: its command may go on all the while, so trouble with
-/// files is no reason to take the run for over.
+/// Retries until the files of a run can be read: its command may still be running, so an error with files must not end
+/// the run.
 pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(
     run: &RunId,
     look: impl Fn() -> F,
@@ -161,7 +161,7 @@ pub(crate) fn outcome_of(exit: Exit) -> Outcome {
     }
 }
 
-/// What the settings of a `command` job ask for.
+/// The run that the settings of a `command` job describe.
 fn spec_of(start: &Start) -> Result<RunSpec, String> {
     let settings = start.whole_settings();
     let argv = match (settings.get("shell"), settings.get("command")) {
@@ -192,7 +192,7 @@ fn seconds(settings: &Map<String, Value>, name: &str) -> Result<Option<Duration>
     seconds.map(Some).ok_or_else(|| format!("`{name}` is {value}, expected a number of seconds"))
 }
 
-/// Refuses a text in which a shell would evaluate the value of a variable that may be anybody's.
+/// Refuses a text in which a shell would evaluate the value of a variable that others may set.
 fn judge(
     text: &str,
     start: &Start,
@@ -200,7 +200,7 @@ fn judge(
     env: &BTreeMap<String, String>,
 ) -> Result<(), String> {
     let own = |settings: &Map<String, Value>, name: &str| settings.get("env").and_then(|env| env.get(name)).cloned();
-    // What the definition itself says is the word of whoever wrote the command.
+    // Values of the definition itself come from the author of the command.
     let is_fixed = |name: &str| {
         let defined = own(&start.workflow.job.settings, name);
         defined.is_some() && defined == own(settings, name)
@@ -238,7 +238,7 @@ fn is_usual(name: &str) -> bool {
 fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<String, String>, String> {
     let slot = &start.run.slot;
     let values = start.given.values(&start.workflow, &slot.key);
-    // Of two of the same name the first counts.
+    // Of two with the same name the first one counts.
     let named = values.named().into_iter().rev().filter(|(name, value)| is_ours(name) && fits(value));
     let mut env: BTreeMap<String, String> = named.map(|(name, value)| (name.into_owned(), value)).collect();
     env.extend(start.given.variables());

@@ -1,7 +1,7 @@
-//! The one HTTP client of a node: pooled connections, every request within its patience, answers of bounded size.
+//! The one HTTP client of a node: pooled connections, a timeout for every request, answers of limited size.
 //!
-//! Absent: what is asked, and what an answer means; that belongs to executors. Redirects are not followed, because
-//! whoever sends a secret has to know to whom.
+//! Absent: the contents of requests and the meaning of answers, which belong to executors. Redirects are not followed,
+//! because a secret must only be sent to the intended host.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use reqwest::header::HeaderMap;
 pub use reqwest::{Method, RequestBuilder, StatusCode};
 pub use url::Url;
 
-/// How long a connection may take.
+/// The timeout of a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a request may take as a whole, where it does not say otherwise.
+/// The default timeout of a whole request.
 const REQUEST: Duration = Duration::from_secs(30);
 /// Connections to one server that are kept open.
 const IDLE: usize = 16;
-/// How long they are: less than servers keep theirs.
+/// The idle timeout of connections: less than that of usual servers.
 const IDLE_FOR: Duration = Duration::from_secs(20);
 /// More of an answer than this is not read.
 const LARGEST_ANSWER: usize = 8 << 20;
@@ -30,13 +30,14 @@ pub struct Http {
     client: Result<reqwest::Client, String>,
 }
 
-/// Why there is no answer. Messages complete "failed to …" and never hold a URL's query, a header or a body.
+/// The reason for which there is no answer. Messages complete "failed to …" and never contain a URL's query, a header
+/// or a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// The server can't have seen the request.
     #[error("{0}")]
     NotSent(String),
-    /// Nobody can tell whether the server has seen the request.
+    /// It isn't known whether the server got the request.
     #[error("{0}")]
     NoAnswer(String),
 }
@@ -50,7 +51,7 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Its body, as far as it was read.
     pub body: Vec<u8>,
-    /// Why the body was not read to its end, where it was not.
+    /// The reason for which the body was not read to its end, if so.
     pub cut: Option<String>,
 }
 
@@ -62,11 +63,11 @@ impl Default for Http {
 }
 
 impl Http {
-    /// A client that waits so long for a connection, and for a whole answer. It never fails: what is wrong is said at the
-    /// first request.
+    /// A client with these timeouts for a connection, and for a whole answer. It never fails: an error is reported at
+    /// the first request.
     #[must_use]
     pub fn with_patience(connect: Duration, request: Duration) -> Self {
-        // Whoever comes first installs it; the others are content.
+        // The first one installs it, and for the others it is there.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
@@ -97,11 +98,11 @@ impl Http {
         answer.cut.take().map_or(Ok(answer), |why| Err(HttpError::NoAnswer(why)))
     }
 
-    /// Sends a request and reads of the answer what comes in time and is not too large: its status says what became of the
-    /// request, whatever becomes of its body.
+    /// Sends a request and reads as much of the answer as arrives in time and is not too large: its status decides,
+    /// even if its body is cut.
     ///
     /// # Errors
-    /// When there is no status in time.
+    /// When no status arrives in time.
     pub async fn send_and_hear(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
         let mut response = request.send().await.map_err(error_of)?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -163,7 +164,7 @@ impl Answer {
         if words.is_empty() { self.status.to_string() } else { format!("{}: {words}", self.status) }
     }
 
-    /// The seconds that a server asks to be left alone for, where it says so in the simple form.
+    /// The wait that a server asks for in `Retry-After`, if it is given in seconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)

@@ -1,8 +1,8 @@
-//! Executors do runs.
+//! Executors, which perform runs.
 //!
-//! Commands behind a shim, so that they outlive the server; HTTP services; Oozie; Spark; and workers, which do runs by executors of
-//! their own. Each recognises a repeated start by the run's id and never blocks the engine. Absent: which run goes next, which is the
-//! core's to say.
+//! Commands behind a shim, so that they outlive the server; HTTP services; Oozie; Spark; and workers, which perform
+//! runs by executors of their own. Each recognises a repeated start by the run's id and never blocks the engine.
+//! Absent: the order of runs, which the core decides.
 
 mod command;
 #[cfg(feature = "http")]

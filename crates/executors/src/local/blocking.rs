@@ -10,7 +10,7 @@ pub(crate) async fn blocking<T: Send + 'static, E: Send + 'static>(
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is going down, and this future with it.
+            // The runtime is shutting down, and this future with it.
             Err(_) => std::future::pending().await,
         },
     }

@@ -1,5 +1,4 @@
-//! What can go wrong around a run. A command that fails is an [`Outcome`](super::Outcome), not one
-//! of these.
+//! Errors around a run. A command that fails is an [`Outcome`](super::Outcome), not one of these.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +9,11 @@ pub enum LocalError {
     /// A file operation was refused.
     #[error("{doing} `{path}`: {source}")]
     Io {
-        /// What was being done, as a verb: `read`, `create`.
+        /// The operation, as a verb: `read`, `create`.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why the system refused.
+        /// The error of the system.
         source: io::Error,
     },
     /// A record on disk can't be understood.
@@ -22,23 +21,23 @@ pub enum LocalError {
     BadRecord {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         source: serde_json::Error,
     },
     /// Nothing was ever started for this run.
     #[error("find run `{0}`: it was never started")]
     NotStarted(String),
-    /// The run is still going, and what was asked needs it to be over.
+    /// The run is still live, and the request needs it to be over.
     #[error("remove run `{0}`: it is still running")]
     StillRunning(String),
     /// The processes of a run could not be ended or watched.
     #[error("{doing} the processes of run `{run}`: {source}")]
     Process {
-        /// What was being done, as a verb: `stop`, `watch`.
+        /// The operation, as a verb: `stop`, `watch`.
         doing: &'static str,
         /// The run.
         run: String,
-        /// Why the system refused.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -66,7 +65,7 @@ pub enum StartError {
         run_id: String,
         /// The shim's program.
         program: String,
-        /// Why the system refused.
+        /// The error of the system.
         source: io::Error,
     },
     /// The shim ended before it claimed the run, so the command did not run.
@@ -82,7 +81,7 @@ pub enum StartError {
     Local(#[from] LocalError),
 }
 
-/// Says what was being done to which file when the system refused.
+/// Adds the operation and the file to an error of the system.
 pub(crate) trait At<T> {
     /// Names the operation and the path.
     fn at(self, doing: &'static str, path: &Path) -> Result<T, LocalError>;

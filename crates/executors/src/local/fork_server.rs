@@ -21,17 +21,17 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlag
 use super::file_limit::survive_file_limit;
 use super::{procs, shim};
 
-/// The word with which a fork server says that it can be used.
+/// The message by which a fork server announces that it is ready.
 pub(crate) const READY: &[u8] = b"ready";
 
 /// More than any path has.
 const LONGEST_PATH: usize = 8192;
 
-/// Serves shims to the launcher at the other end of standard input, until that is gone; the exit status is the caller's to
-/// pass on.
+/// Forks shims for the launcher at the other end of standard input, until the launcher ends; returns the exit status
+/// for the caller to pass on.
 ///
-/// A program that uses a [`Launcher`](super::Launcher) calls this first thing in its `main`, before any thread or runtime,
-/// when it was started with the arguments that the launcher was given.
+/// A program that uses a [`Launcher`](super::Launcher) calls this first thing in its `main`, before any thread or
+/// runtime, when it was started with the arguments that the launcher was given.
 pub fn shim_main() -> i32 {
     match serve() {
         Ok(()) => 0,
@@ -46,7 +46,7 @@ fn serve() -> io::Result<()> {
     let server = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     prepare()?;
     send(&server, READY, SendFlags::NOSIGNAL)?;
-    // From here on nobody listens to what goes wrong; shims write it to the folders of their runs.
+    // Errors from here on have no reader; shims write theirs to the folders of their runs.
     let nowhere = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stderr(&nowhere)?;
@@ -79,13 +79,14 @@ fn prepare() -> io::Result<()> {
     // Signals that the server or its supervisor blocks would never arrive at a shim, nor at its command.
     SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
     survive_file_limit()?;
-    // SAFETY: ignoring a signal installs no code. The system then reaps shims by itself; nobody asks how they ended.
+    // SAFETY: ignoring a signal installs no code. The system then reaps shims by itself; their exit statuses are not
+    // needed.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) }.map_err(io::Error::from)?;
     procs::host()?;
     Ok(())
 }
 
-/// The next folder, and the pipe of its shim; no length once the server is gone.
+/// The next folder, and the pipe of its shim; the length is 0 once the server has ended.
 fn hear(server: &OwnedFd, path: &mut [u8]) -> rustix::io::Result<(usize, Option<PipeWriter>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);

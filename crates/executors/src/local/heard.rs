@@ -1,4 +1,4 @@
-//! What shims say to the launcher that had them forked.
+//! The messages of shims to the launcher that had them forked.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::shim::{SAY_CLAIMED, SAY_ENDED, SAY_FAILED, SAY_STARTED, SAY_TAKEN};
 pub(crate) enum FirstWord {
     /// The run is its own.
     Claimed,
-    /// Somebody else holds the claim.
+    /// Another shim holds the claim.
     Taken,
     /// There is no claim and no command, for this reason.
     Failed(String),
@@ -59,7 +59,7 @@ impl Voice {
         None
     }
 
-    /// How the run ended; none when the shim ended without saying so.
+    /// The outcome of the run; none if the shim ended without sending it.
     async fn exit(mut self) -> Option<Exit> {
         while self.exit.is_none() {
             self.exit = ended(&self.line().await?);
@@ -95,7 +95,7 @@ impl Voices {
         });
     }
 
-    /// Waits for the word that a run has ended. None when nobody will say it: then its folder is to be looked at.
+    /// Waits for the message that a run has ended. None if there will be no message: then its folder has to be read.
     pub(crate) async fn ended(&self, dir: &Path) -> Option<Exit> {
         let mut told = self.lock().get(dir)?.clone();
         let exit = told.wait_for(Option::is_some).await.ok()?;

@@ -26,24 +26,24 @@ use super::shim::{DEFAULT_GRACE, DEFAULT_LOG_LIMIT};
 use super::spawner::{ForkServer, NoServer, Spawner};
 use super::state::{Check, Look, bury, external_id, kill_below, look};
 
-/// How often to look where the kernel has no pidfds to wait on.
+/// The polling interval where the kernel has no pidfds to wait for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How often a run is handed over before its start is given up for now.
+/// The number of attempts to hand over a run before its start is given up for now.
 const START_ATTEMPTS: usize = 3;
 
-/// How often in a row, a second apart, a failure to read a run's files is waited out.
+/// The number of failures in a row, a second apart, to read a run's files that are waited out.
 const WAIT_PATIENCE: u32 = 60;
 
-/// What holds for a run whose spec doesn't say.
+/// The defaults for runs whose specs don't set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a command that was told to end may take before it is killed.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// How many bytes of output are kept.
+    /// The most bytes of output that are kept.
     pub log_limit_bytes: u64,
-    /// What a shim may take beyond the grace of its command before the server ends it the hard way:
-    /// for one that hangs. More than the three seconds for which a shim tries to kill.
+    /// The time that a shim has beyond the grace of its command before the server kills it: it hangs then. More than
+    /// the three seconds for which a shim tries to kill.
     pub shim_margin: Duration,
     /// For how long the process that forks the shims may do nothing before it is replaced.
     pub start_patience: Duration,
@@ -94,7 +94,7 @@ impl Launcher {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Where the folders of the runs are.
+    /// The folders of the runs.
     pub fn dirs(&self) -> &RunDirs {
         &self.inner.dirs
     }
@@ -154,8 +154,8 @@ impl Launcher {
         Ok(ShimRun { external_id, adopted: false })
     }
 
-    /// What is known of a run. Where a shim has died without an outcome, this ends what it left
-    /// running and writes the outcome down.
+    /// The state of a run. If a shim has died without an outcome, this ends what it left running and stores the
+    /// outcome.
     pub async fn check(&self, run: &RunRef) -> Result<Check, LocalError> {
         let dir = self.inner.dirs.path(run);
         blocking(move || look(&dir).map(Look::into_check)).await
@@ -163,8 +163,8 @@ impl Launcher {
 
     /// Waits for the end of a run that was started, by this launcher or by an earlier one.
     ///
-    /// Trouble with files, such as too many of them being open, is waited out for a minute: it must
-    /// not make a run look over that isn't.
+    /// Errors with files, such as too many of them being open, are waited out for a minute: they must not make a live
+    /// run appear to be over.
     pub async fn wait(&self, run: &RunRef) -> Result<Exit, LocalError> {
         let mut patience = WAIT_PATIENCE;
         if let Some(exit) = self.inner.voices.ended(&self.inner.dirs.path(run)).await {
@@ -215,16 +215,16 @@ impl Launcher {
         blocking(move || log::read_log(&dir, offset, max_len)).await
     }
 
-    /// How many bytes a run has written so far, dropped ones included.
+    /// The number of bytes that a run has written so far, dropped ones included.
     pub async fn log_len(&self, run: &RunRef) -> Result<u64, LocalError> {
         let dir = self.inner.dirs.path(run);
         blocking(move || log::log_len(&dir)).await
     }
 
-    /// What the command of a run has given to those that it triggers, where it has and that is sound.
+    /// The outputs of a run, if its command wrote valid ones.
     ///
     /// # Errors
-    /// How many bytes that has, where it is more than a run keeps.
+    /// Their size in bytes, if that is more than a run keeps.
     pub async fn outputs(&self, run: &RunRef) -> Result<Option<Map<String, Value>>, usize> {
         let dir = self.inner.dirs.path(run);
         match spawn_blocking(move || read_outputs(&dir)).await {
@@ -234,10 +234,10 @@ impl Launcher {
         }
     }
 
-    /// Removes all that is kept of a run that is over. Nothing there is fine too.
+    /// Removes all files of a run that is over. No error if there are none.
     ///
-    /// Only for runs that will never be started again: with the claim goes the memory that the run
-    /// was started.
+    /// Only for runs that will never be started again: without the claim it isn't known any more that the run was
+    /// started.
     pub async fn remove(&self, run: &RunRef) -> Result<(), LocalError> {
         let (dir, run) = (self.inner.dirs.path(run), run.clone());
         blocking(move || match look(&dir)? {
@@ -251,7 +251,7 @@ impl Launcher {
         let run_id = spec.run_id.clone();
         blocking(move || {
             let (claim, command) = records::read_claim(&dir)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir)?;
-            // One that was cancelled before it started is nobody's.
+            // A run that was cancelled before it started has an empty claim.
             if claim.run_id != run_id && claim.shim.is_some() {
                 return Err(StartError::Conflict { run_id, owner: claim.run_id, dir });
             }
@@ -282,7 +282,7 @@ impl Launcher {
 }
 
 impl LauncherState {
-    /// Makes the folder and says in it what to run. `true`: the run was claimed before.
+    /// Makes the folder and writes the spec. `true`: the run was claimed before.
     fn prepare(&self, mut spec: RunSpec, dir: &Path) -> Result<bool, StartError> {
         if dir.join(CLAIM).exists() {
             return Ok(true);
@@ -310,7 +310,7 @@ fn no_server(spec: &RunSpec, error: NoServer) -> StartError {
     }
 }
 
-/// Waits until a process has ended, whoever's child it is.
+/// Waits until a process has ended, whether or not it is a child of this one.
 pub(crate) async fn gone(process: ProcessId) {
     match process.open() {
         Ok(Some(handle)) => {

@@ -22,19 +22,19 @@ const TAIL_SEGMENTS: usize = 2;
 /// Less would make a file of every few lines.
 const SMALLEST_LIMIT: u64 = 4096;
 
-/// How often a reader looks again when a segment disappears under it.
+/// The number of attempts to read when a segment disappears meanwhile.
 const READ_ATTEMPTS: usize = 20;
 
 /// A piece of a run's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogChunk {
-    /// Where `bytes` begin. More than was asked for when the bytes there were dropped.
+    /// The offset of the first byte. Higher than requested if the bytes there were dropped.
     pub offset: u64,
     /// The output. Empty when there is no more for now.
     pub bytes: Vec<u8>,
-    /// Where to read on.
+    /// The offset to continue at.
     pub next_offset: u64,
-    /// How many bytes between the offset asked for and `offset` were dropped by the size limit.
+    /// The number of bytes between the requested offset and `offset` that the size limit dropped.
     pub dropped: u64,
     /// The run has ended and nothing comes after this chunk.
     pub ended: bool,
@@ -56,7 +56,7 @@ pub fn read_log(dir: &Path, offset: u64, max_len: usize) -> Result<LogChunk, Loc
     }
 }
 
-/// How many bytes the run in `dir` has written so far, dropped ones included.
+/// The number of bytes that the run in `dir` has written so far, dropped ones included.
 pub fn log_len(dir: &Path) -> Result<u64, LocalError> {
     let segments = segments(dir).at("read the log in", dir)?;
     Ok(segments.last().map_or(0, Segment::end))
@@ -120,9 +120,8 @@ fn start_of(name: &str) -> Option<u64> {
 
 /// Writes the log of a run within its limit.
 ///
-/// Writing never fails for the caller: a command must not break because a disk is full. What can't
-/// be written counts as dropped, and the writer goes on with a new segment as soon as the disk lets
-/// it.
+/// Writing never fails for the caller: a command must not break because a disk is full. Bytes that can't be written
+/// count as dropped, and the writer continues with a new segment as soon as the disk allows it.
 pub(crate) struct LogWriter {
     dir: PathBuf,
     limit: u64,

@@ -13,20 +13,19 @@
 //! - *Nothing is run twice.* Before a command starts, its shim creates the file `claim`, which only
 //!   one process can ever create. A second shim for the same run ends at once. The claim is on disk
 //!   before the command starts.
-//! - *The outcome is written once* (`exit.json`), by the shim, or by the server when the shim is
-//!   gone. Where nobody can know it, it says so: [`Outcome::Unknown`].
+//! - *The outcome is written once* (`exit.json`), by the shim, or by the server when the shim is gone. If it can't be
+//!   known, it says so: [`Outcome::Unknown`].
 //! - *A process is only signalled after its start time was compared* through a pidfd, so a recycled
 //!   process id is never hit.
-//! - *A run is over when its command is over.* Whatever the command leaves running in the
-//!   background gets a fifth of a second to finish its output, is then told to end, and is then
-//!   killed.
+//! - *A run is over when its command is over.* Processes that the command leaves in the background get a fifth of a
+//!   second to finish their output, then SIGTERM, and then SIGKILL.
 //!
-//! The files of a run: `spec.json` (what to run), `claim` (who looks after it, and the command's
-//! process), `log` and `log.tail.*` (its output), `outputs.json` (what it gives, written by the command),
-//! `exit.json` (its outcome), `shim.err` (what went wrong around the command). Few on purpose, and each only when there is something to say.
+//! The files of a run: `spec.json` (the command), `claim` (the shim, and the process of the command), `log` and
+//! `log.tail.*` (the output), `outputs.json` (the outputs for triggered runs, written by the command), `exit.json` (the
+//! outcome), `shim.err` (errors around the command). Few on purpose, and each only when it has content.
 //!
-//! A supervisor that ends the server must leave its other processes alone (`KillMode=process` for
-//! systemd): a shim that is told to end, ends its run as killed.
+//! A supervisor that stops the server must leave its other processes alone (`KillMode=process` for systemd): a shim
+//! that gets SIGTERM ends its run as killed.
 //!
 //! Linux only: it leans on `/proc`, pidfds and child subreapers.
 

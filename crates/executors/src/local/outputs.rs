@@ -1,7 +1,7 @@
-//! What a command gives to those that it triggers: a JSON object that it writes to a file of its run.
+//! The outputs of a command for the runs that it triggers: a JSON object that it writes to a file of its run.
 //!
-//! A file that says nothing sound never fails the run: it is left out, and the log says why. Of one that is too large the run fails, for
-//! whoever waits for it would go without.
+//! A file with invalid content never fails the run: it is ignored, and the log gives the reason. One that is too large
+//! fails the run, because triggered runs would lack it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -19,7 +19,7 @@ pub(crate) const OUTPUTS_VARIABLE: &str = "KELOS_OUTPUTS";
 /// More is not taken: what a run gives is kept in the log of events.
 const LARGEST: u64 = LARGEST_GIVEN as u64;
 
-/// Why what a command has given is not taken.
+/// The reason for which outputs are not accepted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unsound {
     /// It has so many bytes.
@@ -30,10 +30,10 @@ pub(crate) enum Unsound {
     Other(String),
 }
 
-/// What the command of a run has given, where it has.
+/// The outputs of a run, if its command wrote some.
 ///
 /// # Errors
-/// When what it has written is no JSON object, or is too large.
+/// When the file contains no JSON object, or is too large.
 pub(crate) fn read_outputs(dir: &Path) -> Result<Option<Map<String, Value>>, Unsound> {
     let path = dir.join(OUTPUTS);
     let length = match fs::metadata(&path) {

@@ -1,5 +1,4 @@
-//! Where the folder of a run is: a name from outside becomes one path component that can't leave
-//! the root.
+//! The paths of the runs' folders: a name from outside becomes one path component that can't leave the root.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -12,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{At, LocalError};
 
-/// What stays as it is in a path component. `%` is not in it, so the encoding is unambiguous.
+/// The characters that are escaped in a path component. `%` is one of them, so the encoding is unambiguous.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// File systems stop at 255 bytes for one component.
 const LONGEST_COMPONENT: usize = 200;
 
-/// What stays of a longer name in front of its hash.
+/// The length of the part of a long name that is kept before its hash.
 const KEPT_OF_LONG_NAME: usize = 120;
 
 /// Names one run: the number is that of the attempt for (workflow, key).
@@ -97,15 +96,15 @@ fn component(name: &str) -> String {
     encoded
 }
 
-/// FNV-1a with 128 bits: stable for ever, which the standard library's hashers don't promise. Two
-/// long names that collide are told apart by the run id in the claim.
+/// FNV-1a with 128 bits: it will never change, which the standard library's hashers don't promise. Two long names with
+/// the same hash are distinguished by the run id in the claim.
 pub fn fnv1a_128(bytes: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62272e07bb014262b821756295c58d;
     const PRIME: u128 = 0x0000000001000000000000000000013b;
     bytes.iter().fold(BASIS, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
-/// How often making a folder is tried when the removal of a neighbour takes its parents away.
+/// The number of attempts to make a folder while the removal of another one deletes its parents.
 const MAKE_DIR_ATTEMPTS: usize = 10;
 
 /// Makes the folder of a run, for its owner alone.
@@ -121,8 +120,8 @@ pub(crate) fn make_dir(dir: &Path) -> Result<(), LocalError> {
     }
 }
 
-/// Takes the folder out of sight first, so that a crash in between doesn't leave half of one that
-/// looks like a run that never started. Its parents go with the last of their runs.
+/// Removes a folder. It is renamed first, so that a crash in between doesn't leave a part of it that looks like a run
+/// that never started. Its parents are removed with the last of their runs.
 pub(crate) fn remove_dir(dir: &Path) -> Result<(), LocalError> {
     let Some(name) = dir.file_name() else {
         return Ok(());

@@ -17,7 +17,7 @@ pub(crate) const TAG_VARIABLE: &str = "KELOS_RUN_TAG";
 /// One process for ever: a process id alone is used again, together with the start time it isn't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
-    /// Its number.
+    /// Its process number.
     pub pid: i32,
     /// Clock ticks from boot to the start of the process.
     pub started: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Stat {
     pub(crate) dead: bool,
 }
 
-/// How long the processes of a run may take to disappear after they were killed.
+/// The time that the processes of a run have to disappear after they were killed.
 const DISAPPEAR: Duration = Duration::from_secs(3);
 
 impl Stat {
@@ -71,10 +71,10 @@ fn parse_stat(pid: i32, line: &str) -> Option<Stat> {
 }
 
 impl ProcessId {
-    /// This very process.
+    /// The calling process.
     ///
     /// # Errors
-    /// Where `/proc` is not there.
+    /// When `/proc` is not mounted.
     pub fn current() -> io::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Stat::of(pid).map(|stat| stat.id).ok_or_else(|| io::Error::other("/proc is not mounted"))
@@ -86,8 +86,7 @@ impl ProcessId {
         Stat::of(self.pid).is_some_and(|stat| stat.id == self && !stat.dead)
     }
 
-    /// A handle that stays with this process, whatever becomes of its number; `None` when it is
-    /// gone.
+    /// A handle that refers to this process even if its number is reused; `None` if it has ended.
     pub(crate) fn open(self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return Ok(None);
@@ -102,7 +101,7 @@ impl ProcessId {
         Ok(self.is_alive().then_some(handle))
     }
 
-    /// Signals this process and no other. `false`: it is gone.
+    /// Signals this process and no other. `false`: it has ended.
     pub(crate) fn signal(self, signal: Signal) -> io::Result<bool> {
         let sent = match self.open() {
             Ok(Some(handle)) => pidfd_send_signal(handle, signal),
@@ -122,7 +121,7 @@ impl ProcessId {
     }
 }
 
-/// Where a process id means something: this boot of the machine, in this process id namespace.
+/// The scope in which a process id is unique: this boot of the machine, in this process id namespace.
 pub(crate) fn host() -> io::Result<String> {
     // A process changes neither.
     static HOST: OnceLock<String> = OnceLock::new();
@@ -134,12 +133,12 @@ pub(crate) fn host() -> io::Result<String> {
     Ok(HOST.get_or_init(|| format!("{} {}", boot.trim(), namespace.display())).clone())
 }
 
-/// A value that nobody else has.
+/// A random unique value.
 pub(crate) fn unique() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
 }
 
-/// What belongs to a run, seen from outside its processes.
+/// The processes of a run, seen from outside.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     /// The value of the run's tag in the environment.
@@ -149,8 +148,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Every living process of the run but the shim and the caller: those that carry the tag, those
-    /// of the shim's session, and all descendants of either or of the shim.
+    /// Every living process of the run but the shim and the caller: those with the tag, those of the shim's session,
+    /// and all descendants of either or of the shim.
     pub(crate) fn members(&self) -> Vec<Stat> {
         let all = Stat::all();
         let entry = format!("{TAG_VARIABLE}={}", self.tag).into_bytes();

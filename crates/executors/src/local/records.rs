@@ -16,23 +16,22 @@ use super::error::{At, LocalError};
 use super::paths::RunRef;
 use super::procs::ProcessId;
 
-/// The file that says what to run. It may hold secrets of the environment.
+/// The file with the command to run. It may contain secrets of the environment.
 pub(crate) const SPEC: &str = "spec.json";
 /// The file that exactly one process can create, before anything runs. Once the command runs, a
 /// second line names its process.
 pub(crate) const CLAIM: &str = "claim";
-/// The file that says how the run ended.
+/// The file with the outcome.
 pub(crate) const EXIT: &str = "exit.json";
-/// The file that says that the server killed a shim that would not end: then the outcome is known
-/// to be *killed*.
+/// The file that marks that the server killed a shim that would not end: the outcome is then known to be *killed*.
 pub(crate) const HARD_KILLED: &str = "hard-killed";
-/// The file for what goes wrong around the command; mostly there is none.
+/// The file for errors around the command; usually there is none.
 pub(crate) const SHIM_ERR: &str = "shim.err";
 
-/// What to run.
+/// The command of a run and its limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Which run this is: decides the folder.
+    /// The run, which decides the folder.
     pub run: RunRef,
     /// The id of the run; a repeated start is recognised by it. The command sees it as
     /// `KELOS_RUN_ID`.
@@ -45,14 +44,13 @@ pub struct RunSpec {
     pub inherit_env: bool,
     /// The folder the command starts in; the server's own when absent.
     pub cwd: Option<PathBuf>,
-    /// How long the command may take; without end when absent.
+    /// The timeout of the command; unlimited if absent.
     #[serde(rename = "timeout_ms", with = "millis", default)]
     pub timeout: Option<Duration>,
-    /// How long a command that was told to end may take before it is killed; the launcher's limit
-    /// when absent.
+    /// The time between SIGTERM and SIGKILL; the launcher's limit if absent.
     #[serde(rename = "grace_ms", with = "millis", default)]
     pub grace: Option<Duration>,
-    /// How many bytes of output are kept; the launcher's limit when absent. Never less than 4 KiB.
+    /// The most bytes of output that are kept; the launcher's limit if absent. Never less than 4 KiB.
     pub log_limit_bytes: Option<u64>,
 }
 
@@ -73,27 +71,26 @@ impl RunSpec {
     }
 }
 
-/// How and when a run ended.
+/// The outcome of a run, with its times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// How it ended.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// When the command was started, in milliseconds since 1970; absent when it never was, or
-    /// nobody knows.
+    /// The start of the command, in milliseconds since 1970; absent if it never started, or that isn't known.
     pub started_at_ms: Option<i64>,
     /// When the end was written down, in milliseconds since 1970.
     pub ended_at_ms: i64,
 }
 
 impl Exit {
-    /// Whether the command ran and said that all is well.
+    /// Whether the command exited with status 0.
     pub fn is_success(&self) -> bool {
         self.outcome == Outcome::Exited { code: 0 }
     }
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -109,21 +106,21 @@ pub enum Outcome {
     },
     /// The command took longer than it may and was ended.
     TimedOut,
-    /// Somebody cancelled the run. A run that was cancelled before it started has no start time.
+    /// The run was cancelled. One that was cancelled before it started has no start time.
     Killed,
     /// The command could not be started; nothing ran.
     FailedToStart {
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// The command did start, and nobody knows how it ended.
+    /// The command did start, and its end isn't known.
     Unknown {
-        /// Why nobody knows.
+        /// The reason for which it isn't known.
         why: String,
     },
 }
 
-/// Who runs this run, and how to find what belongs to it.
+/// The shim of a run, and the means to find its processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Claim {
     pub(crate) run_id: String,
@@ -218,9 +215,9 @@ fn parse<T: DeserializeOwned>(dir: &Path, name: &str, bytes: &[u8]) -> Result<T,
     record.map_err(|source| LocalError::BadRecord { path: dir.join(name), source })
 }
 
-/// How the last member of a record begins: the check value of all before it.
+/// The beginning of the last member of a record: the check value of everything before it.
 const CHECK: &[u8] = b",\"check\":\"";
-/// What comes after that: eight digits, and the end.
+/// The length of the rest: eight digits, and the end.
 const CHECKED_END: usize = 10;
 
 /// A record with its check value, so that what changes on the disk by itself is noticed when it is read.
@@ -252,7 +249,7 @@ fn unchecked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, serde_json::Error> {
     Ok([record, b"}"].concat().into())
 }
 
-/// Writes a file that nobody looks for, readable by its owner alone.
+/// Writes a temporary file, readable by its owner alone.
 fn write_temp<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<PathBuf, LocalError> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);

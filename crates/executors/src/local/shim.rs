@@ -25,14 +25,14 @@ pub(crate) const SAY_TAKEN: &str = "taken";
 /// The second word to the launcher, followed by the process id of the command.
 pub(crate) const SAY_STARTED: &str = "started";
 
-/// The last word to the launcher, followed by the outcome as it stands in the folder.
+/// The last message to the launcher, followed by the outcome as it is in the folder.
 pub(crate) const SAY_ENDED: &str = "ended";
 /// The word to the launcher when there is no claim and no command, followed by the reason.
 pub(crate) const SAY_FAILED: &str = "failed";
 
-/// Used when the spec says nothing, which the launcher doesn't let happen.
+/// The default where the spec has none, which the launcher prevents.
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(10);
-/// Used when the spec says nothing, which the launcher doesn't let happen.
+/// The default where the spec has none, which the launcher prevents.
 pub(crate) const DEFAULT_LOG_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// For how long the shim tries to write the outcome down, should the disk be full.
@@ -68,7 +68,7 @@ fn look_after(dir: &Path, voice: &PipeWriter) -> Result<(), LocalError> {
         return Ok(());
     }
     say(voice, SAY_CLAIMED);
-    // Durable, so that even a power failure can't make a run look as if it had not started.
+    // Synced, so that even a power failure can't make the run appear as not started.
     let exit = match records::sync(dir, CLAIM) {
         Ok(()) => run_claimed(dir, &spec, &claim, me, signals, voice),
         Err(error) => not_started(format!("failed to {error}")),
@@ -115,8 +115,7 @@ fn start(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<(LogWriter, Pid, P
     let (output, writer) = io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
     let second = writer.try_clone().map_err(|error| format!("failed to create a pipe: {error}"))?;
     command.stdout(writer).stderr(second);
-    // `command` goes with its ends of the pipe when this function returns, so that the pipe ends
-    // with the job.
+    // `command` and its ends of the pipe are dropped when this function returns, so that the pipe ends with the job.
     let child = command.spawn().map_err(|error| why_not_started(&spec.argv[0], &error))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("the system gave no process id")?;
     Ok((log, pid, output))
@@ -135,8 +134,7 @@ fn command(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<Command, String>
     command.envs(&spec.env).env("KELOS_RUN_ID", &spec.run_id).env(TAG_VARIABLE, &claim.tag);
     command.env(OUTPUTS_VARIABLE, dir.join(OUTPUTS));
     if let Some(cwd) = &spec.cwd {
-        // Looked at beforehand, as the error of the system wouldn't say whether the folder or the
-        // program is missing.
+        // Checked in advance, as the error of the system wouldn't tell whether the folder or the program is missing.
         match fs::metadata(cwd) {
             Ok(metadata) if metadata.is_dir() => command.current_dir(cwd),
             Ok(_) => {
@@ -184,7 +182,7 @@ fn write_exit(dir: &Path, exit: &Exit, voice: &PipeWriter) -> Result<(), LocalEr
     }
 }
 
-/// Whether somebody still holds the other end of the pipe.
+/// Whether the other end of the pipe is still open.
 fn server_listens(voice: &PipeWriter) -> bool {
     let mut fds = [PollFd::new(voice, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -198,12 +196,13 @@ fn say_ended(voice: &PipeWriter, exit: &Exit) {
     }
 }
 
-/// Tells the launcher, if it is still there, why the command does not run.
+/// Sends the launcher, if it is still alive, the reason for which the command does not run.
 pub(crate) fn say_failed(voice: &PipeWriter, why: &str) {
     say(voice, &format!("{SAY_FAILED} {}", why.replace('\n', " ")));
 }
 
-/// Tells the launcher, if it is still there. These few words always fit into a pipe, so a server that hangs holds nobody up.
+/// Sends a message to the launcher, if it is still alive. These short messages always fit into a pipe, so a server that
+/// hangs blocks no shim.
 fn say(mut voice: &PipeWriter, words: &str) {
     let _ = voice.write_all(format!("{words}\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! The server's line to its fork server, which is started with the first run and again when it is gone.
+//! The connection of the server to its fork server, which is started with the first run and again when it has ended.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, Read};
@@ -24,10 +24,10 @@ use super::fork_server::READY;
 /// Between two attempts to hand a run over while the fork server is busy with others.
 const BUSY: Duration = Duration::from_micros(500);
 
-/// How much of a fork server's complaint is read.
+/// The most bytes of a fork server's error output that are read.
 const LONGEST_WORDS: u64 = 4096;
 
-/// Why there is no fork server.
+/// The reason for which there is no fork server.
 #[derive(Debug)]
 pub(crate) enum NoServer {
     /// Its program could not be executed.
@@ -42,7 +42,7 @@ pub(crate) struct Spawner {
     command: Vec<OsString>,
     /// For how long a fork server may take nothing before it is replaced.
     patience: Duration,
-    /// Runs are handed over one after the other; whoever finds it gone starts it anew.
+    /// Runs are handed over one after the other; the first that finds the fork server ended starts it again.
     server: Mutex<Option<Arc<ForkServer>>>,
 }
 
@@ -104,7 +104,7 @@ impl Spawner {
         }
     }
 
-    /// Ends a fork server that hangs, so that the next run gets another one. Shims that it has forked go on.
+    /// Ends a fork server that hangs, so that the next run gets another one. Shims that it has forked are not affected.
     pub(crate) async fn give_up(&self, server: &Arc<ForkServer>) {
         let mut current = self.server.lock().await;
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, server)) {

@@ -1,4 +1,4 @@
-//! What the files of a run say, and the outcome of a run whose shim is gone.
+//! The state of a run by its files, and the outcome of a run whose shim is gone.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use super::records::{self, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome};
 
 const SHIM_DIED: &str = "the process that looked after the command died";
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Nobody has claimed it, nothing has run. A shim may still be on its way: [`Launcher::start`](super::Launcher::start)
-    /// or [`Launcher::cancel`](super::Launcher::cancel) it, but don't take it for over.
+    /// The run is not claimed, and nothing has run. A shim may still be starting:
+    /// [`Launcher::start`](super::Launcher::start) or [`Launcher::cancel`](super::Launcher::cancel) it, but don't treat
+    /// it as over.
     NotStarted,
     /// Its shim is alive.
     Running {
@@ -48,8 +49,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     let (claim, command) = match records::read_claim(dir) {
         Ok(Some(claimed)) => claimed,
         Ok(None) => return Ok(Look::NotStarted),
-        // It is created whole, so only a damaged disk gets here; there is nobody to watch and
-        // nobody to kill.
+        // It is created whole, so only a damaged disk leads here; there is no known process to watch or to kill.
         Err(LocalError::BadRecord { source, .. }) => {
             return settle(dir, Outcome::Unknown { why: format!("the claim of the run is damaged: {source}") });
         }
@@ -62,7 +62,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     if is_here && shim.is_alive() {
         return Ok(Look::Running { shim, external_id: external_id(command, Some(shim)) });
     }
-    // The shim may have written the outcome and ended between the two looks.
+    // The shim may have written the outcome and ended between the two checks.
     if let Some(exit) = read_exit(dir)? {
         return Ok(Look::Ended(exit));
     }
@@ -79,7 +79,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     settle(dir, outcome)
 }
 
-/// A damaged outcome is one that nobody knows.
+/// Reads the outcome. A damaged one is unknown.
 fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
     match records::read(dir, EXIT) {
         Err(LocalError::BadRecord { source, .. }) => {
@@ -90,8 +90,8 @@ fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
     }
 }
 
-/// Kills what a hanging shim looks after. First the note, so that whoever finds the shim dead knows
-/// that the run was killed; and the tree while the shim is still the ancestor of all of it.
+/// Kills the processes of a shim that hangs. First the mark, so that a process that finds the shim dead knows that the
+/// run was killed; then the tree, while the shim is still the ancestor of all of it.
 pub(crate) fn kill_below(dir: &Path, shim: ProcessId) -> Result<(), LocalError> {
     records::create_once(dir, HARD_KILLED, &true)?;
     if let Some((Claim { tag, .. }, _)) = records::read_claim(dir)?
@@ -102,8 +102,7 @@ pub(crate) fn kill_below(dir: &Path, shim: ProcessId) -> Result<(), LocalError> 
     Ok(())
 }
 
-/// Writes down the outcome of a run without a shim, unless somebody else was first: then theirs
-/// holds.
+/// Stores the outcome of a run without a shim, unless another process was first: then that outcome holds.
 fn settle(dir: &Path, outcome: Outcome) -> Result<Look, LocalError> {
     let exit = Exit { outcome, started_at_ms: None, ended_at_ms: records::now_ms() };
     records::create_once(dir, EXIT, &exit)?;
@@ -111,7 +110,7 @@ fn settle(dir: &Path, outcome: Outcome) -> Result<Look, LocalError> {
     Ok(Look::Ended(read_exit(dir)?.unwrap_or(exit)))
 }
 
-/// Claims a run for nobody, so that no shim ever runs it. `false`: a shim was faster.
+/// Claims a run without a shim, so that none ever runs it. `false`: a shim was faster.
 pub(crate) fn bury(dir: &Path) -> Result<bool, LocalError> {
     make_dir(dir)?;
     let claim = Claim {
@@ -144,8 +143,8 @@ mod tests {
         std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
     }
 
-    /// Flips bits of files, one at a time, as many as `KELOS_FLIPS` says, by `KELOS_SEED`. Gives how many of them `look` says were
-    /// noticed, and how many were not.
+    /// Flips bits of files, one at a time; `KELOS_FLIPS` is their number, `KELOS_SEED` the seed. Returns how many of
+    /// them `look` noticed, and how many it did not.
     fn flip_bits(dir: &Path, files: &[&str], mut look: impl FnMut(&str) -> bool) -> (u64, u64) {
         let (count, seed) = (number("KELOS_FLIPS", 100), number("KELOS_SEED", 18));
         let mut noticed = 0;

@@ -16,8 +16,7 @@ use super::outputs::{OUTPUTS_VARIABLE, read_outputs};
 use super::procs::Tree;
 use super::records::Outcome;
 
-/// What background processes get to finish their output after the command has ended, and again
-/// after they were told to end.
+/// The time that background processes have to finish their output after the command has ended, and again after SIGTERM.
 const TRAILING: Duration = Duration::from_millis(200);
 
 /// Between two rounds of killing, in case a process was started during one.
@@ -62,25 +61,25 @@ enum Phase {
     Command,
     /// The command has ended by itself; others may still have something to say.
     Trailing,
-    /// Everybody was told to end.
+    /// All processes got SIGTERM.
     Polite,
-    /// Everybody is killed, until nobody is left.
+    /// All processes are killed, until none is left.
     Hard,
 }
 
-/// Looks after one command and all that it starts.
+/// Supervises one command and all processes that it starts.
 pub(crate) struct Supervisor {
     command: Pid,
     tree: Tree,
     grace: Duration,
     signals: Signals,
-    /// The read end of the output; gone once every writer is.
+    /// The read end of the output; none once every writer has closed it.
     output: Option<PipeReader>,
     log: LogWriter,
     buffer: Vec<u8>,
-    /// How the command itself ended.
+    /// The status with which the command itself ended.
     status: Option<WaitStatus>,
-    /// Why it was told to end, if it was.
+    /// The reason for which it was stopped, if it was.
     stopped: Option<Outcome>,
     phase: Phase,
     /// When the phase is over; never when absent.
@@ -164,8 +163,8 @@ impl Supervisor {
         }
     }
 
-    /// Collects whoever has ended. `false`: nobody is left. As the shim adopts every orphan, that
-    /// is exact: no child means no descendant.
+    /// Reaps the processes that have ended. `false`: none is left. As the shim adopts every orphan, that is exact: no
+    /// child means no descendant.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -214,7 +213,7 @@ impl Supervisor {
         self.until = now.checked_add(self.grace);
     }
 
-    /// Asks the whole tree to end: the command's group at once, then whoever has left it.
+    /// Sends SIGTERM to the whole tree: first to the command's group, then to processes that have left it.
     fn tell_to_end(&self) {
         self.signal_group(Signal::TERM);
         let group = self.command.as_raw_nonzero().get();
@@ -233,16 +232,15 @@ impl Supervisor {
         }
     }
 
-    /// Only while the command is not reaped: until then its number, and so the group's, can't
-    /// belong to anybody else.
+    /// Only while the command is not reaped: until then its number, and so the group's, can't belong to another
+    /// process.
     fn signal_group(&self, signal: Signal) {
         if self.status.is_none() {
             let _ = kill_process_group(self.command, signal);
         }
     }
 
-    /// What is still in the pipe. Bounded in time, as a process outside the tree may hold the pipe
-    /// for ever.
+    /// Reads the rest of the pipe. Limited in time, as a process outside the tree may hold the pipe open for ever.
     fn read_the_rest(&mut self) {
         let until = Instant::now() + TRAILING;
         while self.output.is_some() && Instant::now() < until {
@@ -256,7 +254,7 @@ impl Supervisor {
         }
     }
 
-    /// Says in the log why what the command gave is left out.
+    /// Logs the reason for which outputs are not accepted.
     fn check_outputs(&mut self) {
         if let Err(why) = read_outputs(self.log.dir()) {
             self.log.write(format!("kelos: what it wrote to {OUTPUTS_VARIABLE} is left out: {why}\n").as_bytes());
