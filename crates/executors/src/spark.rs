@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::CommandExecutor;
 
-/// On a standalone cluster spark-submit says how the driver ended, and exits with 0 however that was.
+/// On a standalone cluster spark-submit prints how the driver ended, and always exits with 0.
 const TELLING: &str = include_str!("spark.sh");
 
 /// Submits Spark applications, and waits for their end.
@@ -49,7 +49,7 @@ impl Executor for SparkExecutor {
     }
 }
 
-/// What a job can say. What the command executor reads itself is in `rest`.
+/// The settings of a job. Those that the command executor reads itself are in `rest`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Settings {
@@ -71,7 +71,7 @@ struct Settings {
     rest: Map<String, Value>,
 }
 
-/// Where `spark-submit` may be.
+/// The places where `spark-submit` may be.
 struct Places {
     spark_home: Option<PathBuf>,
     path: Vec<PathBuf>,
@@ -102,7 +102,7 @@ fn command(settings: Map<String, Value>, places: &Places) -> Result<Map<String, 
     Ok(command)
 }
 
-/// What has the exit status tell of the application's end, where that of spark-submit might not.
+/// The wrapper that makes the exit status show the application's end, where that of spark-submit might not.
 fn telling(settings: &Settings) -> Vec<String> {
     let standalone = settings.master.as_deref().map(|master| master.starts_with("spark://"));
     if settings.deploy_mode.as_deref() != Some("cluster") || standalone == Some(false) {
@@ -132,7 +132,8 @@ fn options(settings: &Settings) -> Vec<String> {
     options
 }
 
-/// What has spark-submit stay until the application has ended, where it would not by itself. What the job
+/// The settings that make spark-submit wait until the application has ended, where it would not by default. Those of
+/// the job come later on the command line, and take precedence.
 /// says comes later on the command line, and wins.
 fn waiting(settings: &Settings) -> Map<String, Value> {
     let mut conf = Map::new();
@@ -149,7 +150,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Finds `spark-submit`: as the job says, below the `SPARK_HOME` of the job or the server, on the path.
+/// Finds `spark-submit`: by the settings of the job, below the `SPARK_HOME` of the job or the server, on the path.
 fn program(settings: &Settings, places: &Places) -> Result<String, String> {
     const HINT: &str = "set `sparkSubmit` in the job, or SPARK_HOME where the server is started";
     if let Some(given) = &settings.spark_submit {
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!((&made["env"], &made["timeoutSeconds"]), (&json!({"A": "1"}), &json!(9)));
     }
 
-    /// The exit status where spark-submit says something and exits with a status.
+    /// The exit status of the wrapper for this output and exit status of spark-submit.
     fn exit_status(master: &str, says: &str, status: i32) -> Option<i32> {
         let made =
             made(json!({"application": "a.jar", "deployMode": "cluster", "master": master, "sparkSubmit": "sh"}));

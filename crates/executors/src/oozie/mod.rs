@@ -1,10 +1,10 @@
 //! The executor for jobs of Apache Oozie.
 //!
-//! A job is submitted under an external id that follows from the run's name, and is started by a second request. So a
-//! run whose submission nobody recorded is found again, and of two jobs that a doubtful submission may leave behind
-//! only one is ever started.
+//! A job is submitted under an external id that is derived from the run's name, and is started by a second request. So
+//! a run whose submission was not recorded is found again, and of two jobs that an uncertain submission may leave
+//! behind only one is ever started.
 //!
-//! Absent: Kerberos. An Oozie that asks for it is told of in the reason why slots stay where they are.
+//! Absent: Kerberos. If an Oozie asks for it, the reason for which its slots are deferred says so.
 
 mod order;
 mod records;
@@ -36,18 +36,18 @@ const SUBMISSIONS: usize = 8;
 /// A start that is later than this has been lost.
 const LATE_STARTS: Duration = Duration::from_secs(600);
 
-/// How long the executor waits for what.
+/// The waits of the executor.
 #[derive(Debug, Clone, Copy)]
 pub struct OozieWaits {
     /// For the answer to a request.
     pub request: Duration,
-    /// Between two looks at a job, at least.
+    /// The shortest wait between two checks of a job.
     pub shortest: Duration,
-    /// Between two looks at a job, at most; also between two tries to reach an Oozie that is down.
+    /// The longest wait between two checks of a job; also the wait between two attempts to reach an Oozie that is down.
     pub longest: Duration,
-    /// Before a job that was told to start and has not is told again.
+    /// The wait before a job that was told to start and has not is started again.
     pub restart: Duration,
-    /// Before a submission that nobody answered is taken for one that never came about.
+    /// The wait before a submission without an answer counts as one that failed.
     pub doubt: Duration,
 }
 
@@ -70,7 +70,7 @@ impl OozieWaits {
         self.shortest.saturating_mul(doubled).min(self.longest)
     }
 
-    /// Between two looks for a job whose submission may be on its way.
+    /// The wait between two searches for a job whose submission may be under way.
     fn second_look(&self) -> Duration {
         self.doubt / 12
     }
@@ -89,11 +89,11 @@ struct Inner {
     waits: OozieWaits,
     watch: Watch,
     submissions: Semaphore,
-    /// What is done about one run is done one after the other.
+    /// Locks by which the actions on one run are taken one after the other.
     turns: Mutex<BTreeMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
-    /// Submissions of which nobody knows whether they came about, and since when.
+    /// Submissions of which it isn't known whether they succeeded, with the time of each.
     doubts: Mutex<BTreeMap<RunId, Instant>>,
-    /// Runs whose job is being looked for to be killed.
+    /// Runs whose job is being searched for, to kill it.
     cancelling: Mutex<BTreeSet<RunId>>,
     /// Runs that were to be killed, and when they were: a start that comes late must not bring them to life.
     cancelled: Mutex<BTreeMap<RunId, Instant>>,
@@ -152,7 +152,7 @@ impl Executor for OozieExecutor {
         let (run, known) = (run.clone(), external_id.map(str::to_owned));
         self.inner.never_start(&run);
         self.spawn(|this| async move {
-            // It is told again while its end is not heard of; once is enough.
+            // A cancellation is repeated until the end of the run is reported; one search is enough.
             if !locked(&this.cancelling).insert(run.clone()) {
                 return;
             }
@@ -205,7 +205,7 @@ impl Inner {
             return reports.run(run, Report::Started { external_id });
         }
         if locked(&self.cancelled).contains_key(run) {
-            // Its end is reported by whoever cancels it.
+            // The task that cancels it reports its end.
             return;
         }
         match self.submit(start).await {
@@ -249,7 +249,7 @@ impl Inner {
     fn begin(&self, run: &RunId, oozie: Oozie, job: String, reports: &Reports) {
         locked(&self.doubts).remove(run);
         reports.run(run, Report::Started { external_id: job.clone() });
-        // Of a job that was found nobody knows whether it has been started: the watch sees.
+        // It isn't known whether a job that was found had been started: the watch will tell.
         self.watch.add(self.subject(run, oozie, job, reports));
     }
 
@@ -257,7 +257,7 @@ impl Inner {
         Subject { run: run.clone(), job, oozie, reports: reports.clone(), started: None, kill: false }
     }
 
-    /// Looks for the job of a run.
+    /// Searches for the job of a run.
     async fn seek(&self, oozie: &Oozie, run: &RunId, external_id: &str) -> Result<Sought, Trouble> {
         if let Some(job) = oozie.find(external_id).await? {
             return Ok(Sought::Found(job));
@@ -285,11 +285,11 @@ impl Inner {
             Ok((oozie, Some(job))) => self.begin(run, oozie, job, reports),
             Ok((_, None)) => reports.run(run, Report::NeverStarted),
             Err(reason) if let Some(external_id) = known => {
-                // That it was started is known; it is asked about again when it has not been heard of for long.
+                // It is known to have started; the check is repeated when there was no report for long.
                 tracing::warn!(%run, "failed to {reason}");
                 reports.run(run, Report::Started { external_id });
             }
-            // The next start looks for the job, too, and must not be too quick about it.
+            // The next start searches for the job, too, and must wait before it does.
             Err(reason) => {
                 locked(&self.doubts).insert(run.clone(), Instant::now());
                 reports.run(run, Report::Deferred { reason: format!("failed to {reason}") });
@@ -297,7 +297,7 @@ impl Inner {
         }
     }
 
-    /// Where a run's job is, whether or not its id is known.
+    /// The Oozie of a run, and its job id if there is one, whether or not it was known before.
     async fn find_again(&self, run: &RunId, known: Option<String>) -> Result<(Oozie, Option<String>), String> {
         let oozie = self.oozie(self.place_of(run).await?);
         if known.is_some() {
@@ -309,7 +309,7 @@ impl Inner {
         };
         let mut found = look().await?;
         if found.is_none() {
-            // Another process may have submitted it a moment ago, and died before it heard of it.
+            // Another process may have submitted it a moment ago, and died before it got the id.
             tokio::time::sleep(self.waits.second_look()).await;
             found = look().await?;
         }
@@ -334,7 +334,7 @@ impl Inner {
         self.watch.add(Subject { kill: true, ..self.subject(run, oozie, job, reports) });
     }
 
-    /// Looks for a run's job until it is known whether there is one: it may go on all the while.
+    /// Searches for a run's job until it is known whether there is one: it may be running meanwhile.
     async fn insist(&self, run: &RunId, known: Option<String>) -> (Oozie, Option<String>) {
         let mut failures = 0;
         loop {

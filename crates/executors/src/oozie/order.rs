@@ -1,4 +1,4 @@
-//! What a job is submitted with, and where: the properties of its workflow, and those that Kelos sets.
+//! The submission of a job: its address, the properties of its workflow, and those that Kelos sets.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ const EXTERNAL_ID: &str = "oozie.wf.external.id";
 const SLOT: &str = "celosWorkflowName";
 /// The parts of a slot's time that are properties; the others of the key are for templates alone.
 const PARTS: [&str; 6] = ["year", "month", "day", "hour", "minute", "second"];
-/// Of a run's name in an external id, which has 255 characters in Oozie's tables.
+/// The longest part of a run's name in an external id, which has 255 characters in Oozie's tables.
 const LONGEST_NAME: usize = 160;
 
 /// An Oozie, and as whom it is spoken to.
@@ -34,7 +34,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Where a job runs, by its settings and properties.
+    /// The place of a job, by its settings and properties.
     pub(super) fn of(start: &Start) -> Result<Place, String> {
         let given = start.settings.get("url").and_then(Value::as_str).unwrap_or_default();
         let url = Url::parse(given).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
@@ -51,7 +51,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// What a run is submitted with. In words why not, where waiting can't mend it.
+    /// The submission of a run. The error is a message about a mistake that waiting can't solve.
     pub(super) fn of(start: &Start, external_id: &str) -> Result<Order, String> {
         let place = Place::of(start)?;
         let mut given = start.properties.clone();
@@ -103,7 +103,7 @@ fn checked_name(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// A property's value. What is said about it never holds it: it may be a password.
+/// A property's value. Error messages never contain it: it may be a password.
 fn text(name: &str, value: &Value) -> Result<String, String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -121,7 +121,7 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// What XML 1.0 can't hold, not even escaped.
+/// Whether a character is one that XML 1.0 can't contain, not even escaped.
 fn forbidden(c: char) -> bool {
     matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -1,4 +1,4 @@
-//! What the executor has to ask the house about: what a run was started with, and the name of this installation.
+//! The records that the executor needs: the jobs that runs were started with, and the name of this installation.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 /// The register that holds the name of this installation.
 const INSTALLATION: (&str, &str) = ("kelos", "installation");
 
-/// What an executor has to know of runs that it did not start itself.
+/// The records of runs that an executor did not start itself.
 pub trait Records: Send + Sync {
     /// A run with its job filled in, as it was defined when the run was dispatched. Blocks.
     ///
@@ -23,8 +23,8 @@ pub trait Records: Send + Sync {
     /// In words that complete "failed to …".
     fn start_of(&self, run: &RunId) -> Result<Start, String>;
 
-    /// A name that no other installation has, the same for ever: two of them may use one Oozie, with slots and runs
-    /// of the same names.
+    /// A name that no other installation has, and that never changes: two of them may use one Oozie, with slots and
+    /// runs of the same names.
     fn installation(&self) -> BoxFuture<'_, Result<String, String>>;
 }
 

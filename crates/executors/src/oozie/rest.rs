@@ -18,16 +18,16 @@ const BAD_FILTER: &str = "E0420";
 /// More of Oozie's words than this are not shown.
 const LONGEST_MESSAGE: usize = 300;
 
-/// Why there is no answer to go by. Messages complete "failed to …".
+/// The reason for which there is no usable answer. Messages complete "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Trouble {
     /// Oozie refuses, in words of its own.
     #[error("get Oozie to do it: it says {code}: {message}")]
     Said { code: String, message: String },
-    /// Nothing was done, or nothing that came from Oozie says so.
+    /// The request had no effect, or no answer of Oozie tells whether it had.
     #[error("{reason}")]
     NoWord {
-        /// In words.
+        /// The message.
         reason: String,
         /// Whether Oozie may have done it all the same.
         may_be_done: bool,
@@ -39,7 +39,7 @@ impl Trouble {
         Trouble::NoWord { reason, may_be_done: false }
     }
 
-    /// Whether Oozie says that there is no such job.
+    /// Whether Oozie answered that there is no such job.
     pub(super) fn is_no_such_job(&self) -> bool {
         matches!(self, Trouble::Said { code, .. } if code == NO_SUCH_JOB)
     }
@@ -52,7 +52,8 @@ impl Trouble {
     /// Whether Oozie would say the same however often it is asked, because what it was handed is wrong in itself.
     pub(super) fn is_for_good(&self) -> bool {
         let Trouble::Said { code, .. } = self else { return false };
-        // Missing properties; malformed and contradictory workflow definitions; properties nobody may set; expressions.
+        // Missing properties; malformed and contradictory workflow definitions; properties that users may not set;
+        // expressions.
         let number = code.strip_prefix('E').and_then(|number| number.parse::<u32>().ok());
         let of_definition = |n| matches!(n, 700 | 701 | 703..=708 | 711 | 723 | 724 | 730..=769);
         number.is_some_and(|n| matches!(n, 401 | 404 | 405 | 804 | 808 | 1004) || of_definition(n))
@@ -68,7 +69,7 @@ impl From<HttpError> for Trouble {
     }
 }
 
-/// What to do with a job.
+/// An action on a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Action {
     Start,
@@ -195,7 +196,7 @@ impl Oozie {
     /// An answer that Oozie gave, and gave gladly.
     async fn answer(&self, request: RequestBuilder) -> Result<Answer, Trouble> {
         let answer = self.http.send(request).await?;
-        // Oozie wraps its refusals in pages of its web server; these headers tell them from a proxy's.
+        // Oozie wraps its refusals in pages of its web server; these headers distinguish them from a proxy's.
         if let Some(code) = answer.header("oozie-error-code") {
             return Err(Trouble::Said { code: code.to_owned(), message: said(&answer) });
         }
@@ -216,7 +217,7 @@ impl Oozie {
         }
     }
 
-    /// What came is not from Oozie's web service, or it is in trouble.
+    /// The answer is not from Oozie's web service, or that is in trouble.
     fn not_oozie(&self, answer: &Answer) -> Trouble {
         let kind = if answer.is_html() { "a page instead of JSON" } else { "what is no answer of Oozie's" };
         let reason = format!(
@@ -225,7 +226,7 @@ impl Oozie {
             self.whose(),
             quoted(answer)
         );
-        // A gateway that gave up waiting says nothing about what Oozie did.
+        // A gateway timeout doesn't tell whether Oozie got the request.
         Trouble::NoWord { reason, may_be_done: answer.status.is_server_error() || answer.status.is_success() }
     }
 
@@ -249,13 +250,13 @@ fn said(answer: &Answer) -> String {
     let message = answer.header("oozie-error-message").map_or_else(|| answer.words(), str::to_owned);
     let code = answer.header("oozie-error-code").unwrap_or_default();
     let message = message.trim().strip_prefix(code).map_or(message.trim(), |rest| rest.trim_start_matches([':', ' ']));
-    // What follows a tab is the stack of a Java program.
+    // The text after a tab is a Java stack trace.
     let message = message.split('\t').next().unwrap_or_default().trim_end_matches([',', ' ']);
     let shown: String = message.chars().take(LONGEST_MESSAGE).collect();
     format!("{shown}{}", hint(code, message))
 }
 
-/// What people can do about it.
+/// The advice for people.
 fn hint(code: &str, message: &str) -> &'static str {
     let absent = code == "E0307" && message.contains("does not exist");
     match code {

@@ -1,4 +1,4 @@
-//! What a job's status means for its run.
+//! The meaning of a job's status for its run.
 
 use kelos_model::{FailureCode, Outcome};
 
@@ -7,13 +7,13 @@ use super::rest::{Job, JobAction};
 /// More of a reason than this is not kept.
 const LONGEST_REASON: usize = 600;
 
-/// Where a job stands, of what Oozie says.
+/// The status of a job by Oozie's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobStatus {
     /// It is submitted, and waits to be started.
     Prepared,
     Running,
-    /// Somebody has halted it in Oozie, and may resume it.
+    /// The job was suspended in Oozie, and may be resumed there.
     Suspended,
     Succeeded,
     /// It failed or was killed; its details say why.
@@ -35,7 +35,7 @@ impl JobStatus {
     }
 }
 
-/// How a run ended whose job failed or was killed. `wanted` says that Kelos asked Oozie to kill it.
+/// The outcome of a run whose job failed or was killed. `wanted`: Kelos had asked Oozie to kill it.
 pub(super) fn outcome(id: &str, job: &Job, wanted: bool) -> Outcome {
     let killed = job.status.as_deref() == Some("KILLED");
     if killed && wanted {
@@ -115,7 +115,7 @@ mod tests {
         );
     }
 
-    /// What a real Oozie answered.
+    /// An answer that was recorded from a real Oozie.
     fn recorded(file: &str) -> Job {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/oozie").join(file);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

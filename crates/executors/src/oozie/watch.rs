@@ -20,7 +20,7 @@ use super::verdict::{self, JobStatus};
 const BATCH: usize = 100;
 /// Requests to one Oozie at a time.
 const AT_A_TIME: usize = 8;
-/// How often Oozie may refuse to start a job before its run is given up.
+/// The number of refusals to start a job after which its run is given up.
 const START_REFUSALS: u32 = 10;
 /// A job is asked about after this part of its age.
 const PART_OF_AGE: u32 = 20;
@@ -28,7 +28,7 @@ const PART_OF_AGE: u32 = 20;
 /// A job to be watched.
 pub(super) struct Subject {
     pub(super) run: RunId,
-    /// What Oozie calls it.
+    /// Its id in Oozie.
     pub(super) job: String,
     pub(super) oozie: Oozie,
     pub(super) reports: Reports,
@@ -47,7 +47,7 @@ pub(super) struct Watch {
 struct WatchState {
     waits: OozieWaits,
     runtime: Runtime,
-    /// By URL.
+    /// The desks, by the URL of their Oozie.
     desks: Mutex<BTreeMap<String, (Arc<Desk>, AbortHandle)>>,
 }
 
@@ -73,7 +73,7 @@ impl Watch {
         locked(&desk.watched).get(run).map(|watched| watched.subject.job.clone())
     }
 
-    /// Has the job of a run that is watched killed; says whether it is.
+    /// Orders the job of a watched run to be killed; false if the run is not watched.
     pub(super) fn kill(&self, run: &RunId) -> bool {
         let Some(desk) = self.desk_of(run) else { return false };
         let found = locked(&desk.watched).get_mut(run).map(|watched| {
@@ -84,7 +84,7 @@ impl Watch {
         found.is_some()
     }
 
-    /// What stands in the way of a run, in words.
+    /// The obstacle to the progress of a run, as a message.
     pub(super) fn note(&self, run: &RunId) -> Option<String> {
         let desk = self.desk_of(run)?;
         let outage = locked(&desk.outage).clone();
@@ -105,18 +105,18 @@ impl Drop for WatchState {
     }
 }
 
-/// A job and how its watching stands.
+/// A watched job, with the state of its watch.
 struct JobWatch {
     subject: Subject,
     since: Instant,
     /// When it is asked about next.
     due: Instant,
     start_refusals: u32,
-    /// What stands in its way, in words.
+    /// The obstacle to its progress, as a message.
     note: Option<String>,
 }
 
-/// What a round needs of a job, so that the list isn't held meanwhile.
+/// The data that a round needs of a job, so that the list isn't locked meanwhile.
 #[derive(Clone)]
 struct Item {
     run: RunId,
@@ -126,7 +126,7 @@ struct Item {
     started: Option<Instant>,
 }
 
-/// What became of a round.
+/// The result of a round.
 type Round = Result<(), Trouble>;
 
 /// The jobs of one Oozie.
@@ -134,7 +134,7 @@ struct Desk {
     shown: String,
     waits: OozieWaits,
     watched: Mutex<BTreeMap<RunId, JobWatch>>,
-    /// Why nothing is known of any job at present, in words.
+    /// The reason for which no job can be checked at present, as a message.
     outage: Mutex<Option<String>>,
     wake: Notify,
 }
@@ -164,13 +164,13 @@ impl Desk {
             let round = self.round().await;
             failures = if round.is_ok() { 0 } else { failures + 1 };
             self.tell(round.err());
-            // What becomes due meanwhile goes into one round.
+            // Jobs that become due meanwhile are checked in one round.
             let wait = if failures == 0 { self.waits.shortest } else { self.waits.after_failures(failures) };
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// Says when an outage begins and when it ends.
+    /// Logs the beginning and the end of an outage.
     fn tell(&self, trouble: Option<Trouble>) {
         let now = trouble.map(|trouble| {
             format!("nothing is heard of the job, which may go on in Oozie at {}: failed to {trouble}", self.shown)
@@ -230,7 +230,7 @@ impl Desk {
         for (killed, item) in some_at_a_time(kills).await {
             match killed {
                 Err(trouble @ Trouble::NoWord { .. }) => return Err(trouble),
-                // It may have ended by itself; its status tells.
+                // It may have ended by itself; its status will tell.
                 Err(said) => tracing::info!(run = %item.run, job = item.job, "failed to {said} when killing it"),
                 Ok(()) => {}
             }
@@ -341,7 +341,7 @@ impl Desk {
         watched.subject.reports.run(&item.run, Report::Ended { outcome });
     }
 
-    /// Asks again later, less often the longer it goes on.
+    /// Schedules the next check, with a wait that grows.
     fn later(&self, item: &Item, note: Option<String>) {
         let changed = self.update(item, |watched| {
             let now = Instant::now();

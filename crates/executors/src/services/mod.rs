@@ -36,13 +36,13 @@ pub struct HttpExecutor {
     known: Arc<Mutex<BTreeMap<RunId, RunProgress>>>,
 }
 
-/// What this process knows of a run that it has to do with.
+/// The progress of a run, as far as this process knows it.
 enum RunProgress {
     /// Its start is being asked for; whether it may have been taken at an earlier try, and whether it is to be ended.
     Asked { doubtful: bool, unwanted: bool },
     /// The service did not take it; whether that is sure, and when it may be asked again.
     PutOff { doubtful: bool, reason: String, until: Option<Instant> },
-    /// Its status is being looked at.
+    /// Its status is watched.
     Watched { external_id: String, line: Line },
 }
 
@@ -61,7 +61,7 @@ impl HttpExecutor {
         self.runtime.spawn(work);
     }
 
-    /// Whether to ask for the start now. Where not, what is to be said is said.
+    /// Whether to request the start now. If not, the report that is due is sent.
     fn take_up(&self, run: &RunId, reports: &Reports) -> bool {
         let mut known = self.known();
         let doubtful = match known.get(run) {
@@ -113,7 +113,7 @@ impl HttpExecutor {
         }
     }
 
-    /// Keeps that a run was not taken; says that it is deferred, or over where nobody wants it any more.
+    /// Records that a start was not accepted; returns the report: deferred, or over if the run was cancelled.
     fn put_off(&self, run: &RunId, reason: String, until: Option<Instant>, doubtful: bool) -> Report {
         let mut known = self.known();
         let (before, unwanted) = match known.get(run) {
@@ -153,7 +153,7 @@ impl HttpExecutor {
         Some(line)
     }
 
-    /// Ends a run of which no start was confirmed; none where the end will be reported by what is going on.
+    /// Ends a run whose start was not confirmed; none if a request that is under way will report the end.
     fn end_unconfirmed(&self, run: &RunId) -> Option<Outcome> {
         let mut known = self.known();
         match known.get_mut(run) {
@@ -174,7 +174,7 @@ impl HttpExecutor {
         }
     }
 
-    /// Tells a watch that the run is to end, and whether there is one.
+    /// Orders the watch of a run to end it; false if there is no watch.
     fn wish_its_end(&self, run: &RunId) -> bool {
         match self.known().get(run) {
             Some(RunProgress::Watched { line, .. }) => {

@@ -1,4 +1,4 @@
-//! The requests themselves: a start, a look at the status, a word to end.
+//! The requests: the start, the check of the status, the cancellation.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::http::{Answer, Http, HttpError, Method, RequestBuilder, StatusCode, U
 /// By which a service recognises a start that it was asked for before.
 const KEY: &str = "idempotency-key";
 
-/// What a service says to a start.
+/// The answer of a service to a start.
 #[derive(Debug)]
 pub(super) enum StartAnswer {
     /// The job has been done: there is nothing to ask for later.
@@ -22,27 +22,27 @@ pub(super) enum StartAnswer {
     Going(Box<Ticket>),
     /// It has taken the job, and how to ask for it can't be known.
     Lost(String),
-    /// Not now.
+    /// It can't start now.
     Later {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The service wants to be left alone for so long.
         after: Option<Duration>,
         /// Whether it may have taken the job all the same.
         doubtful: bool,
     },
-    /// Never.
+    /// It will never start.
     Refused(String),
 }
 
-/// What a look at the status found.
+/// The result of a check of the status.
 #[derive(Debug, PartialEq)]
 pub(super) enum Look {
     /// The job has succeeded.
     Done,
     /// It has failed, and why.
     Failed(String),
-    /// It goes on.
+    /// The job is running.
     Going,
     /// The service does not know it.
     Gone(String),
@@ -68,7 +68,7 @@ pub(super) async fn start(http: &Http, key: &str, settings: &Settings, now: i64)
     }
 }
 
-/// Why a request can't be made.
+/// The reason for which a request can't be made.
 enum Unmade {
     /// The server lacks something.
     Now(String),
@@ -129,7 +129,7 @@ fn secret(name: &str, prefix: &str) -> Result<Option<HeaderValue>, Unmade> {
     }))
 }
 
-/// What an answer to a start means.
+/// The meaning of an answer to a start.
 fn judge(url: &Url, settings: &Settings, answer: &Answer, now: i64) -> StartAnswer {
     let status = answer.status;
     if settings.expects(status) {
@@ -154,7 +154,7 @@ fn judge(url: &Url, settings: &Settings, answer: &Answer, now: i64) -> StartAnsw
     StartAnswer::Refused(said)
 }
 
-/// Looks at the status of a job.
+/// Checks the status of a job.
 pub(super) async fn look(http: &Http, ticket: &Ticket) -> Look {
     let answer = match ask(http, Method::GET, &ticket.status, ticket).await {
         Ok(answer) => answer,
@@ -185,7 +185,7 @@ fn words(value: &Value) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect()
 }
 
-/// Tells a service to end a job; whether it has understood, or else why not.
+/// Requests the end of a job. The error is the reason for which the service did not accept it.
 pub(super) async fn cancel(http: &Http, ticket: &Ticket) -> Result<(), String> {
     let Some((cancel, url)) = &ticket.cancel else { return Ok(()) };
     let answer = ask(http, method_of(cancel.method.as_deref().unwrap_or("DELETE"))?, url, ticket).await?;

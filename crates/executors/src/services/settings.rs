@@ -1,4 +1,4 @@
-//! What the settings of an `http` job ask for.
+//! The settings of an `http` job.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::http::{Method, StatusCode, Url};
 
-/// Seconds between two looks at a job's status, where nothing else is asked for.
+/// The default interval of checks of a job's status, in seconds.
 const EVERY: f64 = 10.0;
 
-/// No job is looked at more often than this. Scripts can't ask for less than a second.
+/// The shortest interval of checks. Scripts can't set less than a second.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// All that a job can say.
@@ -40,26 +40,26 @@ pub(super) type Headers = BTreeMap<String, HeaderText>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum HeaderText {
-    /// As it stands.
+    /// The text itself.
     Plain(String),
     /// From a variable of the server's environment, read for each request and kept nowhere.
     Variable {
         /// The variable's name.
         env: String,
-        /// What stands before its value, such as `Bearer `.
+        /// The text before its value, such as `Bearer `.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         prefix: String,
     },
 }
 
-/// How to find out what became of a job that the service has taken.
+/// The checks of a job that the service has accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Poll {
     /// A template over the answer to the start; the answer's `Location` where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
-    /// Seconds between two looks.
+    /// The interval of checks, in seconds.
     #[serde(default = "every", rename = "everySeconds")]
     pub(super) every: f64,
     /// When it has succeeded.
@@ -67,7 +67,7 @@ pub(super) struct Poll {
     /// When it has failed.
     #[serde(default, skip_serializing_if = "Condition::is_empty")]
     pub(super) failed: Condition,
-    /// Where the status says why it has failed.
+    /// The JSON pointer to the reason of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
     /// After these many seconds the job is ended and has failed.
@@ -75,7 +75,7 @@ pub(super) struct Poll {
     pub(super) timeout_seconds: Option<f64>,
 }
 
-/// How to end a job that the service has taken.
+/// The cancellation of a job that the service has accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Cancel {
@@ -87,7 +87,7 @@ pub(super) struct Cancel {
     pub(super) method: Option<String>,
 }
 
-/// JSON pointers, and what stands there: a value, or a list of which one does. All of them must hold.
+/// Values or lists of values by JSON pointer. The status must have each of them, or one of each list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Condition(BTreeMap<String, Value>);
@@ -97,12 +97,12 @@ fn every() -> f64 {
 }
 
 impl Poll {
-    /// The wait between two looks.
+    /// The interval of checks.
     pub(super) fn pause(&self) -> Duration {
         Duration::try_from_secs_f64(self.every).unwrap_or(SHORTEST).max(SHORTEST)
     }
 
-    /// How long the job may take, in milliseconds.
+    /// The longest time that the job may take, in milliseconds.
     pub(super) fn patience(&self) -> Option<i64> {
         let patience = Duration::try_from_secs_f64(self.timeout_seconds?).ok()?;
         i64::try_from(patience.as_millis()).ok()
@@ -114,7 +114,7 @@ impl Condition {
         self.0.is_empty()
     }
 
-    /// Whether it holds for a status. One that says nothing never does.
+    /// Whether a status meets it. One without the values never does.
     pub(super) fn holds(&self, status: &Value) -> bool {
         let stands = |(pointer, wanted): (&String, &Value)| {
             status.pointer(pointer).is_some_and(|found| match wanted {
@@ -152,7 +152,7 @@ impl Settings {
         method_of(self.method.as_deref().unwrap_or("POST"))
     }
 
-    /// Whether a status says that the service has taken the job.
+    /// Whether a status code means that the service has accepted the job.
     pub(super) fn expects(&self, status: StatusCode) -> bool {
         match &self.expect {
             None => status.is_success(),

@@ -1,7 +1,7 @@
-//! What a service's answer to a start says about how to ask for the job again.
+//! Tickets: the data of a service's answer to a start by which the job can be checked later.
 //!
-//! A ticket is all that polling and cancelling need, and the run's external id holds it, so that any node can go on. It
-//! names secrets and holds none.
+//! A ticket has all that polling and cancelling need, and the run's external id contains it, so that any node can
+//! continue. It names secrets and contains none.
 
 use kelos_engine::job::Address;
 use serde::{Deserialize, Serialize};
@@ -17,14 +17,14 @@ const LONGEST_VALUE: usize = 4000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ticket {
-    /// Where its start was asked for: secrets go there and to no other host.
+    /// The URL of its start: secrets are sent to this host and to no other.
     pub(super) start: Url,
-    /// Where its status is.
+    /// The URL of its status.
     pub(super) status: Url,
     #[serde(default, skip_serializing_if = "Headers::is_empty")]
     pub(super) headers: Headers,
     pub(super) poll: Poll,
-    /// How it is ended, and where.
+    /// The request that ends it, and its URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cancel: Option<(Cancel, Url)>,
     /// When it has taken too long, in milliseconds since 1970.
@@ -33,7 +33,7 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// What an answer to a start is worth.
+    /// The ticket of an answer to a start.
     pub(super) fn of(start: &Url, settings: &Settings, poll: &Poll, answer: &Answer, now: i64) -> Result<Self, String> {
         let status = match &poll.url {
             Some(template) => place(template, start, answer)?,

@@ -11,10 +11,10 @@ use super::service::{self, Look};
 use super::ticket::Ticket;
 use crate::http::Http;
 
-/// No wait for a status that can't be had grows longer than this, where looks are not meant to be rarer.
+/// The longest wait for a status that can't be read, unless the interval of checks is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// What the watch of a job and the rest of the executor tell each other. Cheap to clone.
+/// The connection between the watch of a job and the rest of the executor. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Line(Arc<LastNote>);
 
@@ -25,12 +25,12 @@ struct LastNote {
 }
 
 impl Line {
-    /// The job is to end. Saying it again has the service told again.
+    /// Orders the end of the job. A repeated order repeats the request to the service.
     pub(super) fn end(&self) {
         self.0.unwanted.notify_one();
     }
 
-    /// Why nobody knows at present how the job stands.
+    /// The reason for which the state of the job isn't known at present.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble_now().clone()
     }
@@ -49,13 +49,13 @@ impl Line {
     }
 }
 
-/// How far the end of a job has come that somebody wants.
+/// The progress of an ordered end of the job.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Unwanted,
     /// The service has not understood yet.
     Wanted,
-    /// It has.
+    /// The service accepted it.
     Understood,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Watch<'a> {
         Self { http, clock, run, ticket, line, end: End::Unwanted }
     }
 
-    /// Looks at the job's status until it has ended, and tells the service to end it where somebody wishes.
+    /// Checks the job's status until it has ended, and requests its end if that was ordered.
     pub(super) async fn follow(mut self, at_once: bool) -> Outcome {
         let mut wait = if at_once { Duration::ZERO } else { self.every() };
         loop {
@@ -121,7 +121,7 @@ impl<'a> Watch<'a> {
         self.ticket.poll.pause()
     }
 
-    /// The wait after a look that found the job going on.
+    /// The wait after a check that found the job running.
     fn as_usual(&self) -> Duration {
         if self.end != End::Wanted {
             *self.line.trouble_now() = None;
@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
         self.every()
     }
 
-    /// The wait after a look that was in vain.
+    /// The wait after a check that failed.
     fn longer(&self, wait: Duration, why: String) -> Duration {
         self.line.tell(self.run, format!("its status can't be had: {why}"));
         (wait * 2).clamp(self.every(), self.every().max(LONGEST_WAIT))

@@ -17,19 +17,19 @@ use super::{Answer, Roll, Seen, Word, verdict};
 use crate::local::{Launcher, LocalError, gone, unique};
 use crate::run_ref;
 
-/// How often a desk looks whom it has not heard of: so many times in a lease.
+/// The number of checks for silent workers in the time of a lease.
 const LOOKS: u32 = 10;
 
-/// The longest wait between two looks for runs that nobody comes for.
+/// The longest wait between two checks for runs that no worker claims.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a worker that comes is kept from its first answer by runs of which it is being found out whether they began.
+/// How long the first answer to a worker is delayed by runs of which it is being found out whether they began.
 const DOUBT: Duration = Duration::from_secs(1);
 
-/// How old the list of workflows may be that workers get who take all.
+/// The longest age of the list of workflows for workers that accept all.
 const APPS_AGE: Duration = Duration::from_secs(1);
 
-/// Why a desk does not listen to a worker. Messages complete "failed to …".
+/// The reason for which a hub rejects a worker. Messages complete "failed to …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
     /// It was silent for too long, or its process ended.
@@ -46,7 +46,7 @@ pub enum HubError {
     ByItself,
 }
 
-/// Hands runs to workers, and hears of them. Cheap to clone.
+/// The hub: assigns runs to workers, and receives their reports. Cheap to clone.
 #[derive(Clone)]
 pub struct Hub {
     inner: Arc<HubState>,
@@ -62,9 +62,9 @@ struct HubState {
     engine: OnceLock<Handle>,
     apps_at: Mutex<Option<Instant>>,
     closing: watch::Sender<bool>,
-    /// The last word on a run was said that was in nobody's hands.
+    /// The last report was sent on a run that no worker had.
     concluded: Notify,
-    /// A worker said something, or a run was given to the desk: there may be somebody to look for again.
+    /// A worker reported, or a run was added: there may be a silent worker or an unclaimed run to check for.
     stirred: Arc<Notify>,
 }
 
@@ -99,14 +99,14 @@ impl Hub {
         Ok(Hub { inner })
     }
 
-    /// Tells whose runs these are, and who hears of offers.
+    /// Connects the engine whose runs these are, and which gets the offers.
     pub fn connect(&self, engine: Handle) {
         let status = engine.watch_status();
         let _ = self.inner.engine.set(engine);
         self.inner.runtime.spawn(offer_anew(Arc::downgrade(&self.inner), status));
     }
 
-    /// How long a worker may be silent.
+    /// The time after which a silent worker loses its runs.
     #[must_use]
     pub fn lease(&self) -> Duration {
         self.inner.lease
@@ -118,18 +118,18 @@ impl Hub {
         self.inner.state().seen()
     }
 
-    /// Looks as if it were a later moment.
+    /// Checks as if it were a later moment.
     #[cfg(test)]
     pub(super) fn look(&self, now: Instant) {
         self.inner.look(now);
     }
 
-    /// Answers everyone who waits, and nobody from now on.
+    /// Answers all waiting workers, and rejects them from now on.
     pub fn close(&self) {
         let _ = self.inner.closing.send_replace(true);
     }
 
-    /// Takes back what no worker fetched, and gives nothing out from now on: whoever leads next is to find it queued.
+    /// Takes back the runs that no worker fetched, and assigns none from now on: the next leader finds them queued.
     pub async fn take_back(&self) {
         self.close();
         let unfetched = {
@@ -145,10 +145,11 @@ impl Hub {
         self.inner.settle().await;
     }
 
-    /// Hears a worker, and answers once there is something to do or its wait is over. What it reported is committed by then.
+    /// Processes a message of a worker, and answers once there is a run for it or its wait is over. Its reports are
+    /// committed by then.
     ///
     /// # Errors
-    /// When it is not to be listened to.
+    /// When the worker is rejected.
     pub async fn hear(&self, worker: &str, word: Word) -> Result<Answer, HubError> {
         let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
         inner.stirred.notify_one();
@@ -217,7 +218,7 @@ impl HubState {
             loop {
                 let woken = wake.notified();
                 tokio::pin!(woken);
-                // From here on no word is missed, whether it comes before the look or after.
+                // From here on no notification is missed, whether it comes before the check or after.
                 woken.as_mut().enable();
                 if self.state().has_orders(worker) {
                     return;
@@ -254,7 +255,7 @@ impl HubState {
         Ok(Answer { session: id, lease_millis, starts, cancels, refused })
     }
 
-    /// Tells the core what has become of offers.
+    /// Sends changes of offers to the core.
     fn tell(&self, state: &mut State) {
         let news = state.news();
         if let Some(engine) = self.engine.get() {
@@ -309,7 +310,7 @@ impl HubState {
         }
     }
 
-    /// Says the last word on a run that is in nobody's hands.
+    /// Sends the last report on a run that no worker has.
     async fn conclude(&self, run: &RunId, report: Report) {
         let outputs = self.launcher.outputs(&run_ref(run)).await;
         let Some(entry) = self.state().runs.remove(run) else { return };
@@ -333,7 +334,7 @@ impl HubState {
         self.concluded.notify_waiters();
     }
 
-    /// Waits until it is known of what another leader gave away whether it began, so that whoever comes may have it.
+    /// Waits until it is known whether the runs that another leader assigned began, so that they can be assigned again.
     async fn end_doubt(&self) {
         let ended = async {
             loop {
@@ -349,7 +350,7 @@ impl HubState {
         let _ = tokio::time::timeout(DOUBT, ended).await;
     }
 
-    /// Gives up whoever was silent for too long, and what nobody came for.
+    /// Gives up workers that were silent for too long, and runs that no worker claimed.
     fn look(self: &Arc<Self>, now: Instant) {
         let state = self.state();
         let silent = state.sessions.iter().filter(|(_, session)| now.duration_since(session.heard) > self.lease);
@@ -362,7 +363,7 @@ impl HubState {
         self.look_for_left(now);
     }
 
-    /// Takes over what another leader gave away and nobody comes for.
+    /// Takes over the runs that another leader assigned and no worker claims.
     fn look_for_left(self: &Arc<Self>, now: Instant) {
         if !self.state().has_unclaimed() {
             return;
@@ -374,7 +375,7 @@ impl HubState {
         }
     }
 
-    /// Ends a run that another leader gave away, unless somebody came for it meanwhile.
+    /// Ends a run that another leader assigned, unless a worker claimed it meanwhile.
     fn take_over(self: &Arc<Self>, run: &RunId, why: &str) {
         let mut state = self.state();
         let unclaimed = |entry: &&mut Entry| matches!(entry.place, Place::Unclaimed(_));
@@ -389,7 +390,7 @@ impl HubState {
         });
     }
 
-    /// Looks at once at a run that another leader gave away: it may have ended, and its worker with it.
+    /// Checks a run that another leader assigned at once: it may have ended, and its worker with it.
     async fn look_at(self: Arc<Self>, run: RunId) {
         if let Some(report) = verdict::found(&self.launcher, &run).await {
             let is_unclaimed =
@@ -403,7 +404,7 @@ impl HubState {
     }
 }
 
-/// Tells a core of all offers that begins to lead, at first or after trouble with its store: it remembers none.
+/// Sends all offers again to a core that begins to lead, at first or after trouble with its store: it remembers none.
 async fn offer_anew(desk: Weak<HubState>, mut status: watch::Receiver<Status>) {
     while status.changed().await.is_ok() {
         let Some(desk) = desk.upgrade() else { return };
@@ -415,8 +416,8 @@ async fn offer_anew(desk: Weak<HubState>, mut status: watch::Receiver<Status>) {
     }
 }
 
-/// Looks again and again while there is anybody to look for: a desk without workers and runs costs nothing. One that was itself held
-/// up has heard nobody meanwhile, and gives everybody another lease.
+/// Checks periodically while there are workers or runs: an idle hub costs nothing. If the task itself was held up, it
+/// missed the messages of that time, and extends the lease of each worker.
 async fn look_around(desk: Weak<HubState>, stirred: Arc<Notify>, every: Duration) {
     let every = every.max(Duration::from_millis(20));
     let mut looked = Instant::now();
@@ -439,7 +440,7 @@ async fn look_around(desk: Weak<HubState>, stirred: Arc<Notify>, every: Duration
 
 impl Drop for HubState {
     fn drop(&mut self) {
-        // Nobody looks around any more.
+        // Ends the periodic checks.
         self.stirred.notify_one();
     }
 }

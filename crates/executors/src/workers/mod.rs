@@ -1,21 +1,22 @@
-//! Workers: processes that do runs for a leader, on the same machine and on one folder of state.
+//! Workers: processes that execute runs for a leader, on the same machine and on one folder of state.
 //!
-//! The leader has a [`Hub`]: an executor that hands runs to workers, hears what becomes of them, and ends what a worker
-//! leaves behind that falls silent. A [`Worker`] does runs by executors of its own. What the two say to each other is a
-//! [`Word`] and its [`Answer`]; how it gets from one to the other is a [`Door`], and somebody else's.
+//! The leader has a [`Hub`]: an executor that assigns runs to workers, receives their reports, and ends the runs of a
+//! worker that falls silent. A [`Worker`] executes runs by executors of its own. The two exchange a [`Word`] and its
+//! [`Answer`]; the transport between them is a [`Door`], which others implement.
 //!
 //! What holds, and why:
 //!
-//! - *A run is at one worker at a time.* The desk gives it to a session, and takes it back only once its command is ended.
-//! - *A worker that was given up is not believed.* Each session has a name that only its desk knows to be good; words of
-//!   a session that ended are refused, and the worker then ends what it has.
-//! - *Nothing is lost with the leader.* A report is said again until it is committed; what a worker has it says with each
-//!   word, so the next leader hears of it before it would give it up.
-//! - *Nobody is waited for in vain.* A leader that ends takes back what no worker fetched. The next one waits for workers that
-//!   are alive, by the [`Roll`] of the folder, and for no others.
+//! - *A run is at one worker at a time.* The hub assigns it to a session, and takes it back only once its command is
+//!   ended.
+//! - *Reports of a worker that was given up don't count.* Each session has a name that only its hub accepts; messages
+//!   of a session that ended are refused, and the worker then ends its runs.
+//! - *Nothing is lost with the leader.* A report is repeated until it is committed; each message of a worker lists its
+//!   runs, so the next leader knows them before it would give them up.
+//! - *No wait is in vain.* A leader that ends takes back the runs that no worker fetched. The next one waits for
+//!   workers that are alive, by the [`Roll`] of the folder, and for no others.
 //!
-//! Absent: which run goes to whom. The core decides that, by what workers offer; the desk only looks for another worker
-//! where that one is gone.
+//! Absent: the assignment of runs to offers. The core decides that; the hub only chooses another worker if that one is
+//! gone.
 
 mod desk;
 mod roll;
@@ -41,14 +42,14 @@ pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerOffer};
 use crate::local::ProcessId;
 use kelos_engine::executor::RunInput;
 
-/// How long a worker may be silent before its runs are taken from it.
+/// The time after which a silent worker loses its runs.
 pub const LEASE: Duration = Duration::from_secs(10);
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Word {
-    /// What the desk called its session; none with the first word.
+    /// The name of its session; none in the first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Grows with each word: an offer that was overtaken by a later one does not count.
@@ -60,14 +61,14 @@ pub struct Word {
     pub job: Option<SlotRef>,
     /// So many more runs than it has.
     pub free: u32,
-    /// How often a job that it does is attempted in all, where that differs from what its workflow says.
+    /// The number of attempts for its jobs, if it differs from that of their workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// The runs that it has, but for those whose end was heard.
+    /// The runs that it has, except for those whose end was acknowledged.
     pub runs: Vec<Claimed>,
-    /// What became of them.
+    /// Its reports on them.
     pub reports: Vec<Told>,
-    /// How long it waits for something to do.
+    /// The longest time that it waits for an answer, in milliseconds.
     pub wait_millis: u64,
     /// That it wants nothing more, and ends once it has nothing.
     pub leaves: bool,
@@ -82,36 +83,36 @@ pub struct Word {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claimed {
-    /// Which.
+    /// The run.
     pub run: RunId,
-    /// What its executor calls it, once it has started.
+    /// Its id in the executor, once it has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
 }
 
-/// What became of a run.
+/// A report on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// Which.
+    /// The run.
     pub run: RunId,
-    /// What.
+    /// The report.
     pub what: Report,
 }
 
 /// A process, for those who share its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Where its number means something.
+    /// The scope in which its number is unique.
     pub host: String,
     /// Its number, and when it began.
     pub id: ProcessId,
 }
 
 impl Process {
-    /// This one.
+    /// The calling process.
     ///
     /// # Errors
-    /// Where the system says nothing of processes.
+    /// When the system gives no information about processes.
     pub fn own() -> std::io::Result<Process> {
         Ok(Process { host: crate::local::host()?, id: ProcessId::current()? })
     }
@@ -122,34 +123,34 @@ impl Process {
     }
 }
 
-/// What a desk answers.
+/// An answer of the hub.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Answer {
-    /// What it calls the session.
+    /// The name of the session.
     pub session: String,
-    /// How long the worker may be silent.
+    /// The time after which a silent worker loses its runs, in milliseconds.
     pub lease_millis: u64,
     /// Runs to be done.
     pub starts: Vec<Order>,
     /// Runs to be ended.
     pub cancels: Vec<RunId>,
-    /// Runs that it does not take the worker's word for: they are to be ended, and nothing of them is to be said any more.
+    /// Runs whose reports are not accepted: the worker has to end them without further reports.
     pub refused: Vec<RunId>,
 }
 
 /// A run to be done.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {
-    /// Which.
+    /// The run.
     pub run: RunId,
-    /// Whose job.
+    /// The workflow of its job.
     pub workflow: Arc<Workflow>,
     /// The job's settings, templates filled.
     pub settings: Map<String, Value>,
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
-    /// What it is given of what its slot collected.
+    /// The arguments from the facts that its slot collected.
     #[serde(default)]
     pub given: RunInput,
 }
@@ -161,8 +162,8 @@ pub struct Seen {
     pub name: Arc<str>,
     /// Jobs of these workflows it does; none means of all.
     pub workflows: BTreeSet<WorkflowId>,
-    /// How many more runs it takes.
+    /// The number of further runs that it accepts.
     pub free: u32,
-    /// What it has.
+    /// Its runs.
     pub runs: Vec<RunId>,
 }

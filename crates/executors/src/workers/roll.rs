@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use super::Process;
 
-/// How often a worker says that it is alive.
+/// The interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How many beats may be missing, however short a lease is.
+/// The number of heartbeats that may be missing, however short a lease is.
 const MISSED: u32 = 3;
 
 /// The list of workers, beside the folder of their runs.
@@ -50,8 +50,8 @@ impl Roll {
         Ok(Signature { path, file })
     }
 
-    /// The workers that may still come: their processes are there, as far as this machine can tell, and gave a sign of life within
-    /// a lease. Entries of processes that ended are taken off.
+    /// The workers that may still connect: their processes exist, as far as this machine can tell, and sent a heartbeat
+    /// within a lease. Entries of processes that ended are removed.
     pub(super) fn living(&self, lease: Duration) -> BTreeSet<Arc<str>> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let named = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
@@ -68,13 +68,13 @@ fn is_living(path: &Path, lease: Duration) -> bool {
         return false;
     }
     let beat = fs::metadata(path).and_then(|data| data.modified());
-    // One that lies in the future is of a clock that was put back, and as good as now.
+    // A heartbeat in the future is from before the clock was set back, and counts as now.
     let silent = beat.ok().and_then(|beat| SystemTime::now().duration_since(beat).ok()).unwrap_or_default();
     silent <= lease.max(BEAT * MISSED)
 }
 
 impl Signature {
-    /// Says again and again that this process is alive.
+    /// Sends heartbeats of this process.
     pub(super) async fn beat(&self) {
         loop {
             tokio::time::sleep(BEAT).await;

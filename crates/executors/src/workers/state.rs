@@ -1,6 +1,6 @@
-//! What a desk knows: who is there, what each has, and what nobody has yet.
+//! The state of a hub: the workers, the runs of each, and the runs that no worker has yet.
 //!
-//! Absent: time but as an argument, and waiting.
+//! Absent: the clock, which is an argument, and waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{Claimed, Order, Process, Seen, Told, Word, verdict};
 
 /// Everything a desk knows.
 pub(super) struct State {
-    /// What the names of its sessions begin with.
+    /// The prefix of the names of its sessions.
     own: String,
     drawn: u64,
     pub(super) sessions: BTreeMap<Arc<str>, Session>,
@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) id: String,
     count: u64,
     pub(super) heard: Instant,
-    /// It asked what to do, so it has all that an earlier leader gave it, and has said so.
+    /// It asked for runs, so it has all that an earlier leader assigned to it, and has listed them.
     asked: bool,
     pub(super) process: Option<Process>,
     pub(super) wake: Arc<Notify>,
@@ -40,31 +40,31 @@ pub(super) struct Session {
     attempts: Option<u32>,
     free: u32,
     leaves: bool,
-    /// Given to it, and not heard back: told again with each answer.
+    /// Runs assigned to it that it has not listed: repeated in each answer.
     unlisted: BTreeSet<RunId>,
-    /// What it says it has.
+    /// The runs that it listed.
     listed: BTreeSet<RunId>,
-    /// What it was told to end.
+    /// The runs that it was told to end.
     told_to_end: BTreeSet<RunId>,
-    /// What the core takes for its offer.
+    /// Its offer as the core knows it.
     believed: Option<Offer>,
 }
 
-/// A run of which the desk was told.
+/// A run that the hub knows.
 pub(super) struct Entry {
     pub(super) reports: Reports,
     pub(super) place: Place,
     start: Option<Start>,
-    /// An answer to its worker told of it.
+    /// Whether an answer to its worker contained it.
     told: bool,
     pub(super) external_id: Option<String>,
     pub(super) cancelled: bool,
 }
 
-/// Where a run is.
+/// The place of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// With nobody: no worker with room takes it.
+    /// At no worker: none with room accepts it.
     Waiting,
     /// With a worker.
     Given(Arc<str>),
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// How many more runs it takes.
+    /// The number of further runs that it accepts.
     fn room(&self) -> u32 {
         self.free.saturating_sub(u32::try_from(self.unlisted.len()).unwrap_or(u32::MAX))
     }
@@ -157,12 +157,13 @@ impl State {
         }
         let session = self.sessions.get_mut(worker)?;
         session.heard = now;
-        // What it is given comes with answers to these words alone, and it says no other of them before it has taken it in.
+        // Only these messages are answered with runs, and it sends no other of them before it has taken the runs from
+        // the answer.
         session.asked |= word.wait_millis > 0 || word.leaves || word.session.is_none();
         Some((session, !known))
     }
 
-    /// Takes in what a worker says of its runs; gives those for which its word is not taken.
+    /// Processes a worker's reports on its runs; returns those that are rejected.
     pub(super) fn reported(&mut self, worker: &Arc<str>, reports: &[Told]) -> Vec<RunId> {
         let mut refused = Vec::new();
         for Told { run, what } in reports {
@@ -173,7 +174,8 @@ impl State {
             self.claim(run, worker, false);
             match what {
                 Report::Started { external_id } => self.started(run, worker, external_id),
-                // It is known until its end is stored: what an engine dropped with its lead is to be said again.
+                // It is kept until its end is stored: an engine that lost the lead dropped the report, which has to be
+                // repeated.
                 Report::Ended { .. } | Report::Gave { .. } => self.say(run, what.clone()),
                 // One that was put off will be asked for anew.
                 Report::Deferred { .. } => {
@@ -211,8 +213,8 @@ impl State {
         refused
     }
 
-    /// Gives a worker once more what it had and does not have any more, though no end was heard of; where that can't be given, it
-    /// is looked at as what nobody came for.
+    /// Assigns again to a worker the runs that it had and does not list any more, though their end was not reported;
+    /// one that can't be assigned is checked as an unclaimed one.
     fn miss(&mut self, worker: &Arc<str>, has: &[Claimed]) {
         let Some(session) = self.sessions.get_mut(worker) else { return };
         let has: BTreeSet<&RunId> = has.iter().map(|claimed| &claimed.run).collect();
@@ -256,7 +258,7 @@ impl State {
         self.say(run, Report::Started { external_id });
     }
 
-    /// Takes note that what a worker said of its runs is stored.
+    /// Records that a worker's reports on its runs are stored.
     pub(super) fn stored(&mut self, worker: &Arc<str>, reports: &[Told]) {
         for Told { run, what } in reports {
             let is_its = |entry: &Entry| matches!(&entry.place, Place::Given(other) if other == worker);
@@ -279,7 +281,7 @@ impl State {
         }
     }
 
-    /// A run to be done: goes to the worker that offered to do it, to another one, or to nobody yet.
+    /// Assigns a run: to the worker that offered to execute it, to another one, or to none yet.
     pub(super) fn start(&mut self, start: Start, reports: Reports) {
         let (run, hint) = (start.run.clone(), start.worker.clone().unwrap_or_default());
         if let Some(known) = self.runs.get_mut(&run) {
@@ -298,7 +300,7 @@ impl State {
         let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.place == Place::Waiting) else { return };
         let hinted = hint.filter(|hint| self.sessions.get(*hint).is_some_and(|session| session.room() > 0));
         let takers = || self.sessions.iter().filter(|(_, session)| session.takes(run));
-        // Whoever wants this very job goes before those who want any.
+        // Workers that want this very job come before those that accept any.
         let other = || takers().max_by_key(|(_, session)| session.job.is_some()).map(|(name, _)| name);
         let Some(worker) = hinted.or_else(other).cloned() else { return };
         entry.place = Place::Given(worker.clone());
@@ -315,7 +317,7 @@ impl State {
         waiting.iter().for_each(|run| self.assign(run, None));
     }
 
-    /// What the core has to hear of offers.
+    /// The changes of offers for the core.
     pub(super) fn news(&mut self) -> Vec<Input> {
         let mut news = Vec::new();
         for (worker, session) in &mut self.sessions {
@@ -328,12 +330,12 @@ impl State {
         news
     }
 
-    /// Has the core told once more of all offers.
+    /// Marks all offers to be sent to the core again.
     pub(super) fn doubt_offers(&mut self) {
         self.sessions.values_mut().for_each(|session| session.believed = None);
     }
 
-    /// What a worker is to do, and to end.
+    /// The runs that a worker has to execute, and those to end.
     pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<Order>, Vec<RunId>) {
         let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
         let mut starts = Vec::new();
@@ -348,7 +350,7 @@ impl State {
         (starts, cancels)
     }
 
-    /// Whether there is something that a worker has not been told.
+    /// Whether there are runs, or runs to end, that a worker doesn't know of.
     pub(super) fn has_orders(&self, worker: &Arc<str>) -> bool {
         let Some(session) = self.sessions.get(worker) else { return true };
         let to_end =
@@ -356,7 +358,8 @@ impl State {
         !session.unlisted.is_empty() || session.listed.iter().any(to_end)
     }
 
-    /// Takes note that a run is to end. What nobody has can be forgotten; what nobody knows is somebody else's to end.
+    /// Records that a run is to end. One that no worker has can be forgotten; one that isn't known has to be ended by
+    /// another part.
     pub(super) fn cancel(&mut self, run: &RunId, reports: Reports) -> CancelResult {
         let Some(entry) = self.runs.get_mut(run) else { return CancelResult::Unknown };
         entry.reports = reports;
@@ -376,7 +379,7 @@ impl State {
         CancelResult::Noted
     }
 
-    /// Takes back what was given to a worker and not heard back from it.
+    /// Takes back the runs that were assigned to a worker and not listed by it.
     pub(super) fn take_back(&mut self, worker: &Arc<str>) {
         let Some(session) = self.sessions.get_mut(worker) else { return };
         for run in std::mem::take(&mut session.unlisted) {
@@ -386,7 +389,7 @@ impl State {
         }
     }
 
-    /// Has all workers leave; gives the runs of which none of them was told.
+    /// Dismisses all workers; returns the runs that none of them knows.
     pub(super) fn dismiss(&mut self) -> Vec<RunId> {
         self.sessions.values_mut().for_each(|session| session.leaves = true);
         let is_with_nobody = |entry: &Entry| match entry.place {
@@ -412,12 +415,12 @@ impl State {
         self.runs.values().any(|entry| matches!(entry.place, Place::Unclaimed(_)))
     }
 
-    /// Whether it is not known yet of a run that nobody came for whether it began.
+    /// Whether for some unclaimed run it isn't known yet if it began.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.runs.values().any(|entry| entry.place == Place::Ending && entry.external_id.is_none())
     }
 
-    /// The runs of another leader for which nobody comes, and why not, by the workers that are alive.
+    /// The runs of another leader that no worker claims, with the reason, by the workers that are alive.
     pub(super) fn left(&self, living: &BTreeSet<Arc<str>>, now: Instant) -> Vec<(RunId, &'static str)> {
         let has_asked = |worker: &Arc<str>| self.sessions.get(worker).is_some_and(|session| session.asked);
         let may_come = |worker: &Arc<str>| living.contains(worker) && !has_asked(worker);
@@ -459,11 +462,11 @@ impl State {
     }
 }
 
-/// What became of the word to end a run.
+/// The result of cancelling a run.
 pub(super) enum CancelResult {
     /// Its worker will be told.
     Noted,
-    /// Nobody had it.
+    /// No worker had it.
     NeverBegan,
     /// The desk knows nothing of it.
     Unknown,

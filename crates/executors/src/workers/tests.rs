@@ -106,7 +106,7 @@ fn ended(run: &RunId) -> Told {
     Told { run: run.clone(), what: Report::Ended { outcome: Outcome::Succeeded } }
 }
 
-/// Holds every run until it is told how it ends.
+/// An executor that holds every run until the test ends it.
 #[derive(Clone, Default)]
 struct Held(Arc<Mutex<Vec<(RunId, Reports)>>>);
 
@@ -132,7 +132,7 @@ impl Executor for Held {
     }
 }
 
-/// Words go to the desk that leads, whoever that is.
+/// A door to the hub that leads at the time.
 #[derive(Clone)]
 struct Direct(Arc<Mutex<Hub>>);
 
@@ -273,7 +273,7 @@ async fn a_run_of_another_leader_is_not_waited_for_where_no_worker_is_alive_that
     let mut bench = Bench::new();
     bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
     assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
-    // One that is alive is waited for, until it asks for something to do and does not have it.
+    // A worker that is alive is waited for, until it asks for runs and does not list it.
     let _alive = bench.signature();
     bench.desk.check(&run("app1", "20140101_2"), None, bench.reports.clone());
     let of_another = Word { session: Some("another.1".to_owned()), wait_millis: 0, ..word(1, 1, None) };
@@ -303,7 +303,7 @@ async fn a_leader_that_ends_takes_back_what_no_worker_fetched() {
     bench.desk.take_back().await;
     assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
     assert_eq!(bench.next().await, (run("app1", "20140101_3"), Report::NeverStarted));
-    // What is given to it only now is not for its workers.
+    // A run that is added only now is not assigned to its workers.
     bench.start("app1", "20140101_4", "w1");
     assert_eq!(bench.next().await, (run("app1", "20140101_4"), Report::NeverStarted));
     bench.silence();
@@ -434,7 +434,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, waits).await.unwrap_or_else(|_| panic!("never came: {what}"));
 }
 
-/// Somebody else leads for a moment, while a worker reports to the one that led.
+/// Another process leads for a moment, while a worker reports to the one that led.
 async fn reported_while_nobody_stores(
     report: impl Fn(&Held),
 ) -> (Handle, SlotRef, mpsc::UnboundedReceiver<super::News>) {

@@ -1,4 +1,4 @@
-//! What becomes of a run whose worker is gone: its command is ended, and its folder says what can be known.
+//! The outcome of a run whose worker is gone: its command is ended, and its folder is read.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use serde::Deserialize;
 use crate::local::{self, Check, Exit, Launcher};
 use crate::{insist, outcome_of, run_ref};
 
-/// Ends what is left of a run of a worker that is gone.
+/// Ends the rest of a run of a worker that is gone.
 pub(super) async fn end(launcher: &Launcher, run: &RunId, why: &str) -> Report {
     ended(insist(run, || async { launcher.cancel(&run_ref(run)).await }).await, why)
 }
 
 fn ended(exit: Exit, why: &str) -> Report {
     let outcome = match exit.outcome {
-        // It is nobody's wish that it ended, and whoever looked after it can't say more.
+        // It was not cancelled, and its supervisor can't say more.
         local::Outcome::Killed | local::Outcome::Unknown { .. } => Outcome::Unknown { reason: why.to_owned() },
         _ => outcome_of(exit),
     };
     Report::Ended { outcome }
 }
 
-/// How a run ended, where its folder says so.
+/// The outcome of a run, if its folder has it.
 pub(super) async fn found(launcher: &Launcher, run: &RunId) -> Option<Report> {
     match insist(run, || async { launcher.check(&run_ref(run)).await }).await {
         Check::Ended(exit) => Some(Report::Ended { outcome: outcome_of(exit) }),
@@ -31,7 +31,7 @@ pub(super) async fn found(launcher: &Launcher, run: &RunId) -> Option<Report> {
     }
 }
 
-/// What to say of a run that no worker came for.
+/// The report on a run that no worker claimed.
 pub(super) async fn unclaimed(launcher: &Launcher, run: &RunId, was_confirmed: bool, why: &str) -> Report {
     match insist(run, || async { launcher.check(&run_ref(run)).await }).await {
         Check::NotStarted if !was_confirmed => {

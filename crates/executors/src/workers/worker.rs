@@ -1,4 +1,5 @@
-//! A worker's side: asks for runs, does them by its own executors, and says what became of them until somebody has heard.
+//! The worker's side: asks for runs, executes them by its own executors, and repeats reports until they are
+//! acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
@@ -13,10 +14,10 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Answer, Claimed, Order, Process, Signature, Told, Word};
 
-/// Wait after a word that nobody heard.
+/// The wait after a message without an answer.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
-/// How many runs that are over a worker knows, so that it does none twice.
+/// The number of ended runs that a worker remembers, so that it executes none twice.
 const REMEMBERED: usize = 1024;
 
 /// Wait of the first word, which is answered as soon as it is known whether there is something to do.
@@ -25,16 +26,16 @@ const GLANCE: Duration = Duration::from_millis(1);
 /// Longest wait for something to do; the desk makes it shorter where its lease asks for that.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// How a worker's words get to a desk.
+/// The transport of a worker's messages to a hub.
 pub trait Door: Send + Sync + 'static {
-    /// Says a word and waits for the answer.
+    /// Sends a message and waits for the answer.
     fn say(&self, worker: &str, word: &Word) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
 }
 
-/// Why there is no answer. Messages complete "failed to …".
+/// The reason for which there is no answer. Messages complete "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// Nobody is there now; somebody may be later.
+    /// No hub can be reached now; one may be later.
     #[error("{0}")]
     Away(String),
     /// The desk gave this worker up.
@@ -45,7 +46,7 @@ pub enum NoAnswer {
     Never(String),
 }
 
-/// What a worker would do.
+/// The jobs that a worker accepts.
 #[derive(Debug, Clone)]
 pub struct WorkerOffer {
     /// Jobs of these workflows; none means of all.
@@ -56,7 +57,7 @@ pub struct WorkerOffer {
     pub at_a_time: u32,
     /// So many in all, and then no more.
     pub in_all: Option<u32>,
-    /// How often a job is attempted in all, where that differs from what its workflow says.
+    /// The number of attempts for its jobs, if it differs from that of their workflow.
     pub attempts: Option<u32>,
     /// It offers that, and does nothing before [`Worker::go`].
     pub held: bool,
@@ -65,22 +66,22 @@ pub struct WorkerOffer {
 /// That a run is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEnd {
-    /// Which.
+    /// The run.
     pub run: RunId,
-    /// How it ended, as its executor said; somebody else may have been believed.
+    /// Its outcome by the executor; the hub may have recorded another one.
     pub outcome: Outcome,
 }
 
-/// What a worker tells whoever started it.
+/// An event of a worker, for the program that started it.
 #[derive(Debug, Clone)]
 pub enum News {
-    /// Its offer was heard.
+    /// Its offer was accepted.
     Came,
     /// It began with a run.
     Began(RunId),
     /// A run is over.
     Over(RunEnd),
-    /// Its runs were taken from it, because it had not been heard of.
+    /// It lost its runs, because it was silent for too long.
     GivenUp,
     /// It is of no use here: why completes "failed to …".
     Useless(String),
@@ -106,14 +107,14 @@ struct Inner<D> {
     hands: Mutex<Hands>,
     /// There is something to report.
     say: Notify,
-    /// What was asked for is out of date.
+    /// The request that is waiting for an answer is out of date.
     hurry: Notify,
-    /// Something changed that whoever waits for the end has to look at.
+    /// A change that a task which waits for the end has to check.
     moved: Notify,
     tell: mpsc::UnboundedSender<News>,
 }
 
-/// What a worker has in its hands.
+/// The runs of a worker.
 struct Hands {
     wanted: WorkerOffer,
     leaves: bool,
@@ -125,7 +126,7 @@ struct Hands {
     taken: u32,
     runs: BTreeMap<RunId, WorkerRun>,
     outbox: Vec<Told>,
-    /// What was said last of runs that are over.
+    /// The last reports on runs that are over.
     over: VecDeque<Told>,
 }
 
@@ -134,7 +135,7 @@ struct WorkerRun {
     executor: String,
     external_id: Option<String>,
     ended: bool,
-    /// Nobody wants to hear of it any more.
+    /// No report on it is needed any more.
     abandoned: bool,
 }
 
@@ -153,7 +154,7 @@ impl Hands {
         let claimed = |(run, held): (&RunId, &WorkerRun)| {
             (!held.abandoned).then(|| Claimed { run: run.clone(), external_id: held.external_id.clone() })
         };
-        // What is told of once more was given once more: it is not to be given again meanwhile.
+        // A run whose report is sent again is listed, so that the hub does not assign it once more meanwhile.
         let told = self.outbox.iter().filter(|told| !self.runs.contains_key(&told.run));
         let told = told.map(|told| Claimed { run: told.run.clone(), external_id: None });
         Word {
@@ -181,7 +182,7 @@ impl Hands {
         }
     }
 
-    /// Whether nothing is left to be done or to be said.
+    /// Whether no run and no report is left.
     fn is_idle(&self) -> bool {
         self.runs.is_empty() && self.outbox.is_empty()
     }
@@ -246,7 +247,8 @@ impl<D: Door> Worker<D> {
         (worker, told)
     }
 
-    /// Takes no more, and comes back once everything that it had is over and said. What is given to it on its way out it does.
+    /// Accepts no more runs, and returns once all that it had are over and reported. Runs that are assigned to it
+    /// meanwhile are executed.
     pub async fn leave(&self) {
         self.inner.hands().leaves = true;
         self.inner.hurry.notify_one();
@@ -296,7 +298,7 @@ impl<D: Door> Inner<D> {
         while let Some(word) = self.question() {
             let was_heard = tokio::select! {
                 was_heard = self.say_word(&word) => was_heard,
-                // What an answer would have said that nobody waits for is said again with the next one.
+                // An answer that was not waited for is repeated with the next one.
                 () = self.hurry.notified() => false,
             };
             while self.is_held() {
@@ -334,7 +336,7 @@ impl<D: Door> Inner<D> {
         hands.wanted.held && hands.session.is_some() && !hands.leaves
     }
 
-    /// Says what became of runs, until it was heard.
+    /// Sends reports on runs until they are acknowledged.
     async fn report(self: Arc<Self>) {
         while !self.hands().left {
             let word = {
@@ -373,7 +375,7 @@ impl<D: Door> Inner<D> {
         }
     }
 
-    /// Says a word, and does what the answer says; false where nobody heard it.
+    /// Sends a message, and does what the answer orders; false if there was none.
     async fn say_word(self: &Arc<Self>, word: &Word) -> bool {
         match self.door.say(&self.name, word).await {
             Ok(answer) => {
@@ -421,7 +423,7 @@ impl<D: Door> Inner<D> {
             if hands.runs.contains_key(&run) {
                 return;
             }
-            // The desk has not heard of its end, or this order was under way when it did.
+            // The hub has not got its end, or this order was under way when it did.
             if let Some(told) = hands.over.iter().find(|told| told.run == run).cloned() {
                 if !hands.outbox.contains(&told) {
                     hands.outbox.push(told);
@@ -446,7 +448,7 @@ impl<D: Door> Inner<D> {
         executor.cancel(run, external_id.as_deref(), self.reports.clone());
     }
 
-    /// Ends a run of which nobody wants to hear any more.
+    /// Ends a run whose reports are not needed any more.
     fn abandon(&self, run: &RunId) {
         let mut hands = self.hands();
         hands.outbox.retain(|told| told.run != *run);
@@ -474,7 +476,7 @@ impl<D: Door> Inner<D> {
         let _ = self.tell.send(News::GivenUp);
     }
 
-    /// Hears from an executor.
+    /// Processes a report of an executor.
     fn reported(&self, run: &RunId, report: Report) {
         let mut hands = self.hands();
         let Some(held) = hands.runs.get_mut(run).filter(|held| !held.ended) else { return };
