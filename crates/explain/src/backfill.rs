@@ -1,4 +1,4 @@
-//! How far a backfill is, and when it will be done.
+//! The progress of a backfill, and the estimate of its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,37 +8,37 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Run, RunState, SlotState};
 use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, StoreError};
 
-/// Latest runs of a workflow that an estimate looks at.
+/// The number of a workflow's latest runs that an estimate reads.
 const RUNS_READ: usize = 200;
 /// Latest of them that it is made of.
 const RUNS_COUNTED: usize = 20;
-/// Slots that must have ended before their pace tells anything.
+/// The least number of ended slots for an estimate by pace.
 const FEWEST_ENDED: usize = 4;
 /// Nothing is estimated beyond this.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 366 * 10);
 
-/// How far a backfill is.
+/// The progress of a backfill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// The backfill.
     pub backfill: Backfill,
-    /// How many of its slots are in each state.
+    /// The number of its slots in each state.
     pub counts: BTreeMap<SlotState, u64>,
-    /// How many of its slots are live.
+    /// The number of its live slots.
     pub left: u64,
     /// When it will be done.
     pub estimate: Estimate,
 }
 
 impl Progress {
-    /// How many of the slots that it asked for are not waiting or running for it any more; some may belong to a later
+    /// The number of requested slots that are not waiting or running for it any more; some may belong to a later
     /// backfill.
     #[must_use]
     pub fn ended(&self) -> u64 {
         u64::from(self.backfill.slots).saturating_sub(self.left)
     }
 
-    /// What ended as a share of what it asked for, 0 to 1.
+    /// The ended share of the requested slots, from 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
         match self.backfill.slots {
@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// How many of its slots failed or expired: those that [`kelos_core::Ask::RerunBackfill`] opens again.
+    /// The number of its slots that failed or expired: those that [`kelos_core::Ask::RerunBackfill`] opens again.
     #[must_use]
     pub fn failures(&self) -> u64 {
         [SlotState::Failed, SlotState::Expired].iter().filter_map(|state| self.counts.get(state)).sum()
@@ -61,16 +61,17 @@ pub enum Estimate {
     Over,
     /// At about this moment.
     At(Timestamp, Basis),
-    /// Nobody can tell yet: why, in words.
+    /// There is no estimate yet, for this reason.
     None(String),
 }
 
-/// What an estimate goes by.
+/// The data that an estimate is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// How fast its latest slots ended: how many were counted.
+    /// The pace of its latest slots, with the number of them.
     Pace(usize),
-    /// How long its workflow's latest runs took: how many were counted, and how many go at a time; none where that has no limit.
+    /// The durations of its workflow's latest runs, with the number of them, and the most runs at once; none without a
+    /// limit.
     Durations(usize, Option<u32>),
 }
 
@@ -87,18 +88,18 @@ impl std::fmt::Display for Basis {
     }
 }
 
-/// What an estimate is made from.
+/// The inputs of an estimate.
 #[derive(Debug, Clone, Default)]
 pub struct Signs {
-    /// How many of its slots are live.
+    /// The number of its live slots.
     pub left: u64,
-    /// Why none of them starts, in words; none where they do.
+    /// The reason for which none of them starts; none if they do.
     pub held: Option<String>,
-    /// How many slots of its workflow run at a time; none where that has no limit.
+    /// The most slots of its workflow that run at once; none without a limit.
     pub places: Option<u32>,
     /// When its latest slots ended, since it was made or resumed; in any order.
     pub endings: Vec<Timestamp>,
-    /// How long the latest runs of its workflow took that succeeded.
+    /// The durations of its workflow's latest runs that succeeded.
     pub durations: Vec<SignedDuration>,
 }
 
@@ -144,13 +145,13 @@ impl Signs {
     }
 }
 
-/// `span * by / of`, as far as that can be said.
+/// `span * by / of`, saturating.
 fn times(span: SignedDuration, by: u64, of: u64) -> SignedDuration {
     let millis = span.as_millis().max(0).saturating_mul(i128::from(by)) / i128::from(of.max(1));
     SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-/// How far a backfill is.
+/// The progress of a backfill.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -198,7 +199,7 @@ fn signs(
     })
 }
 
-/// Why none of its slots starts.
+/// The reason for which none of its slots starts.
 fn held(backfill: &Backfill, workflow: Option<&WorkflowRow>, counts: &BTreeMap<SlotState, u64>) -> Option<String> {
     if let Some(pause) = &backfill.paused {
         return Some(format!("it is paused by {}", pause.by));

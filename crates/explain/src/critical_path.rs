@@ -1,8 +1,8 @@
-//! What determined when a slot ended, or keeps it from ending: the chain of slots and waits that leads up to it.
+//! The critical path of a slot: the chain of slots and waits that decided when it ended, or keep it from ending.
 //!
-//! Read from the log, backwards: of what a slot waited for, that counts which came last. Where that was another slot,
-//! the path goes on there, at the moment of its success. The steps of a path cover its time without gaps, so that
-//! their lengths add up to it. What is *absent*: what would have been, had something been faster.
+//! Read from the log, backwards: of the conditions that a slot waited for, the last one counts. If that was another
+//! slot, the path continues there, at the moment of its success. The steps of a path cover its time without gaps, so
+//! that their lengths add up to it. What is *absent*: how it would have been, had something been faster.
 
 mod cause;
 mod life;
@@ -23,10 +23,10 @@ use parents::Relation;
 /// Slots that a path has at the most. What is further back is left out.
 pub const MOST_LINKS: usize = 100;
 
-/// What determined when a slot ended, or keeps it from ending.
+/// The chain of slots and waits that decided when a slot ended, or keep it from ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// Whose path.
+    /// The slot at its end.
     pub slot: SlotRef,
     /// When it begins: when the first of its slots was planned, or opened again.
     pub from: Timestamp,
@@ -36,28 +36,28 @@ pub struct CriticalPath {
     pub is_over: bool,
     /// The slots on it, the furthest back first; the last one is the slot itself.
     pub links: Vec<Link>,
-    /// Why it is not traced further back, where that is not because it begins there.
+    /// The reason for which it is not traced further back, if that isn't its beginning.
     pub cut: Option<String>,
 }
 
 /// A slot on a path, and its share of the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Which slot.
+    /// The slot.
     pub slot: SlotRef,
     /// Its state when the path leaves it; none where it did not exist.
     pub state: Option<SlotState>,
     /// From when on the path is at this slot.
     pub from: Timestamp,
-    /// Until when.
+    /// The end of its share.
     pub until: Timestamp,
-    /// How it came to be open, where the path begins here: `planned`, `reopened by ada`.
+    /// How it was opened, if the path begins here: `planned`, `reopened by ada`.
     pub opened: Option<String>,
     /// Its wait for the slot before it on the path.
     pub waited: Option<SlotWait>,
-    /// What it did in its share of the time, oldest first, without gaps.
+    /// The steps of the slot in its share of the time, oldest first, without gaps.
     pub steps: Vec<Step>,
-    /// What stands in its way besides, in words.
+    /// Further obstacles, as messages.
     pub besides: Vec<String>,
 }
 
@@ -66,31 +66,31 @@ pub struct Link {
 pub struct SlotWait {
     /// For which slot.
     pub on: SlotRef,
-    /// Since when.
+    /// The beginning of the wait.
     pub from: Timestamp,
-    /// Until when.
+    /// The end of the wait.
     pub until: Timestamp,
 }
 
 /// A stretch of time on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What went on.
+    /// The kind of the step.
     pub kind: StepKind,
     /// From when on.
     pub from: Timestamp,
-    /// Until when.
+    /// The end of the step.
     pub until: Timestamp,
     /// The number of the run that it is about.
     pub run: Option<u32>,
-    /// What was waited for, or how it ended, in words; may be empty.
+    /// The condition that it waited for, or its outcome, in words; may be empty.
     pub words: String,
 }
 
-/// What went on in a stretch of time.
+/// The kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
-    /// It waited for something that is no slot: a path, the clock, to be looked at.
+    /// It waited for a condition that is no slot: a path, the clock, an evaluation.
     Waited,
     /// Its trigger was met and it waited for a permit.
     Queued,
@@ -100,7 +100,7 @@ pub enum StepKind {
     Ran,
     /// It waited for its retry.
     BackedOff,
-    /// It had ended without success, or did not exist, and somebody waited for it.
+    /// It had ended without success, or did not exist, while another slot waited for it.
     Stuck,
 }
 
@@ -125,13 +125,13 @@ fn millis(from: Timestamp, until: Timestamp) -> i64 {
 }
 
 impl Step {
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     #[must_use]
     pub fn millis(&self) -> i64 {
         millis(self.from, self.until)
     }
 
-    /// What went on, for how long: `ran 2 min`.
+    /// Its kind and duration: `ran 2 min`.
     #[must_use]
     pub fn sentence(&self) -> String {
         let took = text::took(self.from, self.until);
@@ -149,7 +149,7 @@ impl Step {
 }
 
 impl Link {
-    /// How long the path is at this slot, in milliseconds.
+    /// The time of the path at this slot, in milliseconds.
     #[must_use]
     pub fn millis(&self) -> i64 {
         millis(self.from, self.until)
@@ -157,19 +157,19 @@ impl Link {
 }
 
 impl CriticalPath {
-    /// How long it is, in milliseconds.
+    /// Its duration in milliseconds.
     #[must_use]
     pub fn millis(&self) -> i64 {
         millis(self.from, self.until)
     }
 
-    /// What share of the path so many milliseconds are, in percent.
+    /// The share of the path that so many milliseconds are, in percent.
     #[must_use]
     pub fn percent(&self, millis: i64) -> f64 {
         if self.millis() == 0 { 0.0 } else { millis as f64 * 100.0 / self.millis() as f64 }
     }
 
-    /// What a link's slot did, in one sentence: `waited 41 min for wordcount-lax@…, of which 38 min: File … is not
+    /// The steps of a link's slot in one sentence: `waited 41 min for wordcount-lax@…, of which 38 min: File … is not
     /// ready; ran 2 min (run 1)`.
     #[must_use]
     pub fn sentence(&self, link: &Link) -> String {
@@ -197,7 +197,7 @@ impl CriticalPath {
     }
 }
 
-/// Waits that are shorter are not told of in sentences.
+/// Shorter waits are left out of sentences.
 const TOLD_MILLIS: i64 = 100;
 
 /// The critical path of a slot, as of a moment; none where the slot does not exist. Blocks.
@@ -224,7 +224,7 @@ struct Walk<'a> {
     cut: Option<String>,
 }
 
-/// The slot that a path goes on to.
+/// The slot where a path continues.
 struct Next {
     slot: SlotRef,
     /// Up to where its log counts.
@@ -260,7 +260,7 @@ impl Walk<'_> {
         self.cut.is_some()
     }
 
-    /// Goes back through a slot's life until another slot takes over, and says which.
+    /// Goes back through a slot's life until another slot takes over, and returns that one.
     fn link(&mut self, life: &Life, to: Moment) -> Result<Option<Next>, StoreError> {
         let (mut steps, mut besides, mut next) = (Vec::new(), Vec::new(), None);
         for phase in life.phases.iter().rev() {
@@ -272,7 +272,7 @@ impl Walk<'_> {
             let cause = cause::of(self.reader, &self.relation, life, phase, to)?;
             besides.extend(cause.besides);
             if let Some((slot, moment)) = cause.slot {
-                // What came before the other slot's end decided nothing.
+                // Conditions before the other slot's end decided nothing.
                 steps.extend(Step::waited(moment.at, until, looked()));
                 next = Some((Next { slot, to: moment, since: phase.from }, moment.at));
                 break;
@@ -311,7 +311,7 @@ impl Step {
 }
 
 impl Life {
-    /// What went on in a phase other than waiting, if it took any time.
+    /// The step for a phase other than waiting, if it took any time.
     fn step(&self, phase: &Phase, until: Timestamp, is_target: bool) -> Option<Step> {
         let (kind, words) = match phase.state {
             SlotState::Held => (StepKind::Waited, "until its constraints were met".to_owned()),

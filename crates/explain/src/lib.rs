@@ -1,7 +1,8 @@
-//! Readings of the log: why a slot did or did not run, what holds others up, what comes next.
+//! Explanations from the log: why a slot did or did not run, what it waits for, what comes next.
 //!
-//! Everything here asks [`Queries`](kelos_store::Queries) and writes nothing; what memory alone knows (the next look, the place in the
-//! queue) is asked of the engine's handle, and answers are given without it while the engine is busy or stands by.
+//! Everything here reads [`Queries`](kelos_store::Queries) and writes nothing; the state that is only in memory (the
+//! next evaluation, the position in the queue) is requested from the engine's handle, and left out while the engine is
+//! busy or stands by.
 
 pub mod backfill;
 pub mod critical_path;

@@ -1,4 +1,4 @@
-//! Why a slot stands where it stands, now or at any past moment: read from the log, not guessed.
+//! Explanations of a slot's state, now or at any past moment: read from the log, not guessed.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use kelos_model::run::shown_id;
 /// The account of a slot at a moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Why {
-    /// Which slot.
+    /// The slot.
     pub slot: SlotRef,
     /// The moment it is about.
     pub at: Timestamp,
@@ -46,15 +46,15 @@ pub struct Why {
     pub trigger: Option<Reason>,
     /// When that was found.
     pub found_at: Option<Timestamp>,
-    /// What its constraints were last found to see, since it last began to wait.
+    /// The last evaluation of its constraints, since it last began to wait.
     pub constraints: Option<Reason>,
     /// When that was found.
     pub constraints_at: Option<Timestamp>,
     /// When it expires, if it still waits then; only of what collects facts for an event schedule.
     pub expires: Option<Timestamp>,
-    /// What stands in the way, in words; what would unblock it is that these change.
+    /// The obstacles, in words; the slot is unblocked when they change.
     pub blockers: Vec<String>,
-    /// Why it waits for no job though its workflow depends on others; only for the present.
+    /// The reason for which it waits for no job though its workflow has dependencies; only for the present.
     pub no_group: Option<String>,
     /// The jobs that wait for it and are never opened, since they can't be named; only for the present.
     pub nameless_children: Option<String>,
@@ -85,7 +85,7 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
     })
 }
 
-/// What the executor of the run that goes on says to be in its way.
+/// The obstacle to the live run, from its executor.
 fn note(handle: &Handle, why: &Why, at_present: bool) -> Option<String> {
     let run = why.runs.last().filter(|_| at_present && why.state == Some(SlotState::Running))?;
     handle.executors().get(&run.executor).note(&run.id)
@@ -122,7 +122,7 @@ pub fn read(
         why.nameless_children = jobs.nameless_children(slot);
     }
     if planned.is_some() {
-        // No line of the log says it.
+        // It is in no line of the log.
         why.decision = None;
     }
     if why.state.is_none() {
@@ -154,14 +154,14 @@ fn in_force(
 }
 
 impl Why {
-    /// Whether its first sentence says what stands in the way, so that nobody has to read that twice.
+    /// Whether its first sentence contains the obstacle, which then isn't repeated.
     #[must_use]
     pub fn is_told(&self) -> bool {
         self.slot.key.job().is_some() && self.blockers.iter().all(|blocker| self.headline.contains(blocker))
     }
 
-    /// Tells of a job that waits how its parents stand now. The log has only some of them, and says less of them, so that it
-    /// does not grow with every step of each.
+    /// Reads the present states of the parents of a waiting job. The log has only some of them, in less detail, so that
+    /// it does not grow with every step of each.
     fn look_at_parents(&mut self, reader: &dyn Queries, history: &[EventRecord]) -> Result<(), StoreError> {
         let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
         let said = self.trigger.iter().flat_map(parents::part).flat_map(reason::words::blockers).collect::<Vec<_>>();
@@ -178,7 +178,7 @@ impl Why {
 }
 
 async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
-    // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
+    // The state in memory is optional: an engine that is busy or stands by does not delay the answer.
     let by = Actor::system("why");
     let asked = handle.ask(&by, Inspect { slot: slot.clone() });
     match tokio::time::timeout(std::time::Duration::from_secs(1), asked).await {
@@ -231,7 +231,7 @@ pub fn account(
     why
 }
 
-/// How far a slot has come whose looks leave no lines in the log, because only facts decide about it; and when that was.
+/// The progress of a slot whose evaluations are not in the log, because only facts decide about it; with its time.
 fn progress(
     definition: &Workflow,
     id: &SlotRef,
@@ -249,7 +249,7 @@ fn progress(
     Some((schedules::progress(definition, id, collected, at), at))
 }
 
-/// What was found, and when, with what a look would count otherwise by now: such a look leaves no line in the log.
+/// The last evaluation and its time, with the counts of an evaluation now: such evaluations are not in the log.
 fn up_to_date(
     (told, found_at): (Reason, Timestamp),
     slot: Option<&Slot>,
@@ -288,7 +288,7 @@ fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
     folded
 }
 
-/// The latest trigger tree; that it was met before is told only where nothing else is known.
+/// The latest reason tree of the trigger; one that was met before is only used if there is no other.
 fn last_explanation(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
     let told = history.iter().rev().filter_map(|record| Some((explanation(record)?, record.at)));
     let told: Vec<_> = told.filter(|(told, _)| told.kind != ReasonKind::Constraints).collect();
@@ -296,7 +296,7 @@ fn last_explanation(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
     whole.map(|(told, at)| ((*told).clone(), *at))
 }
 
-/// The tree that an event tells of: that of a trigger, or of constraints.
+/// The reason tree of an event: that of a trigger, or of constraints.
 fn explanation(record: &EventRecord) -> Option<&Reason> {
     let Event::Slot { what, .. } = &record.event else { return None };
     match what {
@@ -310,7 +310,7 @@ fn explanation(record: &EventRecord) -> Option<&Reason> {
     }
 }
 
-/// Why the executor put off the start of the run that is dispatched.
+/// The reason for which the executor deferred the start of the dispatched run.
 fn deferral(history: &[EventRecord]) -> Option<String> {
     let dispatch =
         |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Dispatched { .. }, .. });
@@ -382,13 +382,13 @@ fn headline(why: &Why, slot: Option<&Slot>) -> String {
     }
 }
 
-/// What is known of a slot that does not exist, or did not at some moment.
+/// A slot that does not exist, or did not at some moment.
 struct Absent<'a> {
     workflow: Option<&'a WorkflowRow>,
     schedule: Option<Result<CronSchedule, ScheduleProblem>>,
     /// When it came to exist after all.
     planned_at: Option<Timestamp>,
-    /// Why it can't be opened, of a job.
+    /// The reason for which it can't be opened, for a job.
     no_way: Option<String>,
 }
 
@@ -427,7 +427,7 @@ impl Absent<'_> {
             .to_owned()
     }
 
-    /// What is named by the moment at which it came to be comes to be when a fact or a request does.
+    /// The explanation for a key that is the moment of opening: a fact or a request opens such a slot.
     fn no_moment(&self) -> String {
         match self.planned_at {
             Some(planned_at) => format!("it had not come to be yet; that was at {}", text::format_full(planned_at)),
@@ -437,7 +437,7 @@ impl Absent<'_> {
         }
     }
 
-    /// A job comes to be when somebody asks for it.
+    /// The explanation for a job: a request opens it.
     fn no_job(&self, workflow: &WorkflowRow, at_present: bool) -> String {
         match self.planned_at {
             Some(planned_at) => {
@@ -452,7 +452,7 @@ impl Absent<'_> {
         }
     }
 
-    /// Why no clock will ever bring it about.
+    /// The reason for which it will never be planned.
     fn never(&self, workflow: &WorkflowRow, time: Timestamp) -> Option<String> {
         if !workflow.present {
             return Some("it was never planned, and its workflow is no longer defined".to_owned());
@@ -528,7 +528,7 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
     }
 }
 
-/// What stands in the way, after where it stands.
+/// The obstacles, as the rest of a sentence after the state.
 fn rest(why: &Why) -> String {
     if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) }
 }
@@ -538,7 +538,7 @@ fn expires(why: &Why) -> String {
     why.expires.map(|at| format!("; expires at {}", text::format_short(at))).unwrap_or_default()
 }
 
-/// Which other job, or who, opened one.
+/// The job or the actor that opened a job.
 fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> String {
     match origin {
         Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),

@@ -1,4 +1,4 @@
-//! What a slot waited for that came last, or that has not come yet.
+//! The last condition that a slot waited for, or the one that it still waits for.
 
 use jiff::Timestamp;
 use kelos_model::probe::Verdict;
@@ -10,20 +10,20 @@ use super::life::{Life, Phase};
 use super::moment::{Moment, succeeded};
 use super::parents::Relation;
 
-/// What a wait was for.
+/// The cause of a wait.
 #[derive(Debug)]
 pub(super) struct Cause {
     /// Until when it was waited for.
     pub(super) at: Timestamp,
-    /// What it was, in words.
+    /// The cause in words.
     pub(super) words: String,
     /// The slot that it was, if it was one, and how far its log counts.
     pub(super) slot: Option<(SlotRef, Moment)>,
-    /// What stands in the way besides.
+    /// Further obstacles.
     pub(super) besides: Vec<String>,
 }
 
-/// What a phase of waiting was for. `to` is where the path comes from.
+/// The cause of a phase of waiting. `to` is the position from which the path comes.
 pub(super) fn of(
     reader: &dyn Queries,
     relation: &Relation,
@@ -38,7 +38,7 @@ pub(super) fn of(
         (Some(met), _) => {
             let mut cause = looks.last_to_come(reader, met, &mut Vec::new(), moment)?;
             cause.at = cause.at.clamp(phase.from, until.max(phase.from));
-            // What was there when the wait began did not prolong it.
+            // A condition that was met when the wait began did not prolong it.
             let at = cause.at;
             cause.slot = cause.slot.filter(|_| at > phase.from).map(|(slot, moment)| (slot, Moment { at, ..moment }));
             Ok(cause)
@@ -58,7 +58,7 @@ impl Cause {
     }
 }
 
-/// What the trigger was found to say in a phase, oldest first.
+/// The evaluations of the trigger in a phase, oldest first.
 struct Looks<'a> {
     relation: &'a Relation,
     slot: &'a SlotRef,
@@ -68,7 +68,7 @@ struct Looks<'a> {
 
 impl<'a> Looks<'a> {
     fn of(relation: &'a Relation, life: &'a Life, phase: &Phase) -> Looks<'a> {
-        // The event that ends it tells of the last look.
+        // The event that ends the phase has the last evaluation.
         let events = life.events.get(phase.events.start..).unwrap_or_default();
         let events = events.iter().take(phase.events.len() + 1);
         let said = events.filter_map(|(at, event)| Some((*at, explanation(event)?))).collect();
@@ -80,7 +80,8 @@ impl<'a> Looks<'a> {
         self.said.last().map(|(_, said)| *said).filter(|said| said.answer == Answer::Met)
     }
 
-    /// What came last of a node that is met: of several that must be, the latest; of several that may be, the earliest.
+    /// The last condition below a node that is met: of several that are required, the latest; of alternatives, the
+    /// earliest.
     fn last_to_come(
         &self,
         reader: &dyn Queries,
@@ -175,7 +176,7 @@ fn of_parent(parent: SlotRef, others: usize, to: Moment) -> Cause {
     Cause { slot: Some((parent, to)), besides, ..Cause::words(to.at, "its parents") }
 }
 
-/// What stands in the way of a slot whose trigger is not met.
+/// The main obstacle of a slot whose trigger is not met.
 fn blocking(explanation: &Reason, to: Moment) -> Cause {
     let leaf = heaviest(explanation);
     let own = words::text(leaf);
@@ -189,8 +190,8 @@ fn blocking(explanation: &Reason, to: Moment) -> Cause {
     Cause { at: to.at, words: own, slot, besides }
 }
 
-/// The node that stands in the way the most: of several that must be met, the worst; of several that may be, the least
-/// bad. What can't be told from what is nested is a node of its own.
+/// The worst obstacle below a node: of several conditions that are required, the worst; of alternatives, the least bad.
+/// Nodes of other kinds count as a whole.
 fn heaviest(node: &Reason) -> &Reason {
     let unmet = node.nested.iter().filter(|nested| nested.answer != Answer::Met).map(heaviest);
     let found = match node.kind {
@@ -201,7 +202,8 @@ fn heaviest(node: &Reason) -> &Reason {
     found.unwrap_or(node)
 }
 
-/// How bad it is that a leaf is not met: what needs a person is worse than what goes on, and that than the clock.
+/// How bad it is that a leaf is not met: a condition that needs a person is worse than one in progress, and that than
+/// the clock.
 fn weight(leaf: &Reason) -> u8 {
     match leaf.evidence() {
         _ if leaf.answer == Answer::Never => 6,

@@ -10,9 +10,9 @@ use kelos_store::{Queries, StoreError};
 pub(super) struct Phase {
     pub(super) state: SlotState,
     pub(super) from: Timestamp,
-    /// None while it goes on.
+    /// The end of the phase; none while it lasts.
     pub(super) until: Option<Timestamp>,
-    /// Where its events are in [`Life::events`]: from the one that begins it, to before the one that ends it.
+    /// The range of its events in [`Life::events`]: from the one that begins it, to before the one that ends it.
     pub(super) events: std::ops::Range<usize>,
     /// The run that it is about, if it is about one.
     pub(super) run: u32,
@@ -25,7 +25,7 @@ pub(super) struct Life {
     pub(super) state: SlotState,
     /// When it was last opened.
     pub(super) opened: Timestamp,
-    /// How.
+    /// How it was opened, in words.
     pub(super) opened_words: String,
     /// From the opening on.
     pub(super) events: Vec<(Timestamp, SlotEvent)>,
@@ -56,7 +56,7 @@ impl Life {
         Some(Life { slot: slot.clone(), state, opened, opened_words, events, phases })
     }
 
-    /// What it has collected.
+    /// The facts that it has collected.
     pub(super) fn collected(&self) -> Collection {
         let mut collected = Collection::new(self.opened);
         for (_, event) in &self.events {
@@ -78,7 +78,7 @@ impl Life {
         self.events.get(phase.events.end).map(|(_, event)| event)
     }
 
-    /// Why the executor put off the start, where it last did.
+    /// The reason for which the executor deferred the last start.
     pub(super) fn put_off(&self, phase: &Phase) -> String {
         let events = self.events.get(phase.events.clone()).unwrap_or_default();
         let reason = events.iter().rev().find_map(|(_, event)| match event {
@@ -88,7 +88,7 @@ impl Life {
         reason.unwrap_or_default()
     }
 
-    /// How the run of a phase ended, where that was not with success.
+    /// The outcome of the run of a phase, if that was not success.
     pub(super) fn ending(&self, phase: &Phase) -> String {
         match self.end_of(phase) {
             None => "it goes on".to_owned(),

@@ -1,4 +1,5 @@
-//! Which of a job's parents its wait was for: the log names only a few of them, so the relation and their own logs are asked.
+//! The parent that a job's wait was for: the log names only a few of them, so the relation and the logs of the parents
+//! are read.
 
 use std::cell::OnceCell;
 
@@ -52,8 +53,8 @@ impl Relation {
         Ok(first)
     }
 
-    /// The parent that keeps a job waiting now, the worst of those of the group by which it goes on; and how many others of
-    /// that group have not succeeded.
+    /// The parent that keeps a job waiting now, the worst of the group that is most likely to be met; and how many
+    /// others of that group have not succeeded.
     pub(super) fn worst(&self, reader: &dyn Queries, job: &SlotRef) -> Result<Option<(SlotRef, usize)>, StoreError> {
         let groups = self.groups(reader, job)?;
         let may_go = |group: &&RelativeGroup| group.unwritable.is_empty() && group.ended_badly().next().is_none();
@@ -65,7 +66,7 @@ impl Relation {
     }
 }
 
-/// What needs a person is worse than what waits itself, and that than what goes on.
+/// A parent that needs a person is worse than one that waits itself, and that than one that is running.
 fn weight(state: Option<SlotState>) -> u8 {
     match state {
         Some(state) if state.is_final() => 3,

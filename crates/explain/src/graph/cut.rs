@@ -1,4 +1,4 @@
-//! Which part of a graph is shown.
+//! The part of a graph that is shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use kelos_model::WorkflowId;
 
 use super::{Edge, Node};
 
-/// Which part of the graph is wanted; all of it where nothing is said.
+/// The part of the graph that is requested; by default all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GraphQuery {
     /// Only what is so close to a workflow.
@@ -17,11 +17,11 @@ pub struct GraphQuery {
     pub tag: Option<String>,
     /// Only what has all these words in its name, project or tags, in any case.
     pub words: Vec<String>,
-    /// These besides, whatever else is said.
+    /// Further workflows, shown in any case.
     pub also: BTreeSet<WorkflowId>,
 }
 
-/// A workflow and how far around it one looks.
+/// A workflow, and the number of levels around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Focus {
     /// The workflow.
@@ -56,7 +56,7 @@ impl GraphQuery {
 }
 
 impl Focus {
-    /// All that lies within the levels.
+    /// The workflows within the levels.
     fn near(&self, edges: &[Edge]) -> BTreeSet<WorkflowId> {
         let mut near = BTreeSet::from([self.on.clone()]);
         let (mut up, mut down): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) = Default::default();

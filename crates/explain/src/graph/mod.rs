@@ -1,6 +1,7 @@
-//! The graph of workflows: what looks at whose slots, what borrows whose schedule, what runs what, and how each of them does.
+//! The graph of workflows: whose slots depend on whose, which schedules are shared, which programs are run, and the
+//! state of each workflow.
 //!
-//! It is read anew from the definitions and the slots that are stored. Cycles are allowed: nothing here takes them amiss.
+//! It is computed from the definitions and the slots in the store. Cycles are allowed.
 
 mod cut;
 pub mod layout;
@@ -19,7 +20,7 @@ use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
 pub use cut::{Focus, GraphQuery};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
 
-/// What a node stands for.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// A workflow that is defined now.
@@ -33,7 +34,7 @@ pub enum NodeKind {
 pub struct Node {
     /// Its name.
     pub id: WorkflowId,
-    /// What it stands for.
+    /// Its kind.
     pub kind: NodeKind,
     /// The project that owns it, where there is one.
     pub project: Option<String>,
@@ -45,22 +46,22 @@ pub struct Node {
     pub is_disabled: bool,
     /// Whether it is a program: others run it, and it has slots only where people start it.
     pub is_program: bool,
-    /// How many of its slots in the window are in each state.
+    /// The number of its slots in the window, by state.
     pub counts: BTreeMap<SlotState, u64>,
     /// Its newest slot, of whatever time.
     pub newest: Option<(SlotRef, SlotState)>,
-    /// How many nodes that it looks at are not shown.
+    /// The number of hidden nodes that it depends on.
     pub hidden_up: usize,
-    /// How many nodes that look at it are not shown.
+    /// The number of hidden nodes that depend on it.
     pub hidden_down: usize,
 }
 
-/// What an edge means.
+/// The meaning of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
-    /// A slot looks whether one of the other workflow succeeded.
+    /// A slot depends on the success of a slot of the other workflow.
     Success {
-        /// How many seconds later than its own the time of that slot is.
+        /// The difference of that slot's time to its own, in seconds.
         later_seconds: i64,
     },
     /// Slots are at the times of the other workflow's.
@@ -76,11 +77,11 @@ pub enum EdgeKind {
 /// An edge: `to` depends on `from`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
-    /// What is looked at.
+    /// The upstream node.
     pub from: WorkflowId,
-    /// What looks.
+    /// The node that depends on it.
     pub to: WorkflowId,
-    /// How.
+    /// The kind of dependency.
     pub kind: EdgeKind,
     /// The groups by which jobs wait for the other's, in their order; none where a trigger does.
     pub groups: Vec<Arc<str>>,
@@ -89,13 +90,13 @@ pub struct Edge {
 /// A graph, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
-    /// Where the window begins whose slots are counted; it ends with the present.
+    /// The beginning of the window of counted slots; it ends at the present.
     pub since: Timestamp,
     /// Ascending by name.
     pub nodes: Vec<Node>,
     /// Ascending; both ends of each are among the nodes.
     pub edges: Vec<Edge>,
-    /// How many nodes there are, shown or not.
+    /// The number of all nodes, shown or not.
     pub total: usize,
     /// All projects, ascending, whichever part is shown.
     pub projects: BTreeSet<String>,
@@ -164,7 +165,7 @@ impl Graph {
     }
 }
 
-/// What definitions say of each other, ascending, each once.
+/// The edges between definitions, sorted and without duplicates.
 fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
     let mut edges = BTreeSet::new();
     for row in rows.iter().filter(|row| row.present) {

@@ -1,5 +1,5 @@
-//! What stands in a slot's way, however far upstream: the slots that it waits for, those that they wait for, and so on
-//! to what does not wait for another slot.
+//! The obstacles of a slot at any distance upstream: the slots that it waits for, those that they wait for, and so on
+//! to those that don't wait for another slot.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use kelos_store::{Queries, StoreError};
 
 use crate::why::{self, Why};
 
-/// Slots that are looked at for one answer.
+/// The most slots of one answer.
 pub const MOST_STEPS: usize = 200;
 
 /// A slot and all that it waits for.
@@ -26,26 +26,26 @@ pub struct Upstream {
 /// A slot on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
     /// Its state; none where it does not exist.
     pub state: Option<SlotState>,
-    /// How many slots lie between it and the one that was asked about, and one.
+    /// Its distance from the slot of the question, plus one.
     pub level: u32,
-    /// Where it stands, in one sentence.
+    /// Its state, in one sentence.
     pub words: String,
     /// The slots that it waits for, in the order of its trigger.
     pub waits_for: Vec<SlotRef>,
-    /// What is in its way beside those.
+    /// Its own obstacles, besides those slots.
     pub obstacles: Vec<Obstacle>,
 }
 
 /// Something that is in a slot's way and no other slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Of which kind.
+    /// Its kind.
     pub kind: ObstacleKind,
-    /// In words.
+    /// The obstacle in words.
     pub words: String,
 }
 
@@ -70,7 +70,7 @@ pub enum ObstacleKind {
     Undefined,
     /// It failed and will be tried again.
     Backoff,
-    /// Its run goes on, or is about to.
+    /// Its run is live, or about to start.
     UnderWay,
     /// Its constraints hold it.
     Held,
@@ -80,7 +80,7 @@ pub enum ObstacleKind {
     Outside,
     /// Its time, or a delay after it, has not come.
     Clock,
-    /// Its trigger says no for another reason, or has not answered yet.
+    /// Its trigger is not met for another reason, or was not evaluated yet.
     Trigger,
 }
 
@@ -121,7 +121,7 @@ impl Upstream {
     }
 }
 
-/// Goes from a slot to everything that is in its way. A slot that has succeeded has nothing in its way.
+/// The slots upstream of a slot that keep it waiting. None if the slot has succeeded.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -154,7 +154,7 @@ fn step(reader: &dyn Queries, slot: SlotRef, level: u32, now: Timestamp) -> Resu
     Ok(Step { state: why.state, level, words: why.headline, waits_for, obstacles, slot })
 }
 
-/// What is in the way of one slot, as far as it was found.
+/// The obstacles of one slot, as far as they were found.
 struct Way<'a> {
     reader: &'a dyn Queries,
     why: &'a Why,
@@ -213,7 +213,7 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// What its trigger looks at by its definition, where it never answered.
+    /// The slots that its trigger depends on by its definition, if it was never evaluated.
     fn defined(&mut self, workflow: Option<&WorkflowRow>) -> Result<(), StoreError> {
         let Some(workflow) = workflow else { return Ok(()) };
         for (on, later) in workflow.definition.trigger.looks_at() {
@@ -224,7 +224,7 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// Only the slots among what its trigger found to be in the way.
+    /// Only the slots among the unmet conditions of its trigger.
     fn slots_of_trigger(&mut self) -> Result<(), StoreError> {
         let own = self.obstacles.len();
         if let Some(trigger) = &self.why.trigger {
@@ -234,7 +234,7 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// The leaves of a trigger that were found to be in the way.
+    /// The unmet leaves of a trigger.
     fn leaves(&mut self, node: &Reason) -> Result<(), StoreError> {
         match (node.answer, &node.kind) {
             (Answer::Met, _) => {}
@@ -252,7 +252,7 @@ impl Way<'_> {
     }
 
     fn leaf(&mut self, leaf: &Reason) -> Result<(), StoreError> {
-        // The account says more of an outage than the leaf does: since when it lasts.
+        // The account has the beginning of an outage, which the leaf has not.
         let own = words::text(leaf);
         let words = self.why.blockers.iter().find(|blocker| blocker.starts_with(&own)).cloned().unwrap_or(own);
         match leaf.evidence() {
@@ -264,7 +264,7 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// A slot that was looked at, unless it has succeeded since.
+    /// A slot that the trigger depends on, unless it has succeeded since.
     fn slot(&mut self, slot: SlotRef) -> Result<(), StoreError> {
         let state = self.reader.slot(&slot)?.map(|slot| slot.state);
         if state != Some(SlotState::Succeeded) && !self.waits_for.contains(&slot) {

@@ -43,7 +43,7 @@ fn row(name: &str, trigger: Trigger) -> WorkflowRow {
     WorkflowRow { id: id(name), definition, version: 1, present: true, enabled: true, paused: false, planned, moments }
 }
 
-/// A store with what a test says has happened.
+/// A store with the events of a test.
 struct World {
     store: MemoryStore,
     commit: Commit,
@@ -193,7 +193,7 @@ fn nodes_tell_of_their_slots() {
     assert_eq!(graph.nodes[0].newest, Some((noon("a"), SlotState::Failed)));
 }
 
-/// What is in the way of a slot, as lines: level, slot, what it waits for, obstacles.
+/// The obstacles of a slot, as lines: level, slot, state, obstacles.
 fn way(world: World, name: &str) -> Vec<String> {
     let found = upstream(&*world.reader(), &noon(name), at("2026-01-01T12:30Z")).unwrap();
     let line = |step: &Step| {

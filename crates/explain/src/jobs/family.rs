@@ -13,24 +13,24 @@ use super::Jobs;
 pub struct Family {
     /// The job itself comes first; then its ancestors, level by level, then its descendants.
     pub members: Vec<FamilyMember>,
-    /// Who waits for whom: parent, child, and the groups by which it does.
+    /// The dependencies: parent, child, and the groups of the child that have the parent.
     pub edges: BTreeMap<(usize, usize), BTreeSet<Arc<str>>>,
-    /// How many were left out beside those that are here; they may have ancestors and descendants of their own.
+    /// The number of relatives that were left out; they may have ancestors and descendants of their own.
     pub left_out: usize,
 }
 
 /// A job of a family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FamilyMember {
-    /// Which.
+    /// The job.
     pub job: SlotRef,
-    /// Where it stands; none where it was never opened.
+    /// Its state; none if it was never opened.
     pub state: Option<SlotState>,
-    /// How many levels above the job it is that was asked about; below where negative.
+    /// The number of levels above the job of the question; below it if negative.
     pub above: i32,
 }
 
-/// How far around a job one looks.
+/// The size of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     /// Levels of ancestors.
@@ -71,7 +71,7 @@ impl FamilyBuilder<'_> {
         Ok(number)
     }
 
-    /// Goes up, or down, from the job that was asked about.
+    /// Adds ancestors, or descendants, of the job of the question.
     fn grow(&mut self, levels: u32, way: i32) -> Result<(), StoreError> {
         let mut level = vec![0];
         let mut above = 0;
@@ -116,7 +116,7 @@ impl FamilyBuilder<'_> {
         Ok(added)
     }
 
-    /// Where not all find a place, those that have not succeeded come first.
+    /// If there are too many, those that have not succeeded come first.
     fn worst_first<T>(&self, mut new: Vec<(SlotRef, T)>) -> Result<Vec<(SlotRef, T)>, StoreError> {
         if new.len() + self.family.members.len() > self.most {
             let mut done = BTreeSet::new();

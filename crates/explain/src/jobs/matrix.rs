@@ -14,7 +14,7 @@ pub const MOST_READ: usize = 100_000;
 /// Rows that are read at a time.
 const PAGE: usize = 1000;
 
-/// Which jobs, and how they are laid out.
+/// The jobs of a matrix, and its axes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatrixQuery {
     /// The identifier whose values are the rows.
@@ -33,14 +33,14 @@ pub type Axis = Vec<Arc<str>>;
 /// The jobs with one value of each of two identifiers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// How many are in each state.
+    /// The number of jobs in each state.
     pub counts: BTreeMap<SlotState, u64>,
     /// One of them; the only one where there is only one.
     pub job: Option<SlotRef>,
 }
 
 impl Cell {
-    /// How many jobs there are.
+    /// The number of jobs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
@@ -126,7 +126,7 @@ fn ordered(kind: Option<&Kind>, values: BTreeSet<Arc<str>>) -> Axis {
     match kind {
         Some(Kind::Date { .. }) => values.reverse(),
         Some(Kind::Choice { of }) => values.sort_by_key(|value| of.iter().position(|one| one == value)),
-        // Numbers are numbers also where nobody said so.
+        // Values that are numbers are sorted as such, even if their kind is text.
         _ => values.sort_by(|one, other| match (one.parse::<i64>(), other.parse::<i64>()) {
             (Ok(one), Ok(other)) => one.cmp(&other),
             (Ok(_), Err(_)) => std::cmp::Ordering::Less,

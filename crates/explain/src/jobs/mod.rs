@@ -29,26 +29,26 @@ pub use relatives::{Relative, RelativeGroup, children, parents};
 /// The workflows that are keyed by job ids, and the relation between their jobs.
 #[derive(Clone, Default)]
 pub struct Jobs {
-    /// Which job waits for which.
+    /// The dependencies between jobs.
     pub graph: JobGraph,
     /// The definitions.
     pub workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
-    /// What is wrong with those that are left out of the relation.
+    /// The faults of those that are left out of the relation.
     pub faulty: BTreeMap<WorkflowId, String>,
     /// Those that are paused.
     pub paused: BTreeSet<WorkflowId>,
-    /// Who is asked about groups that functions know; without them those groups are left out.
+    /// The functions that know the members of some groups; without them those groups are left out.
     functions: Option<Arc<dyn Functions>>,
 }
 
 /// Whether a job is worth running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validity {
-    /// It is.
+    /// It exists.
     Yes,
     /// It is not: it is skipped as soon as it is opened.
     No,
-    /// A function of its workflow says so, when it is opened.
+    /// A function of its workflow decides when it is opened.
     Asked,
 }
 
@@ -86,7 +86,8 @@ impl Jobs {
         self.functions.is_some() || asked.is_none_or(|asked| asked.is_empty())
     }
 
-    /// What functions say. A function that fails is as silent as one that names nobody: the scheduler tells of it.
+    /// The answers of functions. A function that fails counts as one without members: the scheduler reports the
+    /// failure.
     fn asked(&self, questions: Vec<Relation>) -> impl Iterator<Item = (Relation, Vec<SlotRef>)> {
         let answer = |question: Relation| {
             let named = self.functions.as_ref()?.related(&question).ok()?;
@@ -109,26 +110,26 @@ impl Jobs {
         }
     }
 
-    /// Whether a job that stands here is left alone, because its workflow is paused. What has a run goes on.
+    /// Whether a job in this state is dormant because its workflow is paused. Live runs are not affected.
     #[must_use]
     pub fn is_paused(&self, job: &SlotRef, state: Option<SlotState>) -> bool {
         let has_run = |state: SlotState| matches!(state, SlotState::Dispatched | SlotState::Running);
         self.paused.contains(&job.workflow) && state.is_none_or(|state| !state.is_final() && !has_run(state))
     }
 
-    /// Why a job waits for nothing though its workflow depends on others, as [`JobGraph::no_group`] has it.
+    /// The reason for which a job waits for no other though its workflow has dependencies, see [`JobGraph::no_group`].
     #[must_use]
     pub fn no_group(&self, job: &SlotRef) -> Option<String> {
         self.graph.no_group(&job.workflow, job.key.job()?)
     }
 
-    /// Why a job can't ever run, as [`JobGraph::no_way`] has it.
+    /// The reason for which a job can never run, see [`JobGraph::no_way`].
     #[must_use]
     pub fn no_way(&self, job: &SlotRef) -> Option<String> {
         self.graph.no_way(&job.workflow, job.key.job()?)
     }
 
-    /// What waits for a job by what is written, and has no job id.
+    /// The children that a job has by its relation, but that have no valid job id.
     #[must_use]
     pub fn unwritable_children(&self, job: &SlotRef) -> Vec<Unwritable> {
         let children = job.key.job().and_then(|id| self.graph.children(&job.workflow, id).ok());
@@ -187,7 +188,7 @@ impl Jobs {
 struct JobGroup {
     name: Arc<str>,
     jobs: Vec<SlotRef>,
-    /// Those of them that nobody can open, since they have no job id.
+    /// Those of them that can't be opened, because they have no valid job id.
     unwritable: Vec<Unwritable>,
 }
 

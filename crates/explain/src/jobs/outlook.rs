@@ -1,5 +1,5 @@
-//! What would run if jobs were submitted: the ancestors that would be opened, the jobs, and the descendants that become
-//! possible when those succeed. Every job and every edge is looked at once.
+//! The forecast of submitted jobs: the ancestors that would be opened, the jobs, and the descendants that become
+//! possible when those succeed. Every job and every edge is visited once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +8,22 @@ use kelos_store::{Queries, StoreError};
 
 use super::{JobGroup, Jobs, Validity};
 
-/// Jobs that are looked at for one answer.
+/// The most jobs of one answer.
 pub const MOST_JOBS: usize = 100_000;
 
 /// Blockers that are named; of the others there is a number.
 const NAMED: usize = 5;
 
-/// Jobs that somebody might submit.
+/// The jobs of a possible request to submit.
 #[derive(Debug, Clone, Default)]
 pub struct JobQuery {
-    /// Which.
+    /// The jobs.
     pub jobs: Vec<SlotRef>,
     /// Whether those that have ended are to be opened again, with all that depends on them and has ended.
     pub readd: bool,
 }
 
-/// What would happen.
+/// The forecast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
     /// Each job once, after those that it waits for.
@@ -32,30 +32,30 @@ pub struct Outlook {
     pub is_cut: bool,
 }
 
-/// What would become of a job.
+/// The forecast for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobForecast {
-    /// Which.
+    /// The job.
     pub job: SlotRef,
-    /// Where it stands now; none where it was never opened.
+    /// Its present state; none if it was never opened.
     pub state: Option<SlotState>,
-    /// What it is to those that were asked for.
+    /// Its relation to the requested jobs.
     pub role: Role,
-    /// What would become of it.
+    /// Its future.
     pub fate: Fate,
     /// Whether a function of its workflow has the last word on whether it is worth running.
     pub is_asked: bool,
-    /// Who stands in its way for good, where it is blocked: the first of them.
+    /// The jobs that block it, the first of them.
     pub blocked_by: Vec<SlotRef>,
-    /// How many more do.
+    /// The number of further blockers.
     pub more_blockers: usize,
-    /// Why it would wait for nothing though its workflow depends on others.
+    /// The reason for which it would wait for no other job though its workflow has dependencies.
     pub no_group: Option<String>,
-    /// Why it could never run: the jobs that it waits for can't all be named.
+    /// The reason for which it could never run: not all parents have valid job ids.
     pub no_way: Option<String>,
 }
 
-/// What a job is to those that were asked for.
+/// The relation of a job to the requested ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// One of them waits for it, or for something that waits for it.
@@ -66,12 +66,12 @@ pub enum Role {
     Descendant,
 }
 
-/// What would become of a job.
+/// The future of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It would be opened, or waits already, and would run.
     Runs,
-    /// It goes on anyway.
+    /// It is live already.
     UnderWay,
     /// It has ended, and would be left as it is.
     Ended,
@@ -110,7 +110,7 @@ impl Fate {
     }
 }
 
-/// Says what would happen if jobs were submitted now and all that runs succeeded.
+/// The forecast of submitting jobs now, if all runs succeed.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -146,25 +146,25 @@ pub(super) fn look<E>(
     Ok(look.close())
 }
 
-/// How the parents of a job stand that is looked at from one of them: of each group, how many have not succeeded.
+/// The parents of a job that was reached from one of them: for each group, the number that has not succeeded.
 struct Counts {
     groups: BTreeMap<std::sync::Arc<str>, usize>,
     /// Groups that can't be met, since a job that they want can't be named.
     hopeless: BTreeSet<std::sync::Arc<str>>,
-    /// The parent that made it be looked at, which is counted already.
+    /// The parent from which it was reached, which is counted already.
     first: SlotRef,
 }
 
-/// A job whose ancestors are being looked at.
+/// A job whose ancestors are being visited.
 struct Frame {
     job: SlotRef,
     groups: Vec<JobGroup>,
-    /// The group by which it would go on, and how many of its parents are settled.
+    /// The group that is examined, and the number of its parents that are settled.
     group: usize,
     settled: usize,
 }
 
-/// A job will not go on by a group.
+/// A group of a job that can't be met.
 struct NoWay;
 
 struct Look<'a, E> {
@@ -172,14 +172,14 @@ struct Look<'a, E> {
     state: &'a mut dyn FnMut(&SlotRef) -> Result<Option<SlotState>, E>,
     states: BTreeMap<SlotRef, Option<SlotState>>,
     asked: BTreeSet<SlotRef>,
-    /// What has ended and would be opened again.
+    /// Ended jobs that would be opened again.
     reopened: BTreeSet<SlotRef>,
-    /// What is settled.
+    /// Jobs with a settled future.
     fates: BTreeMap<SlotRef, Fate>,
     found: Vec<JobForecast>,
     stack: Vec<Frame>,
     counts: BTreeMap<SlotRef, Counts>,
-    /// Whose children have been told that it succeeds.
+    /// Jobs whose success was passed on to their children.
     pushed: BTreeSet<SlotRef>,
 }
 
@@ -193,7 +193,7 @@ impl<E> Look<'_, E> {
         Ok(found)
     }
 
-    /// Where a job stands once what was asked for is done: none where it was never opened.
+    /// The state of a job after the request: none if it was never opened.
     fn standing(&mut self, job: &SlotRef) -> Result<Option<SlotState>, E> {
         let stored = self.stored(job)?;
         Ok(if self.reopened.contains(job) { Some(SlotState::Waiting) } else { stored })
@@ -264,7 +264,7 @@ impl<E> Look<'_, E> {
         Ok(())
     }
 
-    /// The next parent to be settled on the way by which a job goes on; none when it can be decided.
+    /// The next parent of the examined group to settle; none if the job can be decided.
     fn advance(&mut self, frame: &mut Frame) -> Result<Option<SlotRef>, E> {
         if frame.group == 0 && frame.settled == 0 && self.has_all_of_some(&frame.groups)? {
             return Ok(None);
@@ -358,7 +358,7 @@ impl<E> Look<'_, E> {
             is_asked: fate == Fate::Runs && self.jobs.validity(job) == Validity::Asked,
             blocked_by: blockers.iter().take(NAMED).cloned().collect(),
             more_blockers: blockers.len().saturating_sub(NAMED),
-            // What ran already is not going to be mended by a warning; a descendant has a group.
+            // A job that has run before needs no warning; a descendant has a group.
             no_group: if fate == Fate::Runs && role != Role::Descendant { self.jobs.no_group(job) } else { None },
             no_way: if fate == Fate::Blocked { self.jobs.no_way(job) } else { None },
             job: job.clone(),
@@ -376,7 +376,7 @@ impl<E> Look<'_, E> {
             }
             for (child, group) in self.jobs.waiting_for(&parent) {
                 if !self.is_full() && self.is_released(&parent, &child, &group)? {
-                    // Only parents that can't be named are left: it is opened, and says so.
+                    // Only parents without valid ids are left: it is opened, and then waits for ever.
                     let is_stuck = self.counts.get(&child).is_some_and(|counts| counts.hopeless.contains(&group));
                     let fate = self.fate_of(&child, if is_stuck { Fate::Blocked } else { Fate::Runs });
                     self.list(&child, Role::Descendant, fate, &[]);
@@ -390,7 +390,7 @@ impl<E> Look<'_, E> {
         Ok(())
     }
 
-    /// What becomes of a job that waits, where nothing of its own speaks against it.
+    /// The future of a job that waits, unless something of its own decides.
     fn fate_of(&self, job: &SlotRef, otherwise: Fate) -> Fate {
         match self.jobs.validity(job) {
             _ if self.jobs.is_paused(job, Some(SlotState::Waiting)) => Fate::Paused,
@@ -417,7 +417,7 @@ impl<E> Look<'_, E> {
         Ok(*missing == 0 && is_way)
     }
 
-    /// How many parents of each group have not succeeded, and are not under way to.
+    /// The number of parents of each group that have not succeeded, and are not about to.
     fn count(&mut self, first: &SlotRef, child: &SlotRef) -> Result<Counts, E> {
         let mut groups = BTreeMap::new();
         let mut hopeless = BTreeSet::new();
@@ -430,7 +430,7 @@ impl<E> Look<'_, E> {
                 let is_there = self.pushed.contains(parent)
                     || match self.standing(parent)? {
                         Some(SlotState::Succeeded) => true,
-                        // What runs anyway is taken to succeed; what waits is told of when it is found to run.
+                        // A live parent counts as successful; a waiting one is counted when it is found to run.
                         Some(state) => {
                             !state.is_final()
                                 && state != SlotState::Waiting
@@ -445,7 +445,7 @@ impl<E> Look<'_, E> {
         Ok(Counts { groups, hopeless, first: first.clone() })
     }
 
-    /// What would be opened again and does not run by what is asked for.
+    /// Lists the jobs that would be opened again and do not run by this request.
     fn list_held_back(&mut self) {
         let rest: Vec<SlotRef> = self.reopened.iter().filter(|job| !self.fates.contains_key(*job)).cloned().collect();
         for job in rest {

@@ -1,4 +1,4 @@
-//! What a job waits for and what waits for it, with where they stand.
+//! The parents and children of a job, with their states.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::{JobGroup, Jobs, MOST_JOBS};
 /// A job beside another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relative {
-    /// Which.
+    /// The job.
     pub job: SlotRef,
-    /// Where it stands; none where it was never opened.
+    /// Its state; none if it was never opened.
     pub state: Option<SlotState>,
 }
 
@@ -24,18 +24,18 @@ pub struct RelativeGroup {
     pub name: Arc<str>,
     /// Its jobs, in their order; those beyond [`MOST_JOBS`] are left out.
     pub jobs: Vec<Relative>,
-    /// Those of them that nobody can open, since they have no job id: the group is never met.
+    /// Those of them that can't be opened, because they have no valid job id: the group is never met.
     pub unwritable: Vec<Unwritable>,
 }
 
 impl RelativeGroup {
-    /// How many there are, with those that have no job id.
+    /// The number of members, including those without a valid job id.
     #[must_use]
     pub fn total(&self) -> usize {
         self.jobs.len() + self.unwritable.iter().map(|one| one.count).sum::<usize>()
     }
 
-    /// How many have succeeded.
+    /// The number that has succeeded.
     #[must_use]
     pub fn succeeded(&self) -> usize {
         self.count(|state| state == Some(SlotState::Succeeded))
@@ -51,12 +51,12 @@ impl RelativeGroup {
     }
 }
 
-/// Whether what waits for a job in this state waits in vain, until somebody opens it again.
+/// Whether dependents of a job in this state are blocked until it is opened again.
 fn is_bad(state: Option<SlotState>) -> bool {
     state.is_some_and(|state| state.is_final() && state != SlotState::Succeeded)
 }
 
-/// What a job waits for: the groups that are about it, of which one is enough.
+/// The parents of a job: the groups that apply to it, one of which is enough.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -70,7 +70,7 @@ pub fn parents(jobs: &Jobs, reader: &dyn Queries, job: &SlotRef) -> Result<Vec<R
     jobs.groups(job).into_iter().map(&mut group).collect()
 }
 
-/// What waits for a job, each with the group by which it does.
+/// The children of a job, each with the group that contains the job.
 ///
 /// # Errors
 /// When the store can't be read.

@@ -42,7 +42,7 @@ fn row_of(name: &str, keys: JobKeys) -> WorkflowRow {
     }
 }
 
-/// What would happen, a line for each job: `a~1 runs`.
+/// The forecast, a line for each job: `a~1 runs`.
 fn told(rows: &[WorkflowRow], states: &[(&str, SlotState)], asked: &[&str], readd: bool) -> Vec<String> {
     let states: BTreeMap<&str, SlotState> = states.iter().copied().collect();
     let asked = JobQuery { jobs: asked.iter().map(|name| job(name, "1")).collect(), readd };
@@ -185,7 +185,7 @@ fn world() -> impl Strategy<Value = (Vec<WorkflowRow>, BTreeMap<usize, SlotState
 }
 
 proptest! {
-    /// Every job is told of once and after what lets it run; and what is said to run has all parents of some group.
+    /// Every job appears once and after those that it needs; and a job that runs has all parents of some group.
     #[test]
     fn an_outlook_holds_together((rows, states, asked) in world()) {
         let jobs = Jobs::of(&rows);

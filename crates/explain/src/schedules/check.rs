@@ -1,4 +1,4 @@
-//! What is wrong with an event schedule, before it comes to be.
+//! The checks of an event schedule before it is added.
 
 use kelos_model::Workflow;
 use kelos_model::arguments::{MAPPING, check_mapping};
@@ -7,7 +7,7 @@ use kelos_model::workflow::SLOWED;
 /// Triggers that one may have inside each other at the most, counted over the whole tree.
 pub const MOST_TRIGGERS: usize = 1000;
 
-/// Says what is wrong with an event schedule, in words.
+/// Checks an event schedule; the error is a message.
 ///
 /// # Errors
 /// When it could never run anything, or a number in it makes no sense.
@@ -30,7 +30,7 @@ pub fn check(schedule: &Workflow) -> Result<(), String> {
     schedule.trigger.check_begin().map_err(str::to_owned)
 }
 
-/// What looks as if it were not meant, though it may be.
+/// Warnings about properties that are probably not intended.
 #[must_use]
 pub fn warnings(schedule: &Workflow) -> Vec<String> {
     schedule.goes_round().map(|told| format!("{told}; {SLOWED}")).into_iter().collect()

@@ -1,4 +1,4 @@
-//! What an event schedule decided lately: what it fired, what it dropped and why.
+//! The latest decisions of an event schedule: the slots that it fired or dropped, with the reasons.
 
 use jiff::Timestamp;
 use kelos_model::event::{Abort, Event};
@@ -11,30 +11,30 @@ use kelos_store::{About, EventFilter, Page, PageRequest, Queries, SlotFilter, Sl
 
 use super::words;
 
-/// What became of something that an event schedule was to do, or what happened to itself.
+/// A decision about a slot of an event schedule, or a change of the schedule itself.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// Position in the log of the event that settled it.
     pub seq: u64,
-    /// What kind of decision it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What it is about; none for what happened to the schedule itself.
+    /// The slot; none for a change of the schedule itself.
     pub slot: Option<SlotRef>,
-    /// Where that stands now.
+    /// The present state of the slot.
     pub state: Option<SlotState>,
-    /// Why, in words.
+    /// The reason, in words.
     pub text: String,
-    /// What had been collected.
+    /// The facts that had been collected.
     pub collected: Option<Box<Collection>>,
     /// Facts that came once the trigger was met, and opened no slot of their own.
     pub absorbed: u32,
-    /// What the trigger or the constraints said.
+    /// The reason tree of the trigger or the constraints.
     pub explanation: Option<Reason>,
 }
 
-/// What kind of decision something is.
+/// The kind of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It is not settled yet: it collects, is held, or is queued.
@@ -55,7 +55,7 @@ pub enum Kind {
     Skipped,
     /// A person ended it.
     Killed,
-    /// Cron times passed while nobody scheduled.
+    /// A misfire: cron times passed while no leader was scheduling.
     Missed,
     /// Something happened to the schedule itself: it was defined, changed, enabled, disabled or deleted.
     Schedule,
@@ -83,7 +83,8 @@ impl Kind {
 
 /// So many things that happened to a schedule itself are on a page at the most.
 const MOST_OF_ITSELF: usize = 1000;
-/// So many events of a slot are looked at, the newest: what settled it is among its last, and it may have collected any number
+/// The number of a slot's newest events that are read: the one that settled it is among its last, and any number of
+/// collected facts may precede it.
 /// before.
 const LOOKED_AT: usize = 100;
 
@@ -124,7 +125,7 @@ fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
     parsed.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
 }
 
-/// What happened to a schedule itself after one position of the log, up to another.
+/// The changes of a schedule itself after one position of the log, up to another.
 fn of_schedule(reader: &dyn Queries, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
     let filter = EventFilter { about: About::WorkflowItself(id.clone()), after, until: to };
     let page = reader.events(&filter, PageRequest::newest(MOST_OF_ITSELF))?;
@@ -147,7 +148,7 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
             (Kind::Schedule, format!("changed{}: version {version}", whose(by, reason)))
         }
         WorkflowEvent::Removed { by, reason } => (Kind::Schedule, format!("deleted{}", whose(by, reason))),
-        // Before they had words of their own, it was said that a schedule was paused.
+        // Before disabling had an event of its own, it was recorded as a pause.
         WorkflowEvent::Disabled { by, reason } | WorkflowEvent::Paused { by, reason } => {
             (Kind::Schedule, format!("disabled by {by}{}", reason_words(reason.as_deref())))
         }
@@ -175,7 +176,7 @@ struct Settlement<'a> {
     explanation: Option<Reason>,
 }
 
-/// Of a slot whose newest events are these, newest first.
+/// The decision about a slot with these newest events, newest first.
 fn of_slot(row: SlotRow, latest: &[EventRecord]) -> Decision {
     let SlotRow { id, slot } = row;
     let settled = latest.iter().find_map(|record| settles(record, &slot));
@@ -204,7 +205,7 @@ fn of_slot(row: SlotRow, latest: &[EventRecord]) -> Decision {
     }
 }
 
-/// Where nothing of what is looked at settled it: it is under way, or its run is older than that.
+/// If none of these events settled it, the slot is under way, or its run is older than they are.
 fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settlement<'a> {
     let since = text::format_short(slot.since);
     let (kind, text) = match slot.last_run {
@@ -224,7 +225,7 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settlement<'a>> {
     };
     Some(match what {
         SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot), None),
-        // What became of it before is another run's.
+        // Earlier events belong to another run.
         SlotEvent::Reopened { by, reason, .. } => {
             let (since, reason) = (text::format_short(slot.since), reason_words(reason.as_deref()));
             settled(Kind::Pending, format!("run again by {by}{reason}: {} since {since}", slot.state), None)
@@ -278,7 +279,7 @@ fn fired_words(run: u32, slot: &Slot) -> String {
     }
 }
 
-/// Facts that a slot collected once it was held, as far as its newest events tell.
+/// The number of facts that a slot collected once it was held, as far as its newest events tell.
 fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
     let mut absorbed = 0_u32;
     for record in latest {
@@ -291,7 +292,7 @@ fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
     if slot.state == SlotState::Held { absorbed } else { 0 }
 }
 
-/// The actor who had it done and the reason given, where somebody had.
+/// The actor and the reason of a request, if there was one.
 fn whose(by: &Option<Actor>, reason: &Option<String>) -> String {
     let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     format!("{by}{}", reason_words(reason.as_deref()))

@@ -1,5 +1,5 @@
-//! Event schedules as people look at them: what is wrong with one, how it stands, and what it decided lately. Nothing here
-//! changes anything.
+//! Event schedules for people: the problems of one, its status, and its latest decisions. Nothing here changes
+//! anything.
 
 pub mod check;
 pub mod decisions;

@@ -1,4 +1,4 @@
-//! How an event schedule stands: when it fires next, what it has pending and how far that is, and how its last run went.
+//! The status of an event schedule: when it fires next, its pending slots with their progress, and its last run.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use kelos_store::{About, EventFilter, PENDING, PageRequest, Queries, RunFilter, 
 use super::progress::{expires, progress};
 use super::words;
 
-/// How an event schedule stands.
+/// The status of an event schedule.
 #[derive(Debug, Clone)]
 pub struct Overview {
     /// When its cron expressions fire next; none where it has none, or is disabled.
     pub next: Option<FiringTime>,
-    /// What has not started yet, newest first; the first few.
+    /// The slots that have not started yet, newest first; the first few.
     pub pending: Vec<PendingSlot>,
     /// Its run that was dispatched last.
     pub last_run: Option<Run>,
@@ -39,26 +39,26 @@ pub struct FiringTime {
 /// A slot that has not started yet.
 #[derive(Debug, Clone)]
 pub struct PendingSlot {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
-    /// Where it stands: waiting, held, queued or in back-off.
+    /// Its state: waiting, held, queued or in back-off.
     pub state: SlotState,
-    /// Since when.
+    /// The beginning of that state.
     pub since: Timestamp,
-    /// What it waits for: `3 of 4 partitions of purchases`.
+    /// The conditions that it waits for: `3 of 4 partitions of purchases`.
     pub text: String,
-    /// What its trigger says, where it waits; what its constraints say, where it is held.
+    /// The reason tree of its trigger if it waits; that of its constraints if it is held.
     pub explanation: Option<Reason>,
     /// When it is over if nothing changes.
     pub expires: Option<Timestamp>,
-    /// What it has collected.
+    /// The facts that it has collected.
     pub collected: Option<Box<Collection>>,
 }
 
-/// So many slots that have not started are told of at the most.
+/// The most pending slots that are listed.
 const MOST_PENDING: usize = 10;
 
-/// Reads how an event schedule stands.
+/// Reads the status of an event schedule.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -71,7 +71,7 @@ pub fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<O
     })
 }
 
-/// How many slots of an event schedule are in each state. Costs a look at all that did not succeed.
+/// The number of slots of an event schedule in each state. Reads all that did not succeed.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -79,7 +79,7 @@ pub fn counts(reader: &dyn Queries, id: &WorkflowId) -> Result<BTreeMap<SlotStat
     reader.slot_counts(&SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() })
 }
 
-/// What an event schedule has pending, newest first.
+/// The pending slots of an event schedule, newest first.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -129,10 +129,10 @@ fn one_pending(
     })
 }
 
-/// So many events of a slot are looked at for what was last said of it, the newest; mostly the first few have it.
+/// The numbers of a slot's newest events that are read to find its last evaluation; usually the first few have it.
 const LOOKED_AT: [usize; 2] = [10, 1000];
 
-/// What the trigger of a slot that waits, or the constraints of one that is held, were last found to say.
+/// The last evaluation of the trigger of a slot that waits, or of the constraints of one that is held.
 fn last_said(reader: &dyn Queries, id: &SlotRef, state: SlotState) -> Result<Option<Reason>, StoreError> {
     let said = |record: EventRecord| match record.event {
         Event::Slot { what: SlotEvent::Looked { explanation }, .. } => {

@@ -1,5 +1,5 @@
-//! How far a slot that collects facts has come. Its looks leave no lines in the log, so that facts cost little: what it
-//! collected says all.
+//! The progress of a slot that collects facts. Its evaluations are not in the log, so that facts cost little: its
+//! collection is enough to compute it.
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collection, Tally};
@@ -8,7 +8,7 @@ use kelos_model::trigger::{Facts, evaluate};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Probe, ProbeAnswer, Reason, Slot, SlotRef, SlotState, Subject, Trigger, Workflow};
 
-/// What is known of a slot that collects: nothing of other slots and of the outside.
+/// The facts of a slot that collects: nothing about other slots and the outside.
 struct SlotFacts<'a> {
     now: Timestamp,
     collected: Option<&'a Collection>,
@@ -32,15 +32,15 @@ impl Facts for SlotFacts<'_> {
     }
 }
 
-/// What the trigger of a slot says to what the slot collected: `3 of 4 partitions of ds`. Leaves that ask for more than facts
-/// are not known here.
+/// The reason tree of a slot's trigger for its collection: `3 of 4 partitions of ds`. Leaves that need more than facts
+/// are not evaluated here.
 #[must_use]
 pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collection>, now: Timestamp) -> Reason {
     let key = KeyValues::of(&workflow.keys, &slot.key);
     evaluate(&workflow.trigger, &workflow.id, &key, &SlotFacts { now, collected }).explanation
 }
 
-/// How much of what a trigger waits for was collected, from 0 to 1.
+/// The collected share of what a trigger waits for, from 0 to 1.
 #[must_use]
 pub fn share(trigger: &Trigger, collected: Option<&Collection>) -> f64 {
     collected.map_or(0.0, |collected| trigger.share(collected))
@@ -56,7 +56,7 @@ pub fn expires(workflow: &Workflow, id: &SlotRef, slot: &Slot) -> Option<Timesta
     since.checked_add(wait).ok().filter(|_| waits)
 }
 
-/// Why an event schedule has nothing pending, in words.
+/// The reason for which an event schedule has no pending slots.
 #[must_use]
 pub fn nothing_pending(row: &WorkflowRow) -> String {
     let since = |at: Option<Timestamp>| {

@@ -1,4 +1,4 @@
-//! What slots of event schedules collected, in words.
+//! The collections of event schedules' slots, in words.
 
 use kelos_model::reason::words::{blockers, text};
 use kelos_model::{Answer, Reason};
@@ -12,7 +12,7 @@ pub(super) fn unmet(explanation: &Reason) -> String {
     if texts.is_empty() { text(explanation) } else { texts.join("; ") }
 }
 
-/// What a trigger still waits for, in words.
+/// The conditions that a trigger still waits for, in words.
 pub(super) fn waits_for(explanation: &Reason) -> String {
     let blockers = blockers(explanation);
     if blockers.is_empty() { text(explanation) } else { blockers.join("; ") }

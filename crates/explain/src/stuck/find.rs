@@ -15,7 +15,7 @@ use crate::{schedule, schedules, why};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
 const ASKED: usize = 5;
-/// Slots that failed or expired that are looked at, the newest.
+/// The number of newest slots that failed or expired that are read.
 const FAILED: usize = 2_000;
 /// Times of a paused workflow that are counted.
 const UNPLANNED: usize = 1_000;
@@ -51,12 +51,12 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     Ok(StuckReport { rows, more, is_partial })
 }
 
-/// Whether nothing of a workflow is looked at until somebody resumes it.
+/// Whether a workflow is dormant until somebody resumes it.
 fn rests(row: &WorkflowRow) -> bool {
     row.paused || row.frozen().is_some()
 }
 
-/// All live slots, and whether there are more than were looked at.
+/// All live slots, and whether there are more than were read.
 fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
     let (mut live, mut is_partial) = (Live::new(), false);
     for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
@@ -79,7 +79,7 @@ fn began(row: &SlotRow) -> Timestamp {
     row.id.key.time().unwrap_or(row.slot.since)
 }
 
-/// Why a slot stands where it stands.
+/// The reason for the state of a slot.
 fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<String, StoreError> {
     let why = why::read(reader, slot, now, true, None)?;
     let waits = why.state.is_some_and(|state| !state.is_final());
@@ -97,7 +97,7 @@ fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<String
     Ok(why.blockers.iter().map(told).collect::<Result<Vec<_>, StoreError>>()?.join("; "))
 }
 
-/// How a slot stands that another waits for, after "it".
+/// The state of a slot that another one waits for, as the rest of a sentence after "it".
 fn stands(state: SlotState) -> String {
     match state {
         SlotState::Succeeded | SlotState::Failed | SlotState::Expired => state.to_string(),
@@ -107,7 +107,7 @@ fn stands(state: SlotState) -> String {
     }
 }
 
-/// The slots that the leaves of a trigger look at, each with the words of its leaf.
+/// The slots that the leaves of a trigger depend on, each with the text of its leaf.
 fn slots_looked_at(explanation: &Reason) -> Vec<(String, &SlotRef)> {
     match explanation.evidence() {
         Some(Evidence::Slot { slot, .. }) => vec![(words::text(explanation), slot)],
@@ -129,7 +129,7 @@ impl Search<'_> {
         self.now.duration_since(began(row))
     }
 
-    /// Whether a slot is left alone as its workflow says: it starts later.
+    /// Whether a slot is dormant because its workflow starts later.
     fn is_before_start(&self, row: &SlotRow) -> bool {
         self.workflow.definition.starts_after(&row.id.key, Some(&row.slot)).is_some()
     }
@@ -147,7 +147,7 @@ impl Search<'_> {
         let expiring = waiting.iter().find(|row| self.expires_soon(row).is_some());
         let usual = usual::lateness(self.reader, &self.workflow.id)?;
         let limit = self.limit(usual);
-        // What collects facts, or is held by constraints, waits as its definition has it.
+        // A slot that collects facts, or is held by constraints, waits by design.
         let is_patient = |row: &SlotRow| match row.slot.state {
             SlotState::Held => true,
             SlotState::Waiting => self.workflow.definition.keys.are_moments(),
@@ -184,7 +184,7 @@ impl Search<'_> {
         (soon && row.slot.state == SlotState::Waiting && self.workflow.present).then_some(expires)
     }
 
-    /// How long after it is due a slot is late.
+    /// The time after which a slot that is due is late.
     fn limit(&self, usual: Option<SignedDuration>) -> SignedDuration {
         let floor = if usual.is_some() { FLOOR } else { UNKNOWN };
         let floor = floor + SignedDuration::from_secs(self.workflow.definition.trigger.longest_delay());
@@ -230,7 +230,7 @@ impl Search<'_> {
         Ok(Some(Stuck { since: row.slot.since, reason, next: row.slot.due, others: waiting.count(), ..stuck }))
     }
 
-    /// The slots whose runs go on for long.
+    /// The slots whose runs take unusually long.
     fn running(&self) -> Result<Option<Stuck>, StoreError> {
         let goes_on = |row: &&SlotRow| row.slot.state == SlotState::Running;
         let took = |row: &SlotRow| self.now.duration_since(row.slot.since);
@@ -247,7 +247,7 @@ impl Search<'_> {
         Ok(Some(Stuck { others: running.len() - 1, ..stuck }))
     }
 
-    /// What is due of a workflow that is paused or frozen, planned or not.
+    /// The due slots of a workflow that is paused or frozen, planned or not.
     fn at_rest(&self) -> Result<Option<Stuck>, StoreError> {
         let is_due = |row: &&SlotRow| row.id.key.time().is_none_or(|at| at <= self.now);
         let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);

@@ -1,8 +1,8 @@
-//! What does not get on: what is late, waits to be retried, runs for too long, failed last, or is held by a pause.
+//! Stuck slots: those that are late, wait for a retry, run for too long, failed last, or are held by a pause.
 //!
-//! Read from the store, as [`why`](crate::why) is. One row stands for all slots of a workflow that are stuck in the same
-//! way, the oldest of them, so that one dead path does not hide the rest. Slots of backfills are not late: a backfill
-//! has its own progress. What it costs follows what is live, not what has been.
+//! Read from the store, as [`why`](crate::why) is. One row represents all slots of a workflow that are stuck in the
+//! same way, the oldest of them, so that one dead path does not hide the rest. Slots of backfills are not late: a
+//! backfill has its own progress. The cost follows the live slots, not the history.
 
 mod find;
 mod usual;
@@ -24,23 +24,23 @@ pub const UNKNOWN: SignedDuration = SignedDuration::from_hours(2);
 pub const LATE: i32 = 2;
 /// A run is long beyond so many times what is usual.
 pub const LONG: i32 = 3;
-/// Slots of each live state that are looked at, the oldest.
+/// The number of oldest slots of each live state that are read.
 pub const LOOKED_AT: usize = 5_000;
-/// Rows that are told, the worst.
+/// The most rows that are returned, the worst.
 pub const TOLD: usize = 200;
-/// Rows whose next look is asked of the scheduler's memory.
+/// The number of rows whose next evaluation is requested from the scheduler's memory.
 const INSPECTED: usize = 50;
 
 /// In which way a slot is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It waits, and four fifths of the time that its workflow gives it are gone.
+    /// It waits, and four fifths of its workflow's timeout have passed.
     Expiring,
     /// It has not begun to run, long after it usually has succeeded.
     Late,
     /// Its run failed, and it waits to be retried.
     Backoff,
-    /// Its run goes on much longer than is usual.
+    /// Its run takes much longer than usual.
     Long,
     /// It failed or expired, and no later slot of its workflow has succeeded.
     Failed,
@@ -73,15 +73,15 @@ pub struct Stuck {
     pub slot: SlotRef,
     /// In which way.
     pub kind: Kind,
-    /// Where it stands; none where it was not even planned.
+    /// Its state; none if it was not even planned.
     pub state: Option<SlotState>,
     /// Since when: since it was due, its run began or failed.
     pub since: Timestamp,
-    /// What is usual: the time from due to success, or of a run; none where too little is known.
+    /// The usual time from due to success, or of a run; none if too few are known.
     pub usual: Option<SignedDuration>,
-    /// How far it is beyond what is taken for late; zero where it is not.
+    /// The time by which it is beyond the limit; zero if it is not late.
     pub beyond: SignedDuration,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub reason: String,
     /// When it is looked at next by itself, tried again, or expires.
     pub next: Option<Timestamp>,
@@ -94,13 +94,14 @@ pub struct Stuck {
 pub struct StuckReport {
     /// Furthest beyond what is usual first; what a person has paused comes last.
     pub rows: Vec<Stuck>,
-    /// How many rows are left out.
+    /// The number of rows that are left out.
     pub more: usize,
-    /// Whether there are more live slots than were looked at; the newest were not.
+    /// Whether there are more live slots than were read; the newest were not.
     pub is_partial: bool,
 }
 
-/// Finds what is stuck now, with the next looks that the scheduler's memory knows. May block for some milliseconds.
+/// Finds the slots that are stuck now, with the next evaluations from the scheduler's memory. May block for some
+/// milliseconds.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -118,7 +119,7 @@ pub async fn stuck(handle: &Handle) -> Result<StuckReport, StoreError> {
 
 /// When a slot is looked at next; none where memory does not answer.
 async fn next_look(handle: &Handle, slot: &SlotRef) -> Option<Option<Timestamp>> {
-    // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
+    // The state in memory is optional: an engine that is busy or stands by does not delay the answer.
     let by = Actor::system("stuck");
     let asked = handle.ask(&by, Inspect { slot: slot.clone() });
     match tokio::time::timeout(std::time::Duration::from_millis(300), asked).await {

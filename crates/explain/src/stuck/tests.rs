@@ -14,7 +14,7 @@ use kelos_store::{Commit, Journal, Lease, MemoryStore, SlotRow};
 
 use super::*;
 
-/// A store in which things happen to slots as a test says.
+/// A store with the events of a test.
 struct World {
     store: MemoryStore,
     lease: Lease,
@@ -84,7 +84,7 @@ impl World {
         slot
     }
 
-    /// A slot that is planned in time, and whose run begins after `wait` minutes and goes on.
+    /// A slot that is planned in time, and whose run begins after `wait` minutes and stays live.
     fn running(&mut self, id: &str, hour: i64, wait: i64) -> SlotRef {
         let slot = self.planned(id, hour, at(hour, 0));
         self.happens(&slot, at(hour, wait), SlotEvent::TriggerMet { explanation: missing(at(hour, wait)) });

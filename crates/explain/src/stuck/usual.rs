@@ -1,4 +1,4 @@
-//! What is usual for a workflow: how long after they were due its slots succeed, and how long its runs take.
+//! The usual times of a workflow: from the due time of its slots to their success, and of its runs.
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
@@ -7,11 +7,11 @@ use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoreErr
 
 use super::FLOOR;
 
-/// Slots, and runs, of a workflow that tell what is usual.
+/// The number of a workflow's slots, or runs, that are sampled.
 const SAMPLES: usize = 20;
 /// With fewer of them nothing is known.
 const LEAST: usize = 3;
-/// How long after its time a slot may have been planned to say what is usual: later ones had to catch up.
+/// The latest planning after a slot's time for a sample: slots that were planned later had to catch up.
 const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The moment from which a slot counts as late: its time, or when a person or a backfill asked for it after that.
@@ -45,8 +45,8 @@ fn asked(history: &[EventRecord]) -> Option<Timestamp> {
     })
 }
 
-/// How long after they were due nine of ten of the latest slots had succeeded; none where too few are known that were
-/// planned in time, for a workflow that catches up says nothing about that.
+/// The p90 of the times from due to success of the latest slots; none if too few were planned in time, because catching
+/// up takes longer than usual.
 pub(super) fn lateness(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
     let states = vec![SlotState::Succeeded];
     let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
@@ -70,7 +70,7 @@ fn was_planned_on_time(reader: &dyn Queries, id: &SlotRef, time: Timestamp) -> R
     Ok(first.is_some_and(|late| late <= ON_TIME) && asked(&history).is_none())
 }
 
-/// How long the middle one of the latest runs that succeeded took; none where too few are known.
+/// The median duration of the latest runs that succeeded; none if there are too few.
 pub(super) fn run_time(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
     let states = vec![RunState::Succeeded];
     let filter = RunFilter { workflow: Some(id.clone()), states, ..RunFilter::default() };

@@ -17,14 +17,14 @@ pub(super) struct Fold<'a> {
     /// Slots that were found not to agree, and are left alone from there on.
     set_aside: BTreeSet<SlotRef>,
     agreed: u64,
-    /// How many slots are there of which the log knows.
+    /// The number of slots in the table that have events in the log.
     known: u64,
 }
 
 /// A slot on its way.
 struct Open {
     folded: Option<Slot>,
-    /// Position of its last event, as the table says.
+    /// The position of its last event by the table.
     last: u64,
     /// Whether it was there before turns were recorded.
     is_old: bool,
@@ -43,12 +43,12 @@ impl<'a> Fold<'a> {
         Self { reader, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0 }
     }
 
-    /// How many slots are as the log has them.
+    /// The number of slots that agree with the log.
     pub(super) fn agreed(&self) -> u64 {
         self.agreed
     }
 
-    /// How many slots of the table the log has events of.
+    /// The number of slots in the table that have events in the log.
     pub(super) fn known(&self) -> u64 {
         self.known
     }
@@ -133,7 +133,7 @@ impl Open {
     }
 }
 
-/// Holds a slot as the log has it against its row.
+/// Compares a slot that was folded from the log with its row.
 fn differences(open: Open, row: Option<Slot>) -> Result<(), String> {
     let (Some(mut folded), Some(mut row)) = (open.folded, row) else {
         return Err("the table does not have it any more".to_owned());

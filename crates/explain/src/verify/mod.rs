@@ -1,6 +1,6 @@
 //! Verification of what is stored: turns against their events, and the fold of the log against the slots.
 //!
-//! The log is gone through once, from its beginning, a page at a time. In memory are only the slots of which events are to come.
+//! The log is read once, from its beginning, a page at a time. Only slots with events to come are in memory.
 
 mod fold;
 mod registers;
@@ -19,9 +19,9 @@ const AT_ONCE: usize = 1_000;
 /// The result: how much was checked, and the disagreements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
-    /// Turns that were looked at.
+    /// The number of verified turns.
     pub turns: u64,
-    /// Their events.
+    /// The number of their events.
     pub events: u64,
     /// Slots to which the log folds as they are in the table.
     pub slots: u64,
@@ -55,10 +55,10 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// Goes through everything that a store has now, while others may go on to write; names so many disagreements at the most.
+/// Verifies everything that a store has now, while others may continue to write; returns at most `limit` disagreements.
 ///
 /// # Errors
-/// When the medium fails. What can't be read because it is damaged is a disagreement.
+/// When the medium fails. Damaged rows that can't be read are a disagreement.
 pub fn verify(reader: &dyn Queries, limit: usize) -> Result<Verification, StoreError> {
     let reader = &*reader.frozen()?;
     let (fold, registers) = (Some(Fold::new(reader)), Registers::default());
@@ -94,7 +94,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes through all turns; gives the last one.
+    /// Reads all turns; returns the last one.
     fn turns(&mut self) -> Result<Option<TurnRecord>, StoreError> {
         let mut before: Option<TurnRecord> = None;
         let mut from = None;
@@ -222,7 +222,7 @@ impl Walk<'_> {
     }
 }
 
-/// Why a turn can't come after another one, in words.
+/// The reason for which a turn can't follow another one.
 fn out_of_order(turn: &TurnRecord, before: Option<&TurnRecord>) -> String {
     let (number, last) = before.map_or((0, 0), |before| (before.turn, before.last_event()));
     if turn.turn != number + 1 && !turn.is_opening() {

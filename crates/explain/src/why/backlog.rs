@@ -1,5 +1,5 @@
-//! Times of a backlog: nothing has happened to them that the log would have a line for, so their history is told by what they
-//! are part of, and what their trigger says is asked anew.
+//! Times of a backlog: they have no events in the log, so their history is that of the backlog, and their trigger is
+//! evaluated when somebody asks.
 
 use jiff::Timestamp;
 use kelos_core::Inspection;
@@ -10,14 +10,14 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, Stretch, Subject};
 use kelos_store::{Queries, StoreError};
 
-/// What a slot is part of that is no slot of its own yet.
+/// The backlog or backfill that contains a time which is no slot yet.
 pub(super) fn part_of(reader: &dyn Queries, row: &WorkflowRow, slot: &SlotRef) -> Result<Option<Stretch>, StoreError> {
     let stretch = slot.key.time().and_then(|at| row.planned.backlog.at(at));
     let Some(stretch) = stretch else { return Ok(None) };
     Ok(reader.slot(slot)?.is_some_and(|slot| slot.is_only_planned()).then(|| stretch.clone()))
 }
 
-/// What would stand in the log if each time had its own lines, with a look at its trigger now.
+/// The events that the log would have if each time had its own, with an evaluation of its trigger now.
 pub(super) fn history(
     reader: &dyn Queries,
     row: &WorkflowRow,
@@ -43,7 +43,7 @@ pub(super) fn history(
     Ok(history)
 }
 
-/// What keeps a time waiting whose trigger is met, in words.
+/// The reason for which a time waits although its trigger is met.
 pub(super) fn turn(inspection: Option<&Inspection>) -> String {
     match inspection.map_or(0, |inspection| inspection.ahead) {
         0 => "it is still in the backlog of its workflow".to_owned(),

@@ -1,4 +1,4 @@
-//! What constraints have to do with a slot, in words.
+//! Constraints in the explanation of a slot.
 
 use jiff::Timestamp;
 use kelos_core::Inspection;
@@ -7,14 +7,14 @@ use kelos_model::{EventRecord, Reason, ReasonKind};
 
 use super::{begins, explanation};
 
-/// What constraints were last found to see, since the slot last began to wait.
+/// The last evaluation of the constraints since the slot last began to wait.
 pub(super) fn last(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
     let since = history.iter().rev().take_while(|record| !begins(record));
     let mut told = since.filter_map(|record| Some((explanation(record)?, record.at)));
     told.find(|(told, _)| told.kind == ReasonKind::Constraints).map(|(told, at)| (told.clone(), at))
 }
 
-/// What holds a slot.
+/// The constraints that hold a slot.
 pub(super) fn blockers(constraints: Option<&Reason>, inspection: Option<&Inspection>) -> Vec<String> {
     let Some(constraints) = constraints else {
         return vec!["its constraints have not been evaluated yet".to_owned()];

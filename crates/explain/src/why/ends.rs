@@ -1,4 +1,4 @@
-//! How a slot that waited for facts or constraints came to its end, in words; and who had one go.
+//! The end of a slot that waited for facts or constraints, in words; and the actor who fired it.
 
 use kelos_model::event::{Abort, Event};
 use kelos_model::reason::words;
@@ -7,9 +7,9 @@ use kelos_model::{Actor, Answer, EventRecord, Reason, ReasonKind, Slot, SlotEven
 
 use super::{Why, reason_words};
 
-/// Why a slot expired, and what was lost with it.
+/// The reason for which a slot expired, and the facts that were lost with it.
 pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reason) -> String {
-    // It may have been looked at as one that waits for its trigger, and was held.
+    // It may have been evaluated as a waiting one although it was held.
     let held = why.constraints.as_ref().filter(|_| last.answer == Answer::Met);
     let last = held.unwrap_or(last);
     let lacked = words::blockers(last).join("; ");
@@ -24,7 +24,7 @@ pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reaso
     }
 }
 
-/// Why what an event schedule had pending was ended, and what was lost with it.
+/// The reason for which a pending slot of an event schedule was aborted, and the facts that were lost with it.
 pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Why) -> String {
     let done = match cause {
         Abort::Disabled => "disabled",
@@ -41,7 +41,7 @@ pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Why)
     if lacked.is_empty() { who } else { format!("{who}; it still waited: {}", lacked.join("; ")) }
 }
 
-/// Which constraints ended a slot, and what they saw.
+/// The constraints that ended a slot, and their findings.
 pub(super) fn skipped(constraints: &Reason) -> String {
     let ended = constraints.nested.iter().filter(|one| one.answer == Answer::Never);
     let seen: Vec<String> = ended.map(words::text).collect();
@@ -49,7 +49,7 @@ pub(super) fn skipped(constraints: &Reason) -> String {
     format!("{noun}: {}", seen.join("; "))
 }
 
-/// `, when ann had it go (reason)`, where somebody did.
+/// `; fired by ann (reason)`, if it was fired by hand.
 pub(super) fn fired(history: &[EventRecord]) -> Option<String> {
     history.iter().rev().find_map(|record| match &record.event {
         Event::Slot { what: SlotEvent::FiredBy { by, reason, unconstrained, .. }, .. } => {

@@ -8,7 +8,7 @@ use kelos_model::{EventRecord, Probe, Reason};
 
 use super::explanation;
 
-/// The leaves that stand in the way, in words, with the beginning of each outage among them.
+/// The unmet leaves, in words, with the beginning of each outage among them.
 pub(super) fn blockers(trigger: &Reason, history: &[EventRecord]) -> Vec<String> {
     let outages: Vec<(String, &Probe)> = leaves(trigger).into_iter().filter_map(outage).collect();
     let with_beginning = |blocker: String| {

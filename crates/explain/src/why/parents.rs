@@ -1,4 +1,4 @@
-//! What a job waits for, in words: how many of its parents have not succeeded, which of them stand in the way, and who blocks
+//! The parents of a job in its explanation: how many have not succeeded, which of them are obstacles, and what blocks
 //! those.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::jobs::{self, Jobs, Relative, RelativeGroup};
 const NAMED: usize = 6;
 /// Parents that the tree of a trigger names.
 const LEAVES: usize = 20;
-/// Jobs that are looked at to find out who blocks one.
+/// The most jobs that are read to find out what blocks one.
 const MOST_LOOKED_AT: usize = 2000;
 
 /// The same to be brought up to date.
@@ -37,7 +37,7 @@ pub(super) fn part(trigger: &Reason) -> Option<&Reason> {
     }
 }
 
-/// What stands in the way of a job that waits for its parents, as of now.
+/// The obstacles of a job that waits for its parents, as of now.
 pub(super) fn blockers(
     reader: &dyn Queries,
     job: &SlotRef,
@@ -59,7 +59,8 @@ pub(super) fn blockers(
     groups.iter().map(|group| told.group(group, several)).collect()
 }
 
-/// The part of a trigger's tree that is about parents, as they stand now: those that have not succeeded, the worst first.
+/// The part of a reason tree that is about parents, with their present states: those that have not succeeded, the worst
+/// first.
 fn tree(jobs: &Jobs, groups: &[RelativeGroup], part: &Reason) -> Reason {
     let leaf = |finding| Reason::leaf(ReasonKind::Job, Answer::NotYet, finding);
     let parent = |one: &Relative| {
@@ -91,7 +92,7 @@ fn tree(jobs: &Jobs, groups: &[RelativeGroup], part: &Reason) -> Reason {
 /// The jobs of a group that have not succeeded, the worst first.
 fn missing<'a>(jobs: &Jobs, group: &'a RelativeGroup) -> Vec<&'a Relative> {
     let mut missing: Vec<&Relative> = group.jobs.iter().filter(|one| one.state != Some(SlotState::Succeeded)).collect();
-    // What needs somebody comes first, be that to mend it or to let it go on.
+    // A parent that needs a person comes first, be it to repair it or to resume it.
     missing.sort_by_key(|one| (!(is_bad(one) || jobs.is_paused(&one.job, one.state)), rank(one.state)));
     missing
 }
@@ -187,7 +188,8 @@ fn pause_words(jobs: &Jobs, one: &Relative) -> &'static str {
     if jobs.is_paused(&one.job, one.state) { " (its workflow is paused)" } else { "" }
 }
 
-/// What needs somebody comes first, then what goes on, then what waits, then what is about to be opened.
+/// The order of parents: those that need a person, then live ones, then waiting ones, then those that are about to be
+/// opened.
 fn rank(state: Option<SlotState>) -> u8 {
     match state {
         Some(state) if state.is_final() => 0,

@@ -1,11 +1,11 @@
-//! What a pool has to do with a slot that is queued, in words.
+//! Pools in the explanation of a queued slot.
 
 use kelos_core::{PoolPlace, PoolState};
 
 /// Holders that are named; of the others there is a number.
 const NAMED: usize = 3;
 
-/// What a pool has in the way of a queued slot; none where it has the permits and nobody goes first.
+/// The reason for which a pool keeps a slot queued; none if it has the permits and no slot comes first.
 pub(super) fn blocker(place: &PoolPlace) -> Option<String> {
     let state = &place.state;
     let (pool, size, takes) = (&state.pool, state.size?, place.permits);

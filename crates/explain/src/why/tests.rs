@@ -110,7 +110,7 @@ impl World {
         self
     }
 
-    /// What is told of a slot, as of a moment or of now.
+    /// The explanation of a slot, as of a moment or of now.
     fn why(&mut self, slot: &SlotRef, then: Option<&str>) -> Why {
         let slot = &self.known(slot);
         let reader = self.store.reader();

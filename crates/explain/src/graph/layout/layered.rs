@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Size;
 use super::ranks::{acyclic, ranks};
 
-/// Bends of all edges of a part: what is beyond goes straight, through whatever is there.
+/// The most bends of all edges of a part: edges beyond that are straight, even across nodes.
 const MOST_BENDS: usize = 20_000;
 /// Room that an edge takes where it passes a layer.
 const BEND: f64 = 6.0;
@@ -14,7 +14,7 @@ const BEND: f64 = 6.0;
 pub(super) struct LayerPlan {
     /// The size of each vertex.
     pub(super) sizes: Vec<Size>,
-    /// How many vertices are nodes.
+    /// The number of vertices that are nodes.
     pub(super) nodes: usize,
     /// The vertices of each layer, from top to bottom.
     pub(super) layers: Vec<Vec<usize>>,
@@ -22,7 +22,7 @@ pub(super) struct LayerPlan {
     pub(super) up: Vec<Vec<usize>>,
     /// The vertices in the layer after that each leads to.
     pub(super) down: Vec<Vec<usize>>,
-    /// What each edge passes, nodes at both ends, from left to right, and whether it leads to the left.
+    /// The vertices of each edge, nodes at both ends, from left to right, and whether it leads to the left.
     pub(super) chains: Vec<(Vec<usize>, bool)>,
 }
 

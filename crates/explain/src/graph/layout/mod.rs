@@ -1,8 +1,8 @@
-//! Places for the nodes of a graph and ways for its edges: layers from left to right, what is looked at before what
-//! looks at it.
+//! The layout of a graph: positions of nodes and ways of edges, in layers from left to right, so that a node is to the
+//! right of those that it depends on.
 //!
-//! The same graph gives the same picture. Nothing recurses, and all work is bounded by the numbers of nodes and edges.
-//! What is *absent*: what nodes are, and how anything looks.
+//! The same graph gives the same picture. Nothing recurses, and all work is limited by the numbers of nodes and edges.
+//! What is *absent*: the contents of nodes, and the appearance of anything.
 
 mod layered;
 mod order;
@@ -26,7 +26,7 @@ pub struct Size {
 pub struct Point {
     /// To the right.
     pub x: f64,
-    /// Down.
+    /// Downwards.
     pub y: f64,
 }
 
@@ -35,17 +35,17 @@ pub struct Point {
 pub struct Layout {
     /// The upper left corner of each node.
     pub places: Vec<Point>,
-    /// What each edge passes, from its beginning to its end; empty where it leads to the node that it comes from.
+    /// The points of each edge, from its beginning to its end; empty if both ends are one node.
     pub ways: Vec<Vec<Point>>,
-    /// How large all of it is.
+    /// The size of the whole.
     pub size: Size,
 }
 
 /// Room between parts that have nothing to do with each other.
 const APART: f64 = 34.0;
 
-/// Gives places to nodes of these sizes. Edges are pairs of nodes by number, from what is looked at to what looks;
-/// those that name no node have no way.
+/// Lays out nodes of these sizes. Edges are pairs of nodes by number, from the upstream node to the one that depends on
+/// it; edges without valid nodes have no way.
 #[must_use]
 pub fn lay_out(sizes: &[Size], edges: &[(usize, usize)]) -> Layout {
     let is_there = |(from, to): &(usize, usize)| *from < sizes.len() && *to < sizes.len() && from != to;

@@ -35,7 +35,7 @@ fn number(layers: &[Vec<usize>], places: &mut [usize]) {
     }
 }
 
-/// A first order: what hangs together comes together, found by going along edges both ways.
+/// A first order: connected nodes are close to each other, found by following edges both ways.
 fn begin(layered: &mut LayerPlan) {
     let count = layered.sizes.len();
     let mut found = vec![usize::MAX; count];
@@ -76,7 +76,7 @@ fn middle(beside: &[usize], places: &[usize], own: usize) -> f64 {
     }
 }
 
-/// Swaps vertices that stand one below the other while that leaves fewer crossings.
+/// Swaps adjacent vertices while that leaves fewer crossings.
 fn swap_neighbours(layered: &mut LayerPlan, places: &mut [usize]) {
     for layer in &mut layered.layers {
         for place in 1..layer.len() {
@@ -93,12 +93,12 @@ fn swap_neighbours(layered: &mut LayerPlan, places: &mut [usize]) {
     }
 }
 
-/// How many edges of one vertex cross those of another that stands below it.
+/// The number of crossings between edges of one vertex and those of another one below it.
 fn pairs_crossed(above: &[usize], below: &[usize], places: &[usize]) -> usize {
     above.iter().map(|a| below.iter().filter(|b| places[**b] < places[*a]).count()).sum()
 }
 
-/// How many pairs of edges cross.
+/// The number of pairs of edges that cross.
 fn crossings(layered: &LayerPlan, places: &[usize]) -> usize {
     layered.layers.windows(2).map(|pair| crossings_between(layered, &pair[0], pair[1].len(), places)).sum()
 }

@@ -2,7 +2,7 @@
 
 use super::{Point, Size};
 
-/// How much wider than high the whole is to be.
+/// The intended ratio of width to height.
 const WIDER: f64 = 1.7;
 
 /// The corner of each part in rows, the highest first, and how large all of it is.

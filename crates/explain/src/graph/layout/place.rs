@@ -10,7 +10,7 @@ const MOST_BETWEEN: f64 = 150.0;
 const BELOW: f64 = 12.0;
 /// Sweeps over all columns, there and back.
 const SWEEPS: usize = 16;
-/// How much straighter edges are to be between their bends than at their ends.
+/// The weight of straight edges between bends, relative to their ends.
 const STRAIGHT: f64 = 8.0;
 
 type Positions = (Vec<Point>, Vec<Vec<Point>>, Size);
@@ -43,7 +43,7 @@ fn ranks(layered: &LayerPlan) -> Vec<usize> {
     ranks
 }
 
-/// Where each column begins and ends.
+/// The left and right border of each column.
 fn columns(layered: &LayerPlan) -> Vec<(f64, f64)> {
     let mut columns = Vec::new();
     let mut begin = 0.0;
@@ -102,7 +102,7 @@ fn middles(layered: &LayerPlan) -> Vec<f64> {
     middles
 }
 
-/// How far below the first of its layer each vertex is at the least.
+/// The least distance of each vertex from the first one of its layer.
 fn stacked(layered: &LayerPlan, layer: &[usize]) -> Vec<f64> {
     let mut middle = 0.0;
     let mut before = None;
@@ -129,7 +129,7 @@ fn align(layered: &LayerPlan, layer: &[usize], middles: &mut [f64]) {
     }
 }
 
-/// Where a vertex would like to be, and how much.
+/// The preferred position of a vertex, and its weight.
 fn wish(layered: &LayerPlan, vertex: usize, middles: &[f64]) -> (f64, f64) {
     let (mut sum, mut weights) = (0.0, 0.0);
     for other in layered.up[vertex].iter().chain(&layered.down[vertex]) {

@@ -1,4 +1,4 @@
-//! Which layer each node stands in.
+//! The layer of each node.
 
 /// The edges, those turned around that would close a cycle, and whether each was.
 pub(super) fn acyclic(count: usize, edges: &[(usize, usize)]) -> Vec<((usize, usize), bool)> {
@@ -9,7 +9,7 @@ pub(super) fn acyclic(count: usize, edges: &[(usize, usize)]) -> Vec<((usize, us
         is_led_to[*to] = true;
     }
     let mut walk = RankWalk { leaving, seen: vec![VisitState::Not; count], is_back: vec![false; edges.len()] };
-    // Where something begins is a better place to cut a cycle from than its middle.
+    // A cycle is better cut where a path enters it than in its middle.
     let (begin, others): (Vec<usize>, Vec<usize>) = (0..count).partition(|node| !is_led_to[*node]);
     begin.into_iter().chain(others).for_each(|node| walk.from(node));
     let turned = |(edge, is_back): (&(usize, usize), bool)| match is_back {
@@ -33,7 +33,7 @@ struct RankWalk {
 }
 
 impl RankWalk {
-    /// Goes as deep as it can first, with a stack of its own: a chain may be longer than the thread's.
+    /// A depth-first search with a stack of its own: a chain may be longer than the thread's.
     fn from(&mut self, first: usize) {
         if self.seen[first] != VisitState::Not {
             return;
@@ -71,7 +71,7 @@ pub(super) fn ranks(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     for node in &sorted {
         ranks[*node] = up[*node].iter().map(|before| ranks[*before] + 1).max().unwrap_or(0);
     }
-    // What leads to more than leads to it comes close to what it leads to: edges get shorter.
+    // A node with more edges to the right than to the left is moved close to its successors: edges get shorter.
     for node in sorted.iter().rev().filter(|node| down[**node].len() > up[**node].len()) {
         ranks[*node] = down[*node].iter().map(|after| ranks[*after] - 1).min().unwrap_or(ranks[*node]);
     }
