@@ -25,7 +25,7 @@ pub use given::{ARGUMENT, ARGUMENTS, RunInput, TRIGGERED_BY, fits};
 pub struct Start {
     /// Its name, the same each time it is asked for.
     pub run: RunId,
-    /// Whose job it is.
+    /// The workflow of the job.
     pub workflow: Arc<Workflow>,
     /// The job's settings, templates filled.
     pub settings: Map<String, Value>,

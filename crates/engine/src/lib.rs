@@ -101,7 +101,7 @@ pub const MENDING: &str = "stop the server and run `kelos verify` to see what is
 /// All definitions of files, or of the embedding program.
 #[derive(Clone, Default)]
 pub struct Definitions {
-    /// Whose definitions these are. Those of others stay as they are.
+    /// The provenance of these definitions. Those of others stay as they are.
     pub provenance: Provenance,
     /// The workflows.
     pub all: Vec<Arc<Workflow>>,

@@ -51,7 +51,7 @@ pub struct Link {
     pub from: Timestamp,
     /// The end of its share.
     pub until: Timestamp,
-    /// How it was opened, if the path begins here: `planned`, `reopened by ada`.
+    /// The event that opened it, if the path begins here: `planned`, `reopened by ada`.
     pub opened: Option<String>,
     /// Its wait for the slot before it on the path.
     pub waited: Option<SlotWait>,

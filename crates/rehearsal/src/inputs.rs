@@ -131,7 +131,7 @@ fn schedule(play: &Play<'_>, each: &str, workflows: &[Arc<Workflow>]) -> Result<
     Ok((CronSchedule::utc(cron), Timestamp::MIN))
 }
 
-/// Whom an action is about.
+/// The workflow of an action.
 pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
     match verb {
         TestVerb::Rerun { slot } | TestVerb::Kill { slot } => Some(&slot.workflow),

@@ -25,7 +25,7 @@ pub(super) struct Life {
     pub(super) state: SlotState,
     /// When it was last opened.
     pub(super) opened: Timestamp,
-    /// How it was opened, in words.
+    /// The event that opened it, in words.
     pub(super) opened_words: String,
     /// From the opening on.
     pub(super) events: Vec<(Timestamp, SlotEvent)>,

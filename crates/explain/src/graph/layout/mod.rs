@@ -24,9 +24,9 @@ pub struct Size {
 /// A place in the picture, from its upper left corner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// To the right.
+    /// The distance from the left.
     pub x: f64,
-    /// Downwards.
+    /// The distance from the top.
     pub y: f64,
 }
 
