@@ -9,7 +9,7 @@ mod real {
     use kelos_test_servers::address;
     use redis::{Client, Connection, cmd};
 
-    /// How long a change may take to be seen.
+    /// The time within which a change must be noticed.
     const DEADLINE: Duration = Duration::from_secs(60);
 
     struct Place {

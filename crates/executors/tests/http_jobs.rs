@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use http_support::{Reply, Service, ServiceRequest, answer};
 
-/// How long anything may take on a busy machine before a test gives up.
+/// The time after which a test gives up, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 struct FixedRecords;
@@ -128,7 +128,7 @@ fn start(settings: Value) -> Start {
     }
 }
 
-/// A job that is polled as fast as it goes.
+/// A job that is polled at the shortest interval.
 fn polled(service: &Service) -> Value {
     json!({
         "url": format!("{}/jobs", service.address),
@@ -144,7 +144,7 @@ fn polled(service: &Service) -> Value {
     })
 }
 
-/// Takes every job, and says of each status what a function says.
+/// Accepts every job, and answers each check of a status by a function.
 async fn service(status: impl Fn(&ServiceRequest) -> Reply + Send + Sync + 'static) -> Service {
     Service::new(move |asked| match asked.line.as_str() {
         "POST /jobs" => answer(201, r#"{"id": 7}"#),
@@ -240,7 +240,7 @@ async fn another_process_goes_on_with_what_the_external_id_says() {
     let mut job = job.after_a_restart();
     job.check(Some(&external_id));
     assert_eq!(job.external_id().await, external_id);
-    // ServiceRequest again meanwhile, it says the same, and watches once.
+    // A repeated check meanwhile reports the same, and watches once.
     job.check(Some(&external_id));
     assert_eq!(job.external_id().await, external_id);
     *done.lock().unwrap() = "OK";
@@ -479,7 +479,7 @@ async fn a_start_that_was_accepted_is_never_asked_for_again() {
         let mut run = OneRun::new(json!({"url": jobs}));
         run.start();
         assert_eq!(run.ended().await, "succeeded");
-        // Where its status is stands in a header, which was heard.
+        // The URL of its status is in a header, which was kept.
         let mut run = OneRun::new(json!({"url": jobs, "poll": {"everySeconds": 0.01, "done": {"/status": "OK"}}}));
         run.start();
         run.external_id().await;

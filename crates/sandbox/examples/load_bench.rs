@@ -1,4 +1,4 @@
-//! How long a folder of 1,000 files takes to load: cold, unchanged, and after one change.
+//! Measures the time of loading a folder of 1,000 files: cold, unchanged, and after one change.
 //!
 //! ```text
 //! cargo run --release -p kelos-sandbox --example load_bench [FILES]

@@ -109,7 +109,7 @@ fn what_does_not_fit_together_leaves_what_did_in_force() {
     remembered.remember("tasks.json", good.workflows.clone());
     let remembered = remembered.load();
     assert_eq!((ids(&remembered), dormant(&remembered)), (vec!["a", "b", "c"], Vec::<String>::new()));
-    // What it depended on went away, too: nothing earlier of it fits.
+    // Its dependencies were removed, too: no earlier version of it fits.
     let without =
         house.tasks(r#"{"b": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}}, "c": {"bash_cmd": "true"}}"#);
     assert_eq!(words(&without), ["tasks.json:1:42: b, group default, member 1: no workflow is named \"a\""]);
@@ -118,7 +118,7 @@ fn what_does_not_fit_together_leaves_what_did_in_force() {
     assert_eq!((ids(&mended), dormant(&mended)), (vec!["a", "b"], Vec::<String>::new()));
 }
 
-/// The apps that lie dormant.
+/// The dormant apps.
 fn dormant(loaded: &LoadResult) -> Vec<String> {
     let keyed = loaded.workflows.iter().filter_map(|one| Some((&one.id, one.keys.jobs()?)));
     JobGraph::sound(keyed).1.into_keys().map(|id| id.to_string()).collect()

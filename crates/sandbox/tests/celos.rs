@@ -1,4 +1,4 @@
-//! What scripts written for Celos say and catch, as Celos has it.
+//! Texts that scripts written for Celos print and catch, compared with those of Celos.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn problems(text: &str) -> Vec<String> {
     folder.load().problems.iter().map(ToString::to_string).collect()
 }
 
-/// A file that defines a workflow whose id says whether `condition` held.
+/// A file that defines a workflow whose id tells whether `condition` held.
 fn holds(before: &str, condition: &str) {
     let folder = Folder::with(Limits::default());
     let define = workflow("ID").replace("\"ID\"", &format!("{condition} ? 'yes' : 'no'"));

@@ -1,5 +1,6 @@
-//! Random folders of files that are written for Celos, some with a mistake, changed again and again. What is loaded is what the
-//! reference of Celos says; a broken file stays what it was, is told of, and keeps no other from being loaded.
+//! Random folders of files that are written for Celos, some with a mistake, changed again and again. The loaded
+//! definitions are those of Celos's reference; a broken file keeps its last good version, is reported, and keeps no
+//! other from being loaded.
 
 mod support;
 
@@ -55,7 +56,7 @@ struct Expected {
     timeout: Option<u64>,
 }
 
-/// A text of a file, with the workflows that it defines or a piece of what is said of it.
+/// The text of a file, with the workflows that it defines, or a part of its error message.
 #[derive(Debug, Clone)]
 struct Drawn {
     text: String,
@@ -109,7 +110,7 @@ const TIMEOUTS: [Field<Option<u64>>; 7] = [
     (Some("-0.5"), Some(0)),
 ];
 
-/// Fields that Celos refuses, and what is said.
+/// Fields that Celos refuses, with its messages.
 const REFUSED: [(&str, &str); 16] = [
     ("maxRetryCount: 'foo'", "maxRetryCount"),
     ("maxRetryCount: 1e10", "maxRetryCount"),
@@ -129,7 +130,7 @@ const REFUSED: [(&str, &str); 16] = [
     ("schedulingStrategy: celos.serialSchedulingStrategy(null)", "serialSchedulingStrategy"),
 ];
 
-/// Statements that break a file, and a piece of what is said of each.
+/// Statements that break a file, with a part of each message.
 const BROKEN: [(&str, &str); 20] = [
     ("var x = ;", ""),
     ("celos.nothing();", "nothing"),
@@ -229,7 +230,7 @@ fn path(dice: &mut Dice) -> (String, Trigger) {
     ]);
     let own = if path.starts_with('/') { own } else { "" };
     let path = format!("{own}{path}");
-    // The variable of the defaults stands in where nothing is given.
+    // The variable of the defaults is used if no argument is given.
     let (argument, base) = match dice.below(6) {
         0 => (String::new(), "hdfs://usual"),
         1 => (", ''".to_owned(), "hdfs://usual"),
@@ -349,7 +350,7 @@ impl Model {
         self.files.insert(name, drawn);
     }
 
-    /// Loads, and says what is wrong with what came of it.
+    /// Loads, and returns the differences from the expected result.
     fn load(&mut self) -> Vec<String> {
         self.good.retain(|name, _| self.files.contains_key(name));
         for (name, file) in &self.files {
@@ -379,7 +380,7 @@ impl Model {
         wrong
     }
 
-    /// Where workflows are others than expected: of two files that define one, the first has it.
+    /// Workflows that differ from the expected ones: of two files that define one, the first has it.
     fn differences(&self, loaded: &LoadResult) -> Vec<String> {
         let mut expected: BTreeMap<&str, &Expected> = BTreeMap::new();
         for one in self.good.values().flatten() {
@@ -409,7 +410,7 @@ impl Model {
     }
 }
 
-/// The paths of a trigger that are looked for elsewhere than Hadoop does.
+/// The paths of a trigger that are resolved differently from Hadoop.
 fn misplaced(trigger: &Trigger) -> Vec<String> {
     let Trigger::Path(check) = trigger else { return trigger.nested().iter().flat_map(misplaced).collect() };
     let at: Timestamp = "2015-09-03T04:00Z".parse().unwrap();

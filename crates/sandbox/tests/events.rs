@@ -19,7 +19,7 @@ fn one(text: &str) -> LoadResult {
     folder.load()
 }
 
-/// What a check of a file says.
+/// The messages of a check of a file.
 fn checked(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.js"), format!("{PROGRAM}{text}")).unwrap();

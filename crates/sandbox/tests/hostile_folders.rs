@@ -1,4 +1,4 @@
-//! Folders of users that hold other things than scripts: nothing keeps a load from ending, and each is told.
+//! Folders of users with other contents than scripts: every load ends, and each of them is reported.
 
 mod support;
 
@@ -70,7 +70,7 @@ fn whatever_lies_in_a_folder_its_scripts_are_loaded() {
     ] {
         assert!(told.contains(expected), "{expected} in {told}");
     }
-    // What was good stays while something else is in its place.
+    // The last good version stays while something else is at its path.
     fifo(&workflows.join("good.js"));
     fifo(&root.path().join("identifiers.json"));
     fs::remove_file(root.path().join("tasks.json")).unwrap();

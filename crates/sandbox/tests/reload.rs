@@ -1,4 +1,4 @@
-//! What happens from load to load: files change, break, come and go.
+//! Changes from load to load: files are changed, broken, added and removed.
 
 mod support;
 

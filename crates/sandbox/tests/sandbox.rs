@@ -1,4 +1,4 @@
-//! What a script can't do: run for ever, eat the memory, reach the machine, or disturb another file.
+//! The limits of scripts: endless loops, memory, access to the machine, effects on other files.
 
 mod support;
 
@@ -173,7 +173,7 @@ fn trigger(id: &str, function: &str) -> String {
     with(id, &format!("celos.functionTrigger({function})"), "celos.commandExternalService({command: [\"true\"]})")
 }
 
-/// What calling a trigger's function fails with.
+/// The error of calling a trigger's function.
 fn failure(function: &str) -> String {
     let folder = Folder::with(tight());
     folder.write("a.js", &trigger("a", function));

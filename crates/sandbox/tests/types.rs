@@ -14,7 +14,7 @@ fn declared() -> BTreeSet<String> {
     names.map(|rest| rest.split(['(', ':']).next().unwrap().to_owned()).collect()
 }
 
-/// What a script sees: the names come back as the text of an error.
+/// The names that a script sees: they come back as the text of an error.
 fn seen(expression: &str) -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("names.js"), format!("throw new Error({expression}.join(' '));")).unwrap();

@@ -1,4 +1,4 @@
-//! What the SQLite store costs: `cargo run --release -p kelos-store-sqlite --example store_bench [finished runs]`.
+//! Measures the SQLite store: `cargo run --release -p kelos-store-sqlite --example store_bench [finished runs]`.
 //!
 //! Figures are of the machine they are measured on; nothing asserts them.
 
@@ -333,7 +333,7 @@ fn figures(spent: &mut [Duration]) -> String {
     format!("median {:.1?}, p99 {:.1?}", at(50), at(99))
 }
 
-/// Resident memory, where the system tells.
+/// Resident memory, if the system reports it.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("unknown");

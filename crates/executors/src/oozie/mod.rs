@@ -45,7 +45,7 @@ pub struct OozieWaits {
     pub shortest: Duration,
     /// The longest wait between two checks of a job; also the wait between two attempts to reach an Oozie that is down.
     pub longest: Duration,
-    /// The wait before a job that was told to start and has not is started again.
+    /// The wait before a job that did not start is started again.
     pub restart: Duration,
     /// The wait before a submission without an answer counts as one that failed.
     pub doubt: Duration,

@@ -32,7 +32,7 @@ pub(super) struct Subject {
     pub(super) job: String,
     pub(super) oozie: Oozie,
     pub(super) reports: Reports,
-    /// When it was last told to start; none where that is still to be done, if it has not been done already.
+    /// The time of its last start request; none if none was sent by this process.
     pub(super) started: Option<Instant>,
     /// Whether it is to be killed.
     pub(super) kill: bool,

@@ -72,7 +72,7 @@ impl Hub {
     /// A desk for runs whose folders a launcher has, and for the workers of a roll. One that takes no workers only settles what others left.
     ///
     /// # Errors
-    /// When the system gives no name that nobody else has.
+    /// When the system gives no unique name.
     pub fn new(
         launcher: Launcher,
         roll: Roll,

@@ -464,7 +464,7 @@ impl State {
 
 /// The result of cancelling a run.
 pub(super) enum CancelResult {
-    /// Its worker will be told.
+    /// Its worker gets the order.
     Noted,
     /// No worker had it.
     NeverBegan,

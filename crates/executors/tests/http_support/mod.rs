@@ -1,4 +1,4 @@
-//! A service on a loopback port that answers as a test says, and keeps what it was asked.
+//! A service on a loopback port that answers as a test defines, and records the requests.
 #![allow(dead_code, unreachable_pub)] // Each test program uses a part of it.
 
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ impl ServiceRequest {
     }
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 pub enum Reply {
     /// Status, headers in lines, body.
     Answer(u16, String, String),
