@@ -103,7 +103,7 @@ fn shows(folder: &Folder) {
   program     Purchase.History
   defined by  a request
   trigger     partitions(purchases, 3)
-  constraint  concurrency 1, or else wait
+  constraint  concurrency(1, wait)
   arguments   day=monday
   timeout     2h
   slots       1 waiting";

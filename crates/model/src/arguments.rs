@@ -136,7 +136,7 @@ fn check_entry(at: &str, entry: &Value, of_stage: bool) -> Result<(), String> {
     }
 }
 
-/// What a mapping takes over. Two forms are known: an object from each argument to what it is called upstream, and that of
+/// The arguments that a mapping takes over. It has one of two forms: an object from each argument to its name upstream, and that of
 /// pipelines, with lists of `arguments` and `pluginProperties`. What upstream does not have is left out.
 fn mapped(mapping: &str, collected: &Collection) -> BTreeMap<String, String> {
     let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return BTreeMap::new() };
@@ -161,7 +161,7 @@ fn mapped(mapping: &str, collected: &Collection) -> BTreeMap<String, String> {
     taken
 }
 
-/// Where a pipeline keeps the properties of its stages among its outputs.
+/// The output in which a pipeline keeps the properties of its stages.
 const PLUGIN_PROPERTIES: &str = "resolved.plugin.properties.map";
 
 fn flat<'a>(

@@ -7,7 +7,7 @@ use crate::actor::Actor;
 use crate::id::{BackfillId, WorkflowId};
 use crate::ranges::Range;
 
-/// Which existing slots a backfill opens again; slots that don't exist are always planned.
+/// The existing slots that a backfill reopens; slots that don't exist are always planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackfillMode {
@@ -25,23 +25,23 @@ pub enum BackfillMode {
 pub struct Backfill {
     /// Its name.
     pub id: BackfillId,
-    /// Whose slots.
+    /// The workflow of the slots.
     pub workflow: WorkflowId,
-    /// Which of them.
+    /// The range of the slots' times.
     pub range: Range,
-    /// Which states it reopens.
+    /// The mode, which says which states it reopens.
     pub mode: BackfillMode,
     /// Larger goes first.
     pub priority: i32,
-    /// Who asked.
+    /// The actor who asked for it.
     pub by: Actor,
-    /// When.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was cancelled.
     pub cancelled_at: Option<Timestamp>,
     /// How many slots it asked for.
     pub slots: u32,
-    /// Why, in the words of who asked.
+    /// The reason that was given.
     pub reason: Option<String>,
     /// Since when it is paused, and by whom; none while it goes on.
     pub paused: Option<Pause>,
@@ -54,6 +54,6 @@ pub struct Backfill {
 pub struct Pause {
     /// Since when.
     pub at: Timestamp,
-    /// Who asked.
+    /// The actor who asked for it.
     pub by: Actor,
 }

@@ -21,7 +21,7 @@ const TICK: SignedDuration = SignedDuration::from_millis(1);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stretch {
-    /// Where it lies.
+    /// The range of the times.
     #[serde(flatten)]
     pub range: Range,
     /// When it was planned.
@@ -40,11 +40,11 @@ pub struct Stretch {
 /// The end of what was planned and never had slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kill {
-    /// When.
+    /// When they were killed.
     pub at: Timestamp,
-    /// Who.
+    /// The actor who asked for it.
     pub by: Actor,
-    /// Why, in their words or ours.
+    /// The reason, as it was given or as the scheduler words it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

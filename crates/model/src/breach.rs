@@ -11,12 +11,12 @@ use crate::id::WorkflowId;
 use crate::key::SlotRef;
 use crate::run::RunId;
 
-/// What must always hold. It is checked by whoever owns it, and a broken one is a fault of the scheduler itself, not of a
+/// A condition that must always hold. The owner of the state checks it, and a broken one is a fault of the scheduler itself, not of a
 /// definition or of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Invariant {
-    /// What was decided about a slot can happen to it.
+    /// An event that was decided for a slot can happen in its state.
     EventFits,
     /// Whoever is kept account of belongs to a workflow that is known.
     WorkflowIsKnown,
@@ -36,9 +36,9 @@ pub enum Invariant {
     QuestionsHaveWaiters,
     /// A timer stands where its table says.
     TimersAreSet,
-    /// What is taken for a job is named by a job id.
+    /// A slot that is taken for a job is named by a job id.
     JobsHaveIds,
-    /// What a job hears of is a parent of its own, and is counted among those that it waits for.
+    /// A slot whose change reaches a job is a parent of it, and is counted among those that it waits for.
     ParentsAreCounted,
     /// A workflow that waits for facts is listed under all that they are about.
     ListenersAreListed,
@@ -107,7 +107,7 @@ impl Invariant {
         }
     }
 
-    /// What was found instead, after the name of what it is about.
+    /// The state that was found instead, in words that follow the name of the slot or workflow.
     const fn words(self) -> &'static str {
         match self {
             Invariant::EventFits => "an event does not fit the state of its slot",
@@ -137,7 +137,7 @@ impl Invariant {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Breach {
-    /// Which.
+    /// The invariant.
     pub invariant: Invariant,
     /// The workflow that it is about.
     pub workflow: WorkflowId,
@@ -177,14 +177,14 @@ impl fmt::Display for Breach {
 pub struct Freeze {
     /// Since when.
     pub at: Timestamp,
-    /// What broke first.
+    /// The first breach.
     pub breach: Breach,
     /// Runs of which a report was set aside: they are not heard until the workflow is resumed, and asked about then.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub set_aside: BTreeSet<RunId>,
 }
 
-/// What people can do about a frozen workflow, in words.
+/// The hint about a frozen workflow: what happens to it, and what people can do.
 pub const THAWING: &str = "its live runs continue and are recorded, nothing else is scheduled: report this with the server's log, \
     then resume the workflow, ideally after an upgrade; it freezes again if the check still fails";
 

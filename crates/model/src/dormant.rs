@@ -10,7 +10,7 @@ use crate::id::BackfillId;
 use crate::jobs::JobIdError;
 use crate::time::{ScheduleProblem, format_short};
 
-/// Why a live slot is left alone.
+/// The reason that a live slot is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dormant {
     /// Its workflow is paused.
@@ -32,14 +32,14 @@ pub enum Dormant {
     NoTimes(NoTimes),
     /// Its workflow starts later, and nobody asked for it.
     NotBegun {
-        /// When.
+        /// When the workflow starts.
         start: Timestamp,
     },
     /// Its time left the schedule.
     NotInSchedule,
     /// Its workflow has no job ids.
     NotKeyed,
-    /// What is said of the jobs of its workflow makes no sense.
+    /// The definition of its workflow's jobs has a mistake.
     FaultyJobs {
         /// The mistake.
         why: String,
@@ -57,7 +57,7 @@ pub enum Dormant {
     NoFlow,
 }
 
-/// Why a workflow has no times.
+/// The reason that a workflow has no times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoTimes {
     /// Its schedule can't be resolved.

@@ -26,40 +26,40 @@ pub struct EventRecord {
     /// For a slot's event: the position of the same slot's event before it, 0 for the first. The
     /// chain is the slot's history, so no index over the log is needed.
     pub previous: u64,
-    /// What happened.
+    /// The event itself.
     pub event: Event,
 }
 
-/// What happened, and to what.
+/// An event, by its subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "subject", rename_all = "kebab-case")]
 pub enum Event {
     /// To a slot.
     Slot {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
-        /// What.
+        /// The event of the slot.
         what: SlotEvent,
     },
     /// To a workflow.
     Workflow {
-        /// Which.
+        /// The workflow.
         workflow: WorkflowId,
-        /// What.
+        /// The event of the workflow.
         what: WorkflowEvent,
     },
     /// To a backfill.
     Backfill {
-        /// Which.
+        /// The backfill.
         backfill: BackfillId,
-        /// What.
+        /// The event of the backfill.
         what: BackfillEvent,
     },
-    /// Somebody told of something that triggers may wait for.
+    /// A fact was published that triggers may wait for.
     Fact {
-        /// What.
+        /// The fact.
         fact: Fact,
-        /// Who told; events of before this was noted say nothing.
+        /// The actor who published it; none in events from before this was stored.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
@@ -72,16 +72,16 @@ pub enum Event {
         /// Its new value, which may be null; none when it was deleted.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         value: Option<Value>,
-        /// Who asked for it; events of before this was noted say nothing.
+        /// The actor who asked for it; none in events from before this was stored.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
-/// Who first asked for a slot.
+/// The origin of a slot: what first asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -99,7 +99,7 @@ pub enum Origin {
     Fact,
 }
 
-/// Why what an event schedule had pending was ended.
+/// The cause for which pending slots of an event schedule were ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Abort {
@@ -111,40 +111,40 @@ pub enum Abort {
     Deleted,
 }
 
-/// What happens to slots.
+/// An event of a slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SlotEvent {
     /// It came to be, waiting.
     Planned {
-        /// By whom.
+        /// Its origin.
         origin: Origin,
-        /// Larger goes first.
+        /// The priority; a larger one starts first.
         #[serde(default, skip_serializing_if = "is_zero")]
         priority: i32,
         /// The backfill that asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backfill: Option<BackfillId>,
-        /// Who asked for it, where a person did.
+        /// The actor, where a person asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Something came that its trigger waits for, or would have.
+    /// A fact came that its trigger waits for, or waited for.
     Collected {
-        /// What.
+        /// The occurrence.
         what: Occurrence,
         /// Log position of the fact; none for what the scheduler itself saw.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fact: Option<u64>,
     },
-    /// Somebody has it go without its trigger.
+    /// A person started it without its trigger.
     FiredBy {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Arguments beside those of its workflow.
@@ -154,7 +154,7 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unconstrained: bool,
     },
-    /// Its trigger was looked at and gave a new answer somewhere in its tree; not met.
+    /// Its trigger was evaluated and is not met; some node of its tree has a new answer.
     Looked {
         /// Every node's answer and evidence.
         explanation: Reason,
@@ -174,14 +174,14 @@ pub enum SlotEvent {
         /// Every constraint's answer and evidence.
         explanation: Reason,
     },
-    /// What its event schedule had pending was ended.
+    /// The slot was pending, and its event schedule was disabled, changed or deleted.
     Aborted {
-        /// Why.
+        /// The cause.
         cause: Abort,
-        /// Who, where a person did.
+        /// The actor, where a person asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -221,14 +221,14 @@ pub enum SlotEvent {
     Started {
         /// Number of the run.
         run: u32,
-        /// What the executor calls it.
+        /// The executor's id of the run.
         external_id: String,
     },
-    /// Its run said what it gives to those that it triggers; what it says last counts.
+    /// Its run gave outputs for the runs that it triggers; the last ones count.
     Gave {
         /// Number of the run.
         run: u32,
-        /// What.
+        /// The outputs.
         outputs: serde_json::Map<String, Value>,
     },
     /// Its run succeeded.
@@ -240,7 +240,7 @@ pub enum SlotEvent {
     BackedOff {
         /// Number of the run.
         run: u32,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Outcome,
         /// When the retry is due.
         due: Timestamp,
@@ -251,30 +251,30 @@ pub enum SlotEvent {
     Failed {
         /// Number of the run.
         run: u32,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Outcome,
     },
     /// A person ended it.
     Killed {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A person says that what it was for is done; whoever waits for its success may go.
+    /// A person marked it as succeeded; slots that wait for its success may start.
     MarkedSucceeded {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A person says that it is not to go.
+    /// A person skipped it.
     SkippedBy {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -282,14 +282,14 @@ pub enum SlotEvent {
     RunEnded {
         /// Number of the run.
         run: u32,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Outcome,
     },
     /// A person or a backfill opened it again.
     Reopened {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Its new priority.
@@ -305,18 +305,18 @@ pub enum SlotEvent {
         priority: i32,
         /// The backfill.
         backfill: BackfillId,
-        /// Who gave the backfill another priority; none where the backfill adopted it.
+        /// The actor who changed the priority of the backfill; none where the backfill adopted the slot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A person asked for it while it was live: it goes although its workflow starts later.
+    /// A person asked for it while it was live: it starts although its workflow starts later.
     Requested {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -325,18 +325,18 @@ pub enum SlotEvent {
     Imported {
         /// The other scheduler: `celos`.
         from: String,
-        /// Where it stands: waiting, running or final.
+        /// Its state here: waiting, running or final.
         state: SlotState,
         /// Failed attempts that were counted there.
         #[serde(default, skip_serializing_if = "no_retries")]
         retries: u32,
-        /// What the executor calls its latest run there, which counts as a run here; a running slot has one.
+        /// The executor's id of its latest run there, which counts as a run here; a running slot has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         external_id: Option<String>,
         /// Whether somebody had asked for it there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         requested: bool,
-        /// Where it stood there, in the other scheduler's words, and why it stands elsewhere here.
+        /// Its state there, in the other scheduler's words, and the reason where the state here is another.
         there: String,
     },
 }
@@ -369,7 +369,7 @@ fn no_retries(number: &u32) -> bool {
     *number == 0
 }
 
-/// What happens to workflows.
+/// An event of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum WorkflowEvent {
@@ -377,19 +377,19 @@ pub enum WorkflowEvent {
     Defined {
         /// Counts the definitions, from 1.
         version: u32,
-        /// Who, where a person did and not a file.
+        /// The actor who asked for it; none where a file did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// Its definition was removed; its slots are unchanged.
     Removed {
-        /// Who, where a person did and not a file.
+        /// The actor who asked for it; none where a file did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -417,53 +417,53 @@ pub enum WorkflowEvent {
     },
     /// A person paused it. In logs of before events of schedules had words of their own: an event schedule was disabled.
     Paused {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A person resumed it. In logs of before events of schedules had words of their own: an event schedule was enabled.
     Resumed {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A person enabled an event schedule.
     Enabled {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A person disabled an event schedule: facts that come don't count.
     Disabled {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// An invariant of it broke: nothing of it is planned, looked at or started until somebody resumes it.
     Frozen {
-        /// Which, and about what.
+        /// The breach: the invariant, and what it is about.
         breach: Breach,
     },
     /// An input broke an invariant of it, and did so again once it was frozen: that input was dropped.
     SetAside {
-        /// Which, and about what.
+        /// The breach: the invariant, and what it is about.
         breach: Breach,
-        /// What was dropped, in words.
+        /// The dropped input, in words.
         input: String,
     },
     /// A person resumed it after it had been frozen; a pause stays as it was.
     Thawed {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -478,59 +478,59 @@ pub enum WorkflowEvent {
     },
 }
 
-/// What happens to backfills.
+/// An event of a backfill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum BackfillEvent {
     /// Somebody asked for one.
     Created {
-        /// Whose slots.
+        /// The workflow of the slots.
         workflow: WorkflowId,
-        /// Which of them.
+        /// The range of the slots' times.
         range: Range,
-        /// Which states it reopens.
+        /// The mode, which says which states it reopens.
         mode: crate::backfill::BackfillMode,
-        /// Larger goes first.
+        /// The priority; a larger one starts first.
         priority: i32,
-        /// Who asked.
+        /// The actor who asked for it.
         by: Actor,
         /// How many slots came to be, were reopened, or were live and adopted.
         slots: u32,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// Its waiting and queued slots were killed.
     Cancelled {
-        /// Who asked.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A person paused it: its slots that have no run are left alone.
     Paused {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A person resumed it. In logs of before events of schedules had words of their own: an event schedule was enabled.
     Resumed {
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A person gave it another priority, and its live slots with it.
     Prioritised {
-        /// Larger goes first.
+        /// The priority; a larger one starts first.
         priority: i32,
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -538,9 +538,9 @@ pub enum BackfillEvent {
     Reopened {
         /// How many there were.
         slots: u32,
-        /// Who.
+        /// The actor who asked for it.
         by: Actor,
-        /// Why, in their words.
+        /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },

@@ -13,7 +13,7 @@ use crate::actor::Actor;
 use crate::id::WorkflowId;
 use crate::state::SlotState;
 
-/// What a fact is about. Triggers name subjects, and facts are counted by them.
+/// The subject of a fact. Triggers name subjects, and facts are counted by them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// New partitions of a dataset.
@@ -22,11 +22,11 @@ pub enum Subject {
     Ended(WorkflowId, SlotState),
     /// A time of a cron expression passed, named by [`crate::time::Firing::name`].
     Fired(Arc<str>),
-    /// Somebody gave a signal.
+    /// A signal was given.
     Signal(Arc<str>),
 }
 
-/// Why a text names no subject.
+/// A text that names no subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{text}\" is not what a fact is about: expected partition:DATASET, ended:STATE:PROGRAM, time:CRON or signal:NAME"
@@ -82,15 +82,15 @@ impl<'de> Deserialize<'de> for Subject {
 /// The ends of a run that triggers can wait for.
 pub const ENDS: [SlotState; 3] = [SlotState::Succeeded, SlotState::Failed, SlotState::Killed];
 
-/// What happened.
+/// An occurrence: what a fact says has happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "occurrence", rename_all = "kebab-case")]
 pub enum Occurrence {
     /// A dataset has new partitions.
     Partitions {
-        /// Which.
+        /// The dataset.
         dataset: Arc<str>,
-        /// How many; may be 0.
+        /// The number of partitions; may be 0.
         count: u32,
         /// Their names, where the source tells.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -98,17 +98,17 @@ pub enum Occurrence {
     },
     /// A run of a program has ended.
     Ended {
-        /// Whose run.
+        /// The program.
         program: WorkflowId,
-        /// How: one of [`ENDS`].
+        /// The state in which it ended, one of [`ENDS`].
         state: SlotState,
-        /// What names the run.
+        /// The name of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
-        /// What it was given.
+        /// Its arguments.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         arguments: BTreeMap<String, String>,
-        /// What it gave.
+        /// Its outputs.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         outputs: Map<String, Value>,
     },
@@ -119,18 +119,18 @@ pub enum Occurrence {
         /// The time, as scheduled.
         time: Timestamp,
     },
-    /// Somebody gave a signal.
+    /// A signal was given.
     Signal {
-        /// Which.
+        /// The name of the signal.
         name: Arc<str>,
-        /// What came with it.
+        /// The payload.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         payload: Value,
     },
 }
 
 impl Occurrence {
-    /// What it is about.
+    /// Its subject.
     #[must_use]
     pub fn subject(&self) -> Subject {
         match self {
@@ -180,32 +180,32 @@ impl fmt::Display for Occurrence {
     }
 }
 
-/// What somebody told: stored before it is acknowledged, and counted once.
+/// A published fact: stored before it is acknowledged, and counted once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// Who tells: facts of one source count in the order in which they come.
+    /// The source: facts of one source count in the order in which they come.
     pub source: Arc<str>,
-    /// What names it among those of its source about the same thing: told twice, it counts once. None where each telling counts.
+    /// The idempotency key among the facts of its source about the same subject. None where each publication counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Arc<str>>,
-    /// What happened.
+    /// An occurrence: what a fact says has happened.
     pub what: Occurrence,
 }
 
-/// What names a fact: its source, what it is about, and its key there. Two datasets may well have a partition of the same day.
+/// The identity of a fact: its source, its subject and its key. Two datasets may well have a partition of the same day.
 /// In order by what it has from the top, as stores keep them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FactKey {
-    /// Who told.
+    /// The source.
     pub source: Arc<str>,
     /// Its name there.
     pub key: Arc<str>,
-    /// Of what: the text of its [`Subject`].
+    /// The text of its [`Subject`].
     pub about: Arc<str>,
 }
 
 impl Fact {
-    /// What names it, where its source gave it a name.
+    /// Its identity, where it has an idempotency key.
     #[must_use]
     pub fn name(&self) -> Option<FactKey> {
         let key = self.key.clone()?;
@@ -213,12 +213,12 @@ impl Fact {
     }
 }
 
-/// What a slot has collected so far: the fold of what it was told, whose size does not grow with the number of facts.
+/// The facts that a slot has collected so far, as a fold whose size does not grow with their number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Collection {
     /// When the slot came to be, or was last opened again: timeouts and delays count from here.
     pub since: Timestamp,
-    /// What came, by subject.
+    /// The tallies, by subject.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tallies: BTreeMap<Subject, Tally>,
     /// Fired by hand without its trigger.
@@ -232,7 +232,7 @@ pub struct Collection {
     pub again: bool,
 }
 
-/// What came about one subject.
+/// The tally of the facts about one subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// How many facts.
@@ -244,7 +244,7 @@ pub struct Tally {
     pub first: Option<Arc<Occurrence>>,
 }
 
-/// What somebody wants who has a slot go now.
+/// A request to start a slot without its trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ManualStart {
     /// Arguments beside those of its workflow.
@@ -253,7 +253,7 @@ pub struct ManualStart {
     /// Whether its constraints are passed over, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconstrained: bool,
-    /// Who, where that was kept.
+    /// The actor who asked for it, where that was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Actor>,
 }
@@ -265,7 +265,7 @@ impl Collection {
         Collection { since, tallies: BTreeMap::new(), asked: None, met: false, again: false }
     }
 
-    /// What was collected, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.
+    /// The collection in words, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         self.tallies.iter().map(|(subject, tally)| tallied(subject, tally)).collect()
@@ -281,7 +281,7 @@ impl Collection {
         }
     }
 
-    /// What came about a subject.
+    /// The tally of a subject.
     #[must_use]
     pub fn of(&self, subject: &Subject) -> Option<&Tally> {
         self.tallies.get(subject)

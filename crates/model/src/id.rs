@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 /// Longest name accepted, in bytes: it must fit a file name on every platform once escaped.
 pub const LONGEST_NAME: usize = 512;
 
-/// Why a name is refused.
+/// The reason that a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// Nothing but white space.
     #[error("{what} can't be only whitespace")]
     Blank {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
     },
     /// A slash, a control character or another that nobody sees.
     #[error("{what} can't contain {character}: \"{name}\"")]
     Character {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
         /// The offending character, in words.
         character: &'static str,
@@ -30,7 +30,7 @@ pub enum IdError {
     /// Over [`LONGEST_NAME`] bytes.
     #[error("{what} is {length} bytes long, expected at most {LONGEST_NAME}")]
     TooLong {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
         /// Its length in bytes.
         length: usize,

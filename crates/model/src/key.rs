@@ -23,7 +23,7 @@ pub enum SlotKey {
     Flow(FlowKey),
 }
 
-/// What the text of a job's key begins with: a letter that no address has to escape, and no time begins with.
+/// The first letter in the text of a job's key: no address has to escape it, and no time begins with it.
 const JOB: char = '~';
 
 /// The same of a moment.
@@ -93,7 +93,7 @@ fn is_step(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '@']) && !name.contains(is_invisible)
 }
 
-/// Why a text is not a key.
+/// A text that is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not the key of a slot: expected a time such as 2015-09-13T13:40Z, or a job id after a ~")]
 pub struct KeyError {
@@ -219,9 +219,9 @@ impl<'de> Deserialize<'de> for SlotKey {
 /// A slot: the unit of state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SlotRef {
-    /// Whose slot.
+    /// The workflow of the slot.
     pub workflow: WorkflowId,
-    /// Which one.
+    /// The key of the slot.
     pub key: SlotKey,
 }
 
@@ -257,7 +257,7 @@ impl SlotRef {
     }
 }
 
-/// What begins the text of a job's key in that of its slot.
+/// The separator before a job's key in the text of its slot.
 const OF_JOB: &str = "@~";
 
 /// Writes the canonical text: `wordcount@2015-09-13T13:40:00.000Z`, `modelBuild@~1_purchaseRevenue`. Where the id of a workflow
@@ -272,7 +272,7 @@ impl fmt::Display for SlotRef {
     }
 }
 
-/// Why a text names no slot.
+/// A text that names no slot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{text}\" names no slot: expected a form such as wordcount@2015-09-13T13:40Z or modelBuild@~1_purchaseRevenue"

@@ -16,6 +16,7 @@ pub mod constraint;
 pub mod dormant;
 pub mod event;
 pub mod facts;
+pub mod form;
 pub mod function;
 pub mod id;
 pub mod jobs;

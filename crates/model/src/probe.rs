@@ -14,21 +14,21 @@ use crate::key::SlotKey;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "probe", rename_all = "kebab-case")]
 pub enum Probe {
-    /// Is something there, and is it as it should be?
+    /// Something is at a path, and meets the conditions.
     Path {
         /// The whole URI.
         uri: String,
-        /// What must hold of it.
+        /// The conditions on it.
         #[serde(default, skip_serializing_if = "Conditions::is_empty")]
         conditions: Conditions,
     },
-    /// What does a script's function say?
+    /// The answer of a script's function.
     Function {
         /// The function.
         function: FunctionRef,
-        /// Whose slot it is asked about.
+        /// The workflow of the slot that it is asked about.
         workflow: WorkflowId,
-        /// Which one.
+        /// The key of the slot.
         key: SlotKey,
     },
 }
@@ -53,13 +53,13 @@ impl fmt::Display for Probe {
     }
 }
 
-/// What the outside world said.
+/// The verdict of the outside world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Yes.
+    /// The answer is yes.
     Yes,
-    /// Not now.
+    /// The answer is no, for now.
     No,
     /// No, and that won't change.
     Never,
@@ -72,13 +72,13 @@ pub enum Verdict {
 pub struct ProbeAnswer {
     /// The answer.
     pub verdict: Verdict,
-    /// What was seen, or why it failed, in words; may be empty.
+    /// Details, or the reason of the failure, in words; may be empty.
     pub detail: String,
-    /// When it was looked at.
+    /// When it was checked.
     pub at: Timestamp,
 }
 
-/// What must hold of what is at a path, beside that it is there. Empty conditions always hold.
+/// Conditions on a path beside its existence. Empty ones always hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Conditions {

@@ -14,7 +14,7 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// The version that goes without saying.
 pub const DEFAULT_VERSION: &str = "-SNAPSHOT";
 
-/// What is written before a separator that belongs to a part.
+/// The character before a separator that belongs to a part.
 const ESCAPE: char = '~';
 
 /// The separators inside of what is named after a project: before its name, and after its kind.
@@ -34,7 +34,7 @@ fn escaped(part: &str, separators: &[char]) -> String {
     text
 }
 
-/// What [`escaped`] was given.
+/// The inverse of [`escaped`].
 fn unescaped(text: &str, separators: &[char]) -> String {
     let mut part = String::with_capacity(text.len());
     let mut escapes = 0;
@@ -61,7 +61,7 @@ fn closed(part: &str) -> String {
     text
 }
 
-/// What [`closed`] was given.
+/// The inverse of [`closed`].
 fn opened(text: &str) -> &str {
     let escapes = escapes_at_end(text);
     text.get(..text.len() - escapes / 2).unwrap_or(text)
@@ -76,13 +76,13 @@ fn around(text: &str, at: usize) -> Option<(&str, &str)> {
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// What is before the first separator that is not escaped, and what is after it.
+/// The parts before and after the first separator that is not escaped.
 fn split_at_first(text: &str, separator: char) -> Option<(&str, &str)> {
     let (at, _) = text.match_indices(separator).find(|(at, _)| separates(text, *at))?;
     around(text, at)
 }
 
-/// What is before the last separator that is not escaped, and what is after it.
+/// The parts before and after the last separator that is not escaped.
 fn split_at_last(text: &str, separator: char) -> Option<(&str, &str)> {
     let (at, _) = text.rmatch_indices(separator).find(|(at, _)| separates(text, *at))?;
     around(text, at)

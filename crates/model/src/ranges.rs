@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// A range of time, start inclusive, end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// Inclusive.
+    /// The start, inclusive.
     pub start: Timestamp,
-    /// Exclusive.
+    /// The end, exclusive.
     pub end: Timestamp,
 }
 

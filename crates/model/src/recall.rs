@@ -12,11 +12,11 @@ pub enum Recall {
     Slots(Vec<SlotRef>),
     /// All slots of a workflow whose time lies in `[start, end)`.
     Range {
-        /// Whose slots.
+        /// The workflow of the slots.
         workflow: WorkflowId,
-        /// Inclusive.
+        /// The start, inclusive.
         start: Timestamp,
-        /// Exclusive.
+        /// The end, exclusive.
         end: Timestamp,
     },
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{FailureCode, Outcome};
 
-/// How the wait grows from one retry to the next.
+/// The growth of the wait from one retry to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Growth {
@@ -16,7 +16,7 @@ pub enum Growth {
     Exponential,
 }
 
-/// What happens to a slot whose run ended with an unknown outcome.
+/// The treatment of a slot whose run ended with an unknown outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnUnknown {
@@ -35,14 +35,14 @@ pub struct RetryPolicy {
     pub count: u32,
     /// Wait before the first retry, in seconds.
     pub delay_seconds: u64,
-    /// How the wait grows.
+    /// The growth of the wait.
     pub growth: Growth,
     /// No wait is longer than this, in seconds.
     pub cap_seconds: Option<u64>,
     /// Up to this share of the wait, in percent, is taken off by a draw that the run's id seeds, so
     /// that many slots that failed together don't come back together.
     pub jitter_percent: u8,
-    /// What an unknown outcome means.
+    /// The treatment of an unknown outcome.
     pub on_unknown: OnUnknown,
 }
 

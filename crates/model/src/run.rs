@@ -13,9 +13,9 @@ use crate::key::{SlotKey, SlotRef};
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId {
-    /// Whose run.
+    /// The slot of the run.
     pub slot: SlotRef,
-    /// Which one, from 1; the number never resets.
+    /// The number of the run, from 1; it never resets.
     pub number: u32,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
@@ -85,20 +85,20 @@ impl RunState {
     }
 }
 
-/// How a run ended. A run that fails is an outcome, never an error.
+/// The outcome of a run. A run that fails is an outcome, never an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Well.
+    /// The run succeeded.
     Succeeded,
-    /// Badly.
+    /// The run failed.
     Failed {
         /// In words: `exited with status 3`, `timed out after 60 s`.
         reason: String,
         /// The exit status, where there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_status: Option<i32>,
-        /// What kind of failure it is, where more is known than that and the exit status.
+        /// The kind of failure, where more is known than the exit status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<FailureCode>,
     },
@@ -114,12 +114,12 @@ pub enum Outcome {
     Killed,
     /// Nobody can tell.
     Unknown {
-        /// Why not.
+        /// The reason that it did not start.
         reason: String,
     },
     /// It was begun for certain, and nobody can tell how it ends: another attempt could do the job twice, so none is made by itself.
     Lost {
-        /// Why nobody can.
+        /// The reason that its outcome can't be known.
         reason: String,
     },
 }
@@ -228,11 +228,11 @@ pub struct Run {
     pub seq: u64,
     /// Log position of the same slot's run before it; 0 for the first.
     pub previous: u64,
-    /// Where it stands.
+    /// The state.
     pub state: RunState,
-    /// Which executor does it.
+    /// The executor of the run.
     pub executor: String,
-    /// What the executor calls it.
+    /// The executor's id of the run.
     pub external_id: Option<String>,
     /// When the intent was stored.
     pub dispatched_at: Timestamp,
@@ -240,12 +240,12 @@ pub struct Run {
     pub started_at: Option<Timestamp>,
     /// When its end was recorded.
     pub ended_at: Option<Timestamp>,
-    /// How it ended.
+    /// The outcome of the run.
     pub outcome: Option<Outcome>,
     /// The arguments that it was dispatched with, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
-    /// What it has said that it gives to those that it triggers; none where it said nothing.
+    /// Its outputs for the runs that it triggers; none where it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Box<Map<String, Value>>>,
 }
@@ -260,13 +260,13 @@ pub fn beyond_largest(value: &impl Serialize) -> Option<usize> {
     Some(bytes).filter(|bytes| *bytes > LARGEST_GIVEN)
 }
 
-/// What an executor reports about a run.
+/// A report of an executor about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "kebab-case")]
 pub enum Report {
     /// It has started.
     Started {
-        /// What the executor calls it.
+        /// The executor's id of the run.
         external_id: String,
     },
     /// It could not be started now, and can be later: the executor's server is down. The intent stands.
@@ -276,12 +276,12 @@ pub enum Report {
     },
     /// It has ended.
     Ended {
-        /// How.
+        /// The outcome.
         outcome: Outcome,
     },
     /// It said what it gives to those that it triggers. Comes before the end.
     Gave {
-        /// What.
+        /// The outputs.
         outputs: Map<String, Value>,
     },
     /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
@@ -290,7 +290,7 @@ pub enum Report {
     NeverStarted,
 }
 
-/// What people see of an external id: what an executor keeps for itself stands behind it as a JSON object.
+/// The part of an external id that people see; an executor's own data follows it as a JSON object.
 #[must_use]
 pub fn shown_id(external_id: &str) -> &str {
     external_id.split_once(" {").map_or(external_id, |(shown, _)| shown)

@@ -49,10 +49,10 @@ impl SlotState {
     }
 }
 
-/// What is known of a slot: the fold of its events.
+/// A slot: the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
-    /// Where it stands.
+    /// The state.
     pub state: SlotState,
     /// Since when.
     pub since: Timestamp,
@@ -64,9 +64,9 @@ pub struct Slot {
     pub last_run_seq: u64,
     /// Whether the latest run may still be alive: also true for a killed or skipped slot whose run is being ended.
     pub run_alive: bool,
-    /// What the executor calls the latest run.
+    /// The executor's id of the latest run.
     pub external_id: Option<String>,
-    /// Larger goes first; 0 is normal.
+    /// The priority: a larger one starts first, 0 is normal.
     pub priority: i32,
     /// The backfill that last asked for it.
     pub backfill: Option<BackfillId>,
@@ -79,7 +79,7 @@ pub struct Slot {
     pub said: u32,
     /// Log position of its latest event: the head of its history.
     pub last_event: u64,
-    /// What it has collected, where its trigger or its constraints ask for that.
+    /// Its collection, where its trigger or its constraints need one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<Box<Collection>>,
     /// When somebody last asked for it; none where only its schedule did. A timeout that had passed by then is counted from here.

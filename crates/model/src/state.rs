@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where a slot stands.
+/// The state of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotState {
@@ -12,7 +12,7 @@ pub enum SlotState {
     Held,
     /// It may run and waits for a permit.
     Queued,
-    /// The intent to run it is stored; nobody has confirmed the start.
+    /// The intent to run it is stored; the start is not confirmed.
     Dispatched,
     /// Its run goes on.
     Running,
@@ -24,7 +24,7 @@ pub enum SlotState {
     Failed,
     /// It waited longer than its workflow allows.
     Expired,
-    /// It will never go: a trigger, a constraint or a person said so.
+    /// It will never start: a trigger, a constraint or a person decided so.
     Skipped,
     /// A person ended it.
     Killed,

@@ -15,7 +15,7 @@ pub struct KeyValues {
     /// The time of the key, or its moment; of a job the start, in UTC, of the day that one of its identifiers names.
     time: Option<Timestamp>,
     identifiers: Vec<(Arc<str>, Arc<str>)>,
-    /// What a run is given beside, by name.
+    /// The arguments of a run, by name.
     arguments: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -40,7 +40,7 @@ impl KeyValues {
         self
     }
 
-    /// Whose values these are.
+    /// The key.
     #[must_use]
     pub fn key(&self) -> &SlotKey {
         &self.key

@@ -1,11 +1,11 @@
 //! Both written forms of triggers: what is printed reads back as the same, and what is wrong is told with its place.
 
 use kelos_model::facts::ENDS;
+use kelos_model::form::{DEEPEST, Nests, Position, SIGNATURES, Signature};
 use kelos_model::function::FunctionRef;
 use kelos_model::probe::Conditions;
 use kelos_model::project::dataset_named;
 use kelos_model::time::{Firing, Zone};
-use kelos_model::trigger::form::{DEEPEST, Nests, Position, SIGNATURES, Signature};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Trigger, WorkflowId};
 use proptest::prelude::*;

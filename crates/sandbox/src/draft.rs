@@ -1,11 +1,12 @@
 //! A workflow as the prelude describes it, and its conversion to a definition.
 
 use jiff::Timestamp;
-use kelos_model::constraint::{Constraint, Gate, Otherwise};
+use kelos_model::constraint::Constraint;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, Keys, Source};
 use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A workflow as the prelude writes it: everything is checked already, but for what Rust alone can read.
 #[derive(Debug, Deserialize)]
@@ -89,18 +90,25 @@ pub(crate) fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
     pools
 }
 
-/// A constraint as scripts write it: what happens otherwise may go without saying.
+/// A constraint as the prelude writes it: in the JSON form of the model, where the consequence may be left out.
 #[derive(Debug, Deserialize)]
-pub struct ConstraintDraft {
-    gate: Gate,
-    otherwise: Option<Otherwise>,
-}
+#[serde(try_from = "Value")]
+pub struct ConstraintDraft(Constraint);
 
 impl ConstraintDraft {
-    /// The constraint; where the script leaves out what happens otherwise, it is what is usual for its kind.
+    /// The constraint.
     #[must_use]
     pub fn constraint(self) -> Constraint {
-        let usual = Constraint::new(self.gate);
-        Constraint { otherwise: self.otherwise.unwrap_or(usual.otherwise), ..usual }
+        self.0
+    }
+}
+
+impl TryFrom<Value> for ConstraintDraft {
+    type Error = String;
+
+    fn try_from(json: Value) -> Result<ConstraintDraft, String> {
+        // The message names the script's own call, so no path is added here.
+        let read = Constraint::from_json(&json, &Zone::utc(), "constraint");
+        read.map(ConstraintDraft).map_err(|error| error.problem)
     }
 }

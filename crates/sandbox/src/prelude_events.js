@@ -196,21 +196,21 @@ function constraintOf(maker, tree, where) {
 }
 
 function concurrency(runs, where = "celos.concurrency") {
-    return constraintOf("concurrency", { gate: { concurrency: count(runs, where) } }, where);
+    return constraintOf("concurrency", { type: "concurrency", limit: count(runs, where) }, where);
 }
 
 function delay(amount, unit, where = "celos.delay") {
-    return constraintOf("delay", { gate: { delay: millis(amount, unit, where, "(15, TimeUnit.MINUTES)") } }, where);
+    return constraintOf("delay", { type: "delay", millis: millis(amount, unit, where, "(15, TimeUnit.MINUTES)") }, where);
 }
 
 function sinceLastRun(amount, unit, where = "celos.sinceLastRun") {
-    return constraintOf("sinceLastRun", { gate: { sinceLastRun: millis(amount, unit, where, "(6, TimeUnit.HOURS)") } }, where);
+    return constraintOf("sinceLastRun", { type: "since-last-run", millis: millis(amount, unit, where, "(6, TimeUnit.HOURS)") }, where);
 }
 
 function timeWindow(start, end, zone, where = "celos.timeWindow") {
-    const window = { start: text(start, `${where}: start`, "22:00"), end: text(end, `${where}: end`, "06:00") };
+    const window = { type: "window", from: text(start, `${where}: start`, "22:00"), to: text(end, `${where}: end`, "06:00") };
     if (zone !== undefined) window.zone = zoneName(zone, `${where}: zone`);
-    return constraintOf("timeWindow", { gate: { window } }, where);
+    return constraintOf("timeWindow", window, where);
 }
 
 /** Constraints as data; windows are of the zone, where they name none. */
@@ -221,8 +221,7 @@ function constraintsOf(given, where, zone) {
 }
 
 function windowZoned(tree, zone) {
-    if (zone === undefined || tree.gate.window === undefined) return tree;
-    return { ...tree, gate: { window: { zone, ...tree.gate.window } } };
+    return zone === undefined || tree.type !== "window" ? tree : { zone, ...tree };
 }
 
 // --- applications and programs ---

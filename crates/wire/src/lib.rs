@@ -15,6 +15,8 @@ mod capacity;
 mod event;
 mod facts;
 mod fault;
+#[cfg(feature = "openapi")]
+mod form_schema;
 mod graph;
 mod jobs;
 mod of_model;
@@ -30,8 +32,6 @@ mod server;
 mod slot;
 mod stuck;
 mod trigger;
-#[cfg(feature = "openapi")]
-mod trigger_schema;
 mod value;
 pub mod words;
 mod workflow;

@@ -1,8 +1,9 @@
 //! The options that define an event schedule, as a request of the API.
 
-use kelos_wire::{
-    CatchUpRequest, Code, ConstraintRequest, EventScheduleDto, Instant, OtherwiseRequest, ScheduleRequest, TriggerDto,
-};
+use kelos_model::Constraint;
+use kelos_model::form::FormError;
+use kelos_model::time::{Zone, format_millis};
+use kelos_wire::{CatchUpRequest, ConstraintDto, EventScheduleDto, Instant, ScheduleRequest, TriggerDto};
 
 use super::when;
 use crate::failure::Failure;
@@ -46,6 +47,10 @@ pub(super) struct Definition {
     /// Constraint: this long after the start of the program's last live or successful run; otherwise abort, or wait
     #[arg(long, value_name = "DURATION[:wait|:abort]")]
     since_last_run: Option<String>,
+    /// Constraint in one line, such as 'window(22:00-06:00 @ Europe/Berlin, abort)'; also concurrency, delay,
+    /// since-last-run
+    #[arg(long, value_name = "CONSTRAINT")]
+    constraint: Vec<String>,
     /// Expire slots that have not been queued within this time [default: 1d]
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
@@ -133,45 +138,55 @@ impl Definition {
         Ok(Some(format!("{kind}({})", all.join(", "))))
     }
 
-    fn constraints(&self) -> Result<Vec<ConstraintRequest>, String> {
+    /// The constraints as lines, which the server reads in the zone of the schedule.
+    fn constraints(&self) -> Result<Vec<ConstraintDto>, String> {
         let mut all = Vec::new();
         if let Some(text) = &self.concurrency {
             let (number, otherwise) = otherwise(text);
-            let limit: u32 = number
-                .parse()
-                .map_err(|_| format!("\"{text}\" is no number of runs: expected a form such as 1 or 1:wait"))?;
-            all.push(ConstraintRequest::Concurrency { limit, otherwise });
+            let wrong = |_| format!("\"{text}\" is no number of runs: expected a form such as 1 or 1:wait");
+            let limit: u32 = number.parse().map_err(wrong)?;
+            all.push(line("concurrency", &limit.to_string(), otherwise));
         }
         if let Some(text) = &self.delay {
-            all.push(ConstraintRequest::Delay { millis: millis(text)?, otherwise: None });
+            all.push(line("delay", &format_millis(millis(text)?), None));
         }
         for text in &self.window {
-            all.push(window(text)?);
+            let (window, otherwise) = otherwise(text);
+            let window = line("window", window, otherwise);
+            read(&window).map_err(|error| {
+                format!("\"{text}\": {}; expected a form such as 22:00-06:00@Europe/Berlin", error.problem)
+            })?;
+            all.push(window);
         }
         if let Some(text) = &self.since_last_run {
             let (wait, otherwise) = otherwise(text);
-            all.push(ConstraintRequest::SinceLastRun { millis: millis(wait)?, otherwise });
+            all.push(line("since-last-run", &format_millis(millis(wait)?), otherwise));
         }
-        Ok(all)
+        for text in &self.constraint {
+            read(text).map_err(|error| format!("--constraint: {error}"))?;
+            all.push(text.trim().to_owned());
+        }
+        Ok(all.into_iter().map(ConstraintDto::of_text).collect())
     }
 }
 
-/// A window such as `22:00-06:00@Europe/Berlin:abort`.
-fn window(text: &str) -> Result<ConstraintRequest, String> {
-    let (window, otherwise) = otherwise(text);
-    let (times, zone) = window.split_once('@').map_or((window, None), |(times, zone)| (times, Some(zone)));
-    let (from, to) = times
-        .split_once('-')
-        .ok_or_else(|| format!("\"{text}\" is no window: expected a form such as 22:00-06:00@Europe/Berlin"))?;
-    let zone = zone.map(|zone| zone.trim().to_owned());
-    Ok(ConstraintRequest::Window { from: from.trim().to_owned(), to: to.trim().to_owned(), zone, otherwise })
+fn read(line: &str) -> Result<Constraint, FormError> {
+    Constraint::parse(line, &Zone::utc())
 }
 
-/// The text before `:wait` or `:abort`, and what that says.
-fn otherwise(text: &str) -> (&str, Option<OtherwiseRequest>) {
+/// The text form of a constraint.
+fn line(kind: &str, value: &str, otherwise: Option<&str>) -> String {
+    match otherwise {
+        Some(otherwise) => format!("{kind}({value}, {otherwise})"),
+        None => format!("{kind}({value})"),
+    }
+}
+
+/// The text before `:wait` or `:abort`, and that word.
+fn otherwise(text: &str) -> (&str, Option<&'static str>) {
     match (text.strip_suffix(":wait"), text.strip_suffix(":abort")) {
-        (Some(rest), _) => (rest, Some(OtherwiseRequest::Wait)),
-        (_, Some(rest)) => (rest, Some(OtherwiseRequest::Abort)),
+        (Some(rest), _) => (rest, Some("wait")),
+        (_, Some(rest)) => (rest, Some("abort")),
         _ => (text, None),
     }
 }
@@ -190,21 +205,15 @@ fn moment(text: &str) -> Result<Option<Instant>, String> {
 }
 
 /// Merges a change into the schedule as it is: constraints of the kinds that are named take the place of those that it has, and
-/// so do properties.
-///
-/// # Errors
-/// When the schedule has a constraint that this program does not know, in words.
-pub(super) fn merge(
-    mut request: ScheduleRequest,
-    without: &[String],
-    now: &EventScheduleDto,
-) -> Result<ScheduleRequest, String> {
+/// so do properties. A constraint that only a newer server knows stays as it is.
+pub(super) fn merge(mut request: ScheduleRequest, without: &[String], now: &EventScheduleDto) -> ScheduleRequest {
     let named = request.constraints.take().unwrap_or_default();
     if !named.is_empty() || !without.is_empty() {
-        let is_kept =
-            |kind: &Code| !without.iter().any(|gone| *kind == **gone) && !named.iter().any(|one| *kind == *one.kind());
-        let kept = now.constraints.iter().filter(|one| is_kept(&one.kind)).map(ConstraintRequest::try_from);
-        let mut all = kept.collect::<Result<Vec<_>, _>>()?;
+        let is_kept = |one: &&ConstraintDto| {
+            let is_removed = without.iter().any(|gone| one.kind() == Some(gone));
+            !is_removed && !named.iter().any(|other| other.kind() == one.kind())
+        };
+        let mut all: Vec<ConstraintDto> = now.constraints.iter().filter(is_kept).cloned().collect();
         all.extend(named);
         request.constraints = Some(all);
     }
@@ -213,7 +222,7 @@ pub(super) fn merge(
         all.extend(named);
         request.properties = Some(all);
     }
-    Ok(request)
+    request
 }
 
 /// Removes properties.
@@ -259,6 +268,8 @@ mod tests {
             "22:00-06:00@Europe/Berlin:abort",
             "--since-last-run",
             "6h",
+            "--constraint",
+            "since-last-run(90s, wait)",
             "--timeout",
             "2d",
             "--property",
@@ -271,10 +282,11 @@ mod tests {
         let expected = json!({
             "trigger": "or(time(0 4 * * *), partitions(purchases, 4))",
             "constraints": [
-                { "type": "concurrency", "limit": 1, "otherwise": "wait" },
-                { "type": "delay", "millis": 900_000 },
-                { "type": "window", "from": "22:00", "to": "06:00", "zone": "Europe/Berlin", "otherwise": "abort" },
-                { "type": "since-last-run", "millis": 21_600_000 },
+                "concurrency(1, wait)",
+                "delay(15m)",
+                "window(22:00-06:00@Europe/Berlin, abort)",
+                "since-last-run(6h)",
+                "since-last-run(90s, wait)",
             ],
             "timeoutMillis": 172_800_000, "properties": { "a": "b=c" },
             "startTime": "2026-01-01T00:00:00.000Z", "endTime": null,
@@ -294,6 +306,8 @@ mod tests {
         assert!(wrong(&["--partitions", "ds=x"]).contains("expected DATASET=N"));
         assert!(wrong(&["--concurrency", "one"]).contains("such as 1 or 1:wait"));
         assert!(wrong(&["--window", "22:00"]).contains("such as 22:00-06:00@Europe/Berlin"));
+        let told = wrong(&["--constraint", "concurrency(1, stop)"]);
+        assert_eq!(told, "--constraint: at character 16: \"stop\" is unknown here: expected wait or abort");
         assert!(wrong(&["--property", "a"]).contains("expected NAME=VALUE"));
         assert!(wrong(&["--property", "a=1", "--property", "a=2"]).contains("a is given twice"));
         assert!(wrong(&["--delay", "soon"]).contains("is not a duration"));
@@ -311,23 +325,23 @@ mod tests {
             properties: [("a", "1"), ("b", "2")].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..EventScheduleDto::default()
         };
-        let named = json!({ "constraints": [{ "type": "delay", "millis": 7 }], "properties": { "b": "3" } });
+        let named = json!({ "constraints": ["delay(7ms)"], "properties": { "b": "3" } });
         let named = serde_json::from_value(named).expect("a request");
-        let mut request = merge(named, &["window".to_owned()], &now).expect("a request");
+        let mut request = merge(named, &["window".to_owned()], &now);
         remove_properties(&mut request, &["a".to_owned()], &now);
         let expected = json!({
-            "constraints": [{ "type": "concurrency", "limit": 1, "otherwise": "wait" }, { "type": "delay", "millis": 7 }],
+            "constraints": [{ "type": "concurrency", "limit": 1, "otherwise": "wait" }, "delay(7ms)"],
             "properties": { "b": "3" },
         });
         assert_eq!(json!(request), expected);
-        assert_eq!(merge(ScheduleRequest::default(), &[], &now), Ok(ScheduleRequest::default()));
+        assert_eq!(merge(ScheduleRequest::default(), &[], &now), ScheduleRequest::default());
     }
 
     #[test]
-    fn a_constraint_of_a_newer_server_is_not_dropped_in_silence() {
+    fn a_constraint_of_a_newer_server_is_kept() {
         let now = serde_json::from_value(json!([{ "type": "moon", "otherwise": "wait" }])).expect("constraints");
         let now = EventScheduleDto { constraints: now, ..EventScheduleDto::default() };
         let merged = merge(ScheduleRequest::default(), &["delay".to_owned()], &now);
-        assert_eq!(merged, Err("it has a constraint of an unknown kind: moon".to_owned()));
+        assert_eq!(merged.constraints, Some(now.constraints));
     }
 }

@@ -235,8 +235,7 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let path = path(&client, &doing, &args.name)?;
     let now: Reply<EventScheduleDto> = client.get(&doing, &path, &Query::new())?;
-    let merged = define::merge(request, &args.without, &now);
-    let mut request = merged.map_err(|why| Failure::bad(format!("{doing}: {why}")).hint("a newer `kelos` knows it"))?;
+    let mut request = define::merge(request, &args.without, &now);
     define::remove_properties(&mut request, &args.without_property, &now);
     request.program.clone_from(&args.program);
     if request == ScheduleRequest::default() {

@@ -1,6 +1,6 @@
 //! An event schedule in lines.
 
-use kelos_wire::{ConstraintDto, EventScheduleDto, Instant, SourceDto};
+use kelos_wire::{EventScheduleDto, Instant, SourceDto};
 
 use crate::list::counts;
 
@@ -24,7 +24,7 @@ pub(super) fn told(schedule: &EventScheduleDto) -> Vec<String> {
     line("defined by", provenance(&schedule.source));
     line("trigger", schedule.trigger.line());
     for constraint in &schedule.constraints {
-        line("constraint", constraint_words(constraint));
+        line("constraint", constraint.line());
     }
     for (name, value) in &schedule.properties {
         line("arguments", format!("{name}={value}"));
@@ -66,21 +66,6 @@ fn provenance(source: &SourceDto) -> String {
         "api" => format!("a request, changed from what {file} says"),
         _ => "the program".to_owned(),
     }
-}
-
-fn constraint_words(constraint: &ConstraintDto) -> String {
-    let millis = span(constraint.millis.unwrap_or(0));
-    let gate = match constraint.kind.as_str() {
-        "concurrency" => format!("concurrency {}", constraint.limit.unwrap_or(0)),
-        "delay" => format!("be {millis} old"),
-        "since-last-run" => format!("{millis} after the last successful run"),
-        _ => {
-            let [from, to, zone] =
-                [&constraint.from, &constraint.to, &constraint.zone].map(|text| text.as_deref().unwrap_or_default());
-            format!("between {from} and {to} {zone}")
-        }
-    };
-    format!("{gate}, or else {}", constraint.otherwise)
 }
 
 /// `15m`, `6h`, `1d`: a length of time in its largest whole unit.

@@ -2,8 +2,8 @@
 //! in it is told at once, and goes to the server as it is: times that name no zone are in that of the schedule, which it knows.
 
 use kelos_model::facts::ENDS;
+use kelos_model::form::parse_end;
 use kelos_model::time::Zone;
-use kelos_model::trigger::form::parse_end;
 use kelos_model::{SlotState, Trigger, WorkflowId};
 
 /// A trigger as it was typed.

@@ -1,39 +1,17 @@
 //! Event schedules, programs and facts in the syntax of scenarios.
 
-use kelos_model::constraint::{Constraint, Gate, Otherwise};
-use kelos_model::time::Window;
-use kelos_model::time::Zone;
-use kelos_model::trigger::form::TriggerError;
+use kelos_model::form::FormError;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Fact, Occurrence, Trigger};
+use kelos_model::{Constraint, Fact, Occurrence, Trigger};
 
 /// Parses a trigger in the users' syntax.
 pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
-    word.parse().map_err(|error: TriggerError| error.to_string())
+    word.parse().map_err(|error: FormError| error.to_string())
 }
 
-/// Parses a constraint: `concurrency(1)`, `delay(60000)`, `window(22:00-06:00)`, `gap(3600000)`, followed by `!` if it
-/// aborts and by `~` if it waits.
+/// Parses a constraint in the users' syntax.
 pub(crate) fn constraint(word: &str) -> Result<Constraint, String> {
-    let (gate, otherwise) = match (word.strip_suffix('!'), word.strip_suffix('~')) {
-        (Some(gate), _) => (gate, Some(Otherwise::Abort)),
-        (_, Some(gate)) => (gate, Some(Otherwise::Wait)),
-        _ => (word, None),
-    };
-    let (name, inside) = gate.strip_suffix(')').and_then(|gate| gate.split_once('(')).ok_or("expected gate(value)")?;
-    let number = || inside.parse::<u64>().map_err(|_| format!("{inside:?} is not a number"));
-    let gate = match name {
-        "concurrency" => Gate::Concurrency(u32::try_from(number()?).map_err(|error| error.to_string())?),
-        "delay" => Gate::Delay(number()?),
-        "gap" => Gate::SinceLastRun(number()?),
-        "window" => {
-            let (start, end) = inside.split_once('-').ok_or("expected start-end")?;
-            Gate::Window(Window::new(start, end, Zone::utc()).map_err(|error| error.to_string())?)
-        }
-        other => return Err(format!("no constraint is named {other:?}")),
-    };
-    let constraint = Constraint::new(gate);
-    Ok(Constraint { otherwise: otherwise.unwrap_or(constraint.otherwise), ..constraint })
+    word.parse().map_err(|error: FormError| error.to_string())
 }
 
 pub(crate) fn catch_up(word: &str) -> Result<CatchUp, String> {

@@ -21,7 +21,7 @@
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
 //! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
 //! cancel name
-//! define p program | define s runs p when partitions(ds,2) must concurrency(1)! window(22:00-06:00)~ enabled lives 60s with k=v
+//! define p program | define s runs p when partitions(ds,2) must concurrency(1,abort) window(22:00-06:00)~ enabled lives 60s with k=v
 //! create s runs p ... | change s runs p ... | delete s | enable s | disable s | fire s [unconstrained]
 //! deploys yes | no | keeping                                    whether definitions that come change event schedules
 //! tell partitions(ds,2) ended(p,succeeded)as:name signal(x)     facts, in their order

@@ -7,14 +7,14 @@ use crate::id::WorkflowId;
 use crate::reason::Answer;
 use crate::reason::{Finding, Reason, ReasonKind};
 
-/// What constraints look at.
+/// The circumstances of a slot that constraints are judged by.
 #[derive(Debug, Clone)]
 pub struct Circumstances<'a> {
     /// The clock.
     pub now: Timestamp,
     /// When the slot came to be.
     pub created: Timestamp,
-    /// Whose runs count.
+    /// The program whose runs count.
     pub program: &'a WorkflowId,
     /// Runs of it that go on, or are about to start.
     pub active: u32,
@@ -33,14 +33,14 @@ pub struct LastStart {
     pub over: bool,
 }
 
-/// What constraints say together.
+/// The joint answer of all constraints of a slot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// Every constraint's answer, in order.
     pub explanation: Reason,
     /// When the clock alone may change the answer.
     pub wake: Option<Timestamp>,
-    /// Where nothing but the number of runs has it wait: the answer may change once there are fewer than this.
+    /// The number of live runs below which the answer may change, where nothing but their number makes the slot wait.
     pub room_below: Option<u32>,
     /// Whether the end of a run may change the answer before the clock does.
     pub until_end: bool,
@@ -69,7 +69,7 @@ pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement
     Judgement { explanation, wake, room_below, until_end }
 }
 
-/// What one constraint sees.
+/// The answer of one constraint, with what can change it.
 struct Look {
     kind: ReasonKind,
     otherwise: Otherwise,

@@ -12,13 +12,13 @@ use crate::time::Window;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Constraint {
-    /// What must hold.
+    /// The gate.
     pub gate: Gate,
-    /// What happens where it doesn't.
+    /// The treatment of a slot that the gate does not let through.
     pub otherwise: Otherwise,
 }
 
-/// What must hold for a slot to go.
+/// A condition on the start of a slot, beside its trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Gate {
@@ -32,7 +32,7 @@ pub enum Gate {
     SinceLastRun(u64),
 }
 
-/// What happens to a slot whose constraint is not met.
+/// The treatment of a slot whose constraint is not met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Otherwise {
@@ -43,7 +43,7 @@ pub enum Otherwise {
 }
 
 impl Gate {
-    /// What happens by default where it is not met, as the document of event schedules has it.
+    /// The default treatment of a slot that it does not let through.
     #[must_use]
     pub fn by_default(&self) -> Otherwise {
         match self {
@@ -60,7 +60,7 @@ impl Constraint {
         Constraint { otherwise: gate.by_default(), gate }
     }
 
-    /// What is wrong with it, in words.
+    /// Checks that it can ever be met.
     ///
     /// # Errors
     /// When a number is 0, or a delay is to abort, which could never be met.

@@ -11,9 +11,9 @@ use crate::id::{WorkflowId, is_invisible};
 /// Of which kind a fault of a graph is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// What is said of a workflow has a mistake of its own.
+    /// The definition of a workflow has a mistake of its own.
     Mistake,
-    /// What a group says makes no sense beside the others.
+    /// A group contradicts the other workflows.
     Relation,
     /// A workflow waits for itself.
     Circle,
@@ -21,18 +21,18 @@ pub enum FaultKind {
     Dormant,
 }
 
-/// What is wrong with a graph, and where.
+/// A fault of a graph, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Of which kind it is.
     pub kind: FaultKind,
-    /// Whose definition.
+    /// The workflow with the fault.
     pub workflow: WorkflowId,
     /// In which of its groups.
     pub group: Option<String>,
     /// In which member of the group, counted from 1.
     pub member: Option<usize>,
-    /// What.
+    /// The problem, in words.
     pub what: String,
 }
 
@@ -136,7 +136,7 @@ impl JobGraph {
     }
 }
 
-/// What depends on workflows at fault, by whatever way, and is not left out yet.
+/// The workflows that depend on those at fault, directly or not, and are not left out yet.
 fn depending<'a>(
     workflows: impl Iterator<Item = (&'a WorkflowId, &'a JobKeys)>,
     found: &[Fault],
@@ -220,7 +220,7 @@ struct Compiler<'a> {
 
 /// A member for one of its workflows, with the lists that hold for it.
 struct Single<'a> {
-    /// Which member of the group, from 1.
+    /// The number of the member in its group, from 1.
     number: usize,
     parent: usize,
     lists: BTreeMap<&'a str, Vec<Arc<str>>>,
@@ -361,7 +361,7 @@ impl<'a> Compiler<'a> {
         Single { number, parent, lists, job_ids: member.job_ids.as_deref() }
     }
 
-    /// Which values each identifier of the child may have, where that is bounded.
+    /// The values that each identifier of the child may have, where they are bounded.
     fn allowed(&mut self, at: usize, group: &Group, singles: &[Single<'a>]) -> Vec<Option<Domain>> {
         let keys = self.keys(at);
         let mut allowed = Vec::new();

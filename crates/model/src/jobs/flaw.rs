@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::unknown::UnknownCode;
 
-/// Why no job id can be written of some values.
+/// The reason that no job id can be written of some values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum Flaw {

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
-/// What may stand for an identifier.
+/// The kind of an identifier: the values that it may have.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Kind {
@@ -27,13 +27,13 @@ pub enum Kind {
     },
     /// A day of the calendar.
     Date {
-        /// How it is written.
+        /// The form in which it is written.
         #[serde(default)]
         form: DateForm,
     },
     /// One of these.
     Choice {
-        /// What there is to choose from.
+        /// The choices.
         of: Vec<Arc<str>>,
     },
     /// A text in which a regular expression is found.
@@ -43,7 +43,7 @@ pub enum Kind {
     },
 }
 
-/// How a day is written.
+/// The form of a day in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum DateForm {
     /// `20140601`.

@@ -35,13 +35,13 @@ pub use template::{JobIdError, JobTemplate, TemplateError, shown};
 pub(crate) use unwritable::nameless;
 pub use unwritable::{Unwritable, told};
 
-/// What makes the slots of a workflow that is keyed by job ids, and what they wait for.
+/// The part of a definition that makes jobs: ids, and dependencies among jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobKeys {
-    /// How its job ids are made of identifiers.
+    /// The template of its job ids.
     pub template: JobTemplate,
-    /// What may stand for an identifier; any text where nothing is said.
+    /// The kinds of identifiers; any text where none is given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub identifiers: BTreeMap<Arc<str>, Kind>,
     /// Functions of a script that give the normal form of an identifier, or refuse it. They are asked where people name a job; what is
@@ -51,10 +51,10 @@ pub struct JobKeys {
     /// All values of an identifier, where they are known beforehand: nothing else is a child of anything, and "all" means these.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub domains: BTreeMap<Arc<str>, Vec<Arc<str>>>,
-    /// What a job waits for: all members of one of these groups. Where no group is about a job, it waits for nothing.
+    /// The groups of parents: a job waits for all members of one of them. Where no group is about a job, it waits for nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Group>,
-    /// Which of its jobs are worth running; the others are skipped as soon as they are opened. None means all.
+    /// The jobs that are worth running; the others are skipped as soon as they are opened. None means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<Validity>,
     /// The schedule that opens jobs, where there is one.
@@ -65,7 +65,7 @@ pub struct JobKeys {
     pub mistake: Option<Arc<str>>,
 }
 
-/// Which jobs are worth running: those to which any of this applies.
+/// A filter for jobs that are worth running: those to which any part of it applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Validity {
@@ -92,7 +92,7 @@ impl Validity {
 pub struct Feed {
     /// The identifier that ticks; a date.
     pub identifier: Arc<str>,
-    /// When.
+    /// The schedule.
     pub schedule: Schedule,
 }
 
@@ -172,7 +172,7 @@ impl JobKeys {
 pub struct Group {
     /// Its name, unique in its workflow.
     pub name: String,
-    /// What a job waits for.
+    /// The jobs that a job waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
     /// Functions that know what a job waits for, in place of members.
@@ -184,7 +184,7 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TwoWay {
-    /// Whose jobs may be parents.
+    /// The workflows whose jobs may be parents.
     pub workflows: Vec<WorkflowId>,
     /// Gives the parents of a child.
     pub parents: FunctionRef,
@@ -192,25 +192,25 @@ pub struct TwoWay {
     pub children: FunctionRef,
 }
 
-/// Which way a relation is asked.
+/// The direction in which a relation is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// What does a child wait for?
+    /// The parents of a child.
     Parents,
-    /// What waits for a parent?
+    /// The children of a parent.
     Children,
 }
 
 /// A question to one of two functions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Relation {
-    /// Whose parents or children.
+    /// The job whose parents or children are asked for.
     pub of: SlotRef,
     /// The workflow whose group it is: that of the children.
     pub child: WorkflowId,
     /// The group.
     pub group: Arc<str>,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// The function that knows.
     pub function: FunctionRef,
@@ -225,10 +225,10 @@ pub type NamedJobs = Vec<(WorkflowId, BTreeMap<Arc<str>, Arc<str>>)>;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// Whose jobs.
+    /// The workflow of the jobs.
     pub workflows: Vec<WorkflowId>,
-    /// Which values of an identifier. It bounds the parents and, where the child has that identifier too, the children; each of the
-    /// one belongs to each of the other. An identifier that is not named must be the same on both sides.
+    /// A filter for the values of each identifier. It bounds the parents and, where the child has that identifier too, the
+    /// children; each of the one belongs to each of the other. An identifier that is not named must be the same on both sides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<Arc<str>, ValueFilter>,
     /// These jobs and no others; none means whatever `values` says.
@@ -236,12 +236,12 @@ pub struct Member {
     pub job_ids: Option<Vec<Arc<str>>>,
 }
 
-/// Which values of an identifier a member is about.
+/// A filter for the values of an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ValueFilter {
     /// All that the parent's domain has; where the parent lacks the identifier nothing is said.
     All,
-    /// These.
+    /// These values.
     Of(Vec<Arc<str>>),
 }

@@ -15,7 +15,7 @@ const NAMED: usize = 6;
 const GROUPS: usize = 3;
 
 impl JobGraph {
-    /// Why a job can't ever run, in words: each group that is about it wants a parent whose id can't be written. None where a
+    /// The reason that a job can never run, in words: each group that is about it wants a parent whose id can't be written. None where a
     /// group can be met, where none is about it, where functions have a say, and where the text is no job id.
     #[must_use]
     pub fn no_way(&self, workflow: &WorkflowId, id: &str) -> Option<String> {
@@ -27,7 +27,7 @@ impl JobGraph {
         is_hopeless.then(|| format!("it waits for {}", told(groups.iter().flat_map(|group| &group.unwritable))))
     }
 
-    /// Why a job waits for nothing though its workflow depends on others: `no group of model is about it: client 9 is none
+    /// The reason that a job waits for nothing though its workflow depends on others: `no group of model is about it: client 9 is none
     /// of 1, 2, 3`. None where a group is about it, where there are none, and where functions have a say.
     #[must_use]
     pub fn no_group(&self, workflow: &WorkflowId, id: &str) -> Option<String> {
@@ -56,7 +56,7 @@ impl JobGraph {
         told.join("; ")
     }
 
-    /// What excludes a job from a group: `client 9 is none of 1, 2, 3`.
+    /// The reason that a job is not in a group: `client 9 is none of 1, 2, 3`.
     fn excluded(&self, node: &Node, group: &GroupLink, child: &[&Arc<str>]) -> String {
         let named: Vec<(&Arc<str>, &&Arc<str>)> = node.template.identifiers().zip(child).collect();
         for ((name, value), allowed) in named.iter().zip(&group.allowed) {

@@ -12,7 +12,7 @@ use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWa
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
 
-/// Which jobs wait for which: workflows put together and checked, by [`JobGraph::new`].
+/// The graph of jobs: workflows with their dependencies, put together and checked by [`JobGraph::new`].
 #[derive(Debug, Clone, Default)]
 pub struct JobGraph {
     pub(super) nodes: Vec<Node>,
@@ -29,7 +29,7 @@ pub(super) struct Node {
     /// Groups that functions know.
     pub(super) asked: Vec<FunctionGroup>,
     pub(super) children: Vec<Edge>,
-    /// Where it may be a parent by functions: the child, and which of its `asked`.
+    /// The children of which it may be a parent by functions, each with the index into its `asked`.
     pub(super) asks: Vec<(usize, usize)>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct FunctionGroup {
     pub(super) parents: Vec<usize>,
 }
 
-/// Where a workflow is a parent.
+/// An edge to a child of a workflow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge {
     pub(super) child: usize,
@@ -64,14 +64,14 @@ pub(super) struct GroupLink {
 #[derive(Debug, Clone)]
 pub(super) struct Ways {
     pub(super) parent: usize,
-    /// Where each of the parent's identifiers comes from.
+    /// The origin of each of the parent's identifiers.
     pub(super) from: Vec<From>,
-    /// Which of the parent's identifiers each of the child's is the same as; none means all that the group allows.
+    /// For each of the child's identifiers the index of the parent's that is the same; none means all that the group allows.
     pub(super) to: Vec<Option<usize>>,
     pub(super) literals: Option<Vec<Literal>>,
 }
 
-/// Where an identifier of a parent comes from.
+/// The origin of an identifier of a parent.
 #[derive(Debug, Clone)]
 pub(super) enum From {
     /// It is each of these, whatever the child is.
@@ -108,7 +108,7 @@ impl Domain {
     }
 }
 
-/// Why a question about a job has no answer.
+/// The reason that a question about a job has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// No such workflow.
@@ -117,9 +117,9 @@ pub enum JobError {
     /// Not one of its job ids.
     #[error("{workflow}: {error}")]
     Id {
-        /// Whose job id it was meant to be.
+        /// The workflow of which it was meant to be a job id.
         workflow: WorkflowId,
-        /// What is wrong with it.
+        /// The error in the job id.
         #[source]
         error: JobIdError,
     },
@@ -233,7 +233,7 @@ impl JobGraph {
         Ok(Job { workflow: workflow.clone(), id: node.template.fill(&values) })
     }
 
-    /// What a job waits for: one entry for each group that is about it, in their order. All jobs of any one of them are
+    /// The parents of a job: one entry for each group that is about it, in their order. All jobs of any one of them are
     /// enough; none at all means that it waits for nothing.
     ///
     /// # Errors
@@ -261,7 +261,7 @@ impl JobGraph {
         found
     }
 
-    /// What waits for a job.
+    /// The children of a job.
     ///
     /// # Errors
     /// When there is no such workflow, or it is none of its job ids.
@@ -283,7 +283,7 @@ impl JobGraph {
         Ok(found)
     }
 
-    /// What functions have to be asked to know all parents of a job; a text that is no job has none.
+    /// The questions to functions that give all parents of a job; a text that is no job has none.
     #[must_use]
     pub fn asks_parents(&self, workflow: &WorkflowId, id: &str) -> Vec<Relation> {
         let Some(node) = self.node(workflow).filter(|node| !node.asked.is_empty()) else { return Vec::new() };
@@ -292,7 +292,7 @@ impl JobGraph {
         node.asked.iter().map(question).collect()
     }
 
-    /// What functions have to be asked to know all children of a job.
+    /// The questions to functions that give all children of a job.
     #[must_use]
     pub fn asks_children(&self, workflow: &WorkflowId, id: &str) -> Vec<Relation> {
         let Some(node) = self.node(workflow).filter(|node| !node.asks.is_empty()) else { return Vec::new() };

@@ -8,13 +8,13 @@ use crate::id::WorkflowId;
 /// A job: a workflow and one of its job ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Job {
-    /// Whose.
+    /// The workflow of the job.
     pub workflow: WorkflowId,
-    /// Which.
+    /// The job id.
     pub id: Arc<str>,
 }
 
-/// What a job waits for, by one of the ways that are open to it.
+/// The parents of a job by one of its groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parents {
     /// The group that says so.
@@ -33,7 +33,7 @@ impl Parents {
     }
 }
 
-/// What waits for a job.
+/// The children of a job.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Children {
     /// Each job with the group by which it waits.

@@ -14,7 +14,7 @@ pub(super) const LONGEST_JOB_ID: usize = 512;
 /// Letters of a text from outside that are shown.
 const SHOWN: usize = 80;
 
-/// How job ids are made of identifiers: identifiers in braces, with texts between them.
+/// A template of job ids: identifiers in braces, with texts between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobTemplate {
@@ -25,17 +25,17 @@ pub struct JobTemplate {
     parts: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// Why a text is no template of job ids.
+/// A text that is no template of job ids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is no template of job ids: {why}")]
 pub struct TemplateError {
     /// The text as given.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem, in words.
     pub why: String,
 }
 
-/// Why a text is not a job id.
+/// The reason that a text is not a job id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobIdError {
     /// It does not have the parts that the template wants.
@@ -45,7 +45,7 @@ pub enum JobIdError {
         id: String,
         /// The template.
         template: String,
-        /// What is missing, or too much.
+        /// The part that is missing, or too much.
         why: String,
     },
     /// One of its parts is not what the identifier allows.
@@ -59,11 +59,11 @@ pub enum JobIdError {
         id: String,
         /// The template.
         template: String,
-        /// Which identifier.
+        /// The identifier.
         identifier: Arc<str>,
-        /// What stands there.
+        /// The text in its place.
         part: String,
-        /// What was expected.
+        /// The expected form.
         expected: String,
     },
 }
@@ -132,7 +132,7 @@ impl JobTemplate {
         self.parts.iter().map(|(name, _)| name)
     }
 
-    /// Where an identifier stands among the others.
+    /// The position of an identifier among the others.
     #[must_use]
     pub fn position(&self, identifier: &str) -> Option<usize> {
         self.parts.iter().position(|(name, _)| **name == *identifier)
@@ -213,7 +213,7 @@ impl JobTemplate {
         if id.len() > LONGEST_JOB_ID { Err(self.too_long()) } else { Ok(id) }
     }
 
-    /// Why no job id can have a value at a position.
+    /// The reason that no job id can have a value at a position.
     #[must_use]
     pub fn flaw(&self, position: usize, value: &str) -> Option<Flaw> {
         let (name, after) = self.parts.get(position)?;
@@ -228,7 +228,7 @@ impl JobTemplate {
         (!self.tells(position, value)).then(ambiguous)
     }
 
-    /// Why a job id that is too long can't be written.
+    /// The flaw of a job id that is too long.
     pub(super) fn too_long(&self) -> Flaw {
         Flaw::TooLong { template: self.text.clone(), most: LONGEST_JOB_ID }
     }

@@ -14,13 +14,13 @@ const TOLD: usize = 3;
 /// Jobs of a workflow whose ids can't be written, for one reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unwritable {
-    /// Whose jobs.
+    /// The workflow of the jobs.
     pub workflow: WorkflowId,
     /// The group by which they belong to the job.
     pub group: Arc<str>,
-    /// How many. What two members of a group name is counted for each.
+    /// The number of jobs. A job that two members of a group name is counted twice.
     pub count: usize,
-    /// Why.
+    /// The reason.
     pub why: Flaw,
 }
 

@@ -90,13 +90,13 @@ pub enum Finding {
         /// When it was looked at.
         looked_at: Timestamp,
     },
-    /// So many new partitions of a dataset were told of.
+    /// So many new partitions of a dataset have come.
     PartitionsCounted {
         /// The dataset.
         dataset: Arc<str>,
-        /// How many there are.
+        /// The number that has come.
         have: u64,
-        /// How many there have to be.
+        /// The number that is needed.
         want: u32,
     },
     /// No run of a program has ended in one of these states yet.
@@ -110,7 +110,7 @@ pub enum Finding {
     RunEnded {
         /// The program.
         program: WorkflowId,
-        /// How.
+        /// The state in which it ended.
         state: SlotState,
         /// The name of the run, where that was told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ pub enum Finding {
     ParentsAsked,
     /// Functions could not say what a job waits for.
     ParentsUnknown {
-        /// Why, in the script's words.
+        /// The reason, in the script's words.
         message: String,
     },
     /// A group of parents.
@@ -177,7 +177,7 @@ pub enum Finding {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         blocked: bool,
     },
-    /// How many of a group of parents have succeeded, counted when somebody looked.
+    /// How many of a group of parents have succeeded, counted when the question was asked.
     GroupProgress {
         /// Its name, where there are several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,9 +213,9 @@ pub enum Finding {
         workflow: WorkflowId,
         /// The group by which they are parents.
         group: Arc<str>,
-        /// How many.
+        /// The number of jobs.
         count: u64,
-        /// Why; a sentence in logs of before.
+        /// The reason; a sentence in older logs.
         why: Flaw,
     },
     /// A run has succeeded, and what waits for its job is known once the definitions have been read.
@@ -224,7 +224,7 @@ pub enum Finding {
     ChildrenAsked,
     /// A run has succeeded, and functions could not say what waits for its job.
     ChildrenUnknown {
-        /// Why, in the script's words.
+        /// The reason, in the script's words.
         message: String,
     },
     /// None of a job's identifiers has a value that its workflow lists.
@@ -239,9 +239,9 @@ pub enum Finding {
     RunsCounted {
         /// The program.
         program: WorkflowId,
-        /// How many.
+        /// The number of live runs.
         active: u32,
-        /// How many may.
+        /// The limit.
         limit: u32,
     },
     /// A moment before which a slot may not go.
@@ -299,7 +299,7 @@ pub enum Finding {
     Unknown(UnknownCode),
 }
 
-/// Why none of a job's groups of parents can be met.
+/// The reason that none of a job's groups of parents can be met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blockage {
@@ -413,11 +413,11 @@ pub(super) enum Topic {
     Trigger,
     /// Whether facts have come.
     Facts,
-    /// What a job waits for, what waits for it, and whether it is worth running.
+    /// The parents and children of a job, and whether it is worth running.
     Jobs,
     /// Whether constraints are met.
     Constraints,
-    /// What a log of another version says.
+    /// Findings from logs of other versions.
     Log,
 }
 

@@ -49,9 +49,9 @@ pub enum ReasonKind {
     Job,
     /// The parents of a job: the groups that are about it are nested.
     Parents,
-    /// A group of parents: those that stand in the way are nested, not more than a few.
+    /// A group of parents: some of those that have not succeeded are nested.
     Group,
-    /// What waits for a job.
+    /// The children of a job.
     Children,
     /// Whether a job is worth running.
     Valid,
@@ -59,7 +59,7 @@ pub enum ReasonKind {
     Ended,
     Fired,
     Signal,
-    /// Somebody had the slot go.
+    /// A person started the slot.
     Asked,
     /// The constraints of a workflow: each is nested.
     Constraints,
@@ -126,14 +126,14 @@ pub struct Reason {
 pub enum Evidence<'a> {
     /// The clock.
     Clock {
-        /// What it said.
+        /// The time that it showed.
         now: Timestamp,
         /// The moment it is compared with.
         until: Timestamp,
     },
     /// Another slot.
     Slot {
-        /// Which.
+        /// The slot.
         slot: &'a SlotRef,
         /// Its state, none where it does not exist.
         state: Option<SlotState>,
@@ -142,7 +142,7 @@ pub enum Evidence<'a> {
     Probe {
         /// The question.
         probe: &'a Probe,
-        /// What it said.
+        /// The verdict.
         verdict: Verdict,
         /// Details in words; may be empty.
         detail: &'a str,

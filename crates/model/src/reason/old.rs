@@ -71,7 +71,7 @@ impl From<StoredEvidence> for Finding {
     }
 }
 
-/// Where success stood among what evidence could say.
+/// The number of success among the old kinds of evidence.
 const SUCCEEDED: u8 = 24;
 
 /// The digest of a reason in the old form, made as it was made then: rows of slots have it, and the fold of the log must agree with them.

@@ -9,7 +9,7 @@ const COMPARES: [&str; 9] = ["=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef
 const NAMES_A_VARIABLE: [&str; 2] = ["-v", "-R"];
 const JOINS: [&str; 7] = ["!", "(", ")", "&&", "||", "-a", "-o"];
 
-/// What tells what an operand is: an operator beside it, or that nothing is.
+/// The operator beside an operand, which says what the operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -33,7 +33,7 @@ fn beside(word: Option<&Word>) -> Beside {
 }
 
 impl Reader {
-    /// What `[[` is followed by, up to `]]`.
+    /// Reads a conditional command, from behind `[[` up to `]]`.
     pub(super) fn conditional_command(&mut self) {
         let mut words: Vec<Word> = Vec::new();
         loop {

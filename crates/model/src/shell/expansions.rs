@@ -175,7 +175,7 @@ impl Reader {
         self.operator(&name, in_double, named);
     }
 
-    /// What follows the name in `${name…}`.
+    /// Reads the operator behind the name in `${name…}`.
     fn operator(&mut self, name: &str, in_double: bool, named: std::ops::Range<usize>) {
         let takes_a_word = |reader: &Reader, by| matches!(reader.ahead(by), Some(Symbol::Char('-' | '=' | '+' | '?')));
         let from = self.mark();

@@ -391,7 +391,7 @@ impl Reader {
     }
 }
 
-/// What values would have to be to make a line the one that ends a here-document; none where they can't.
+/// The values that would make a line the one that ends a here-document; none where none can.
 fn missing(line: &[Symbol], delimiter: &str, strips_tabs: bool) -> Option<String> {
     let letter = |symbol: &Symbol| match symbol {
         Symbol::Char(letter) => Some(*letter),

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 pub use placeholder::{Piece, Placeholders};
 
-/// How a value can be given to a shell at a position.
+/// The manner in which a value is given to a shell at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     /// A word, or a part of one, outside quotes.
@@ -60,7 +60,7 @@ pub struct ShellFault {
     pub variable: Option<String>,
     /// The position, such as "in arithmetic".
     pub position: &'static str,
-    /// What it would have to be.
+    /// The trust that the position demands.
     pub expected: Trust,
 }
 
@@ -81,7 +81,7 @@ struct Demand {
     position: &'static str,
 }
 
-/// What a value must not be, because its line would then end a here-document.
+/// A value that would make its line the end of a here-document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Ending {
     missing: String,
@@ -127,7 +127,7 @@ impl ShellText {
         lists::read(text.chars().map(reader::Symbol::Char).collect(), 0)
     }
 
-    /// How the value of a piece can be given.
+    /// The manner in which the value of a piece is given.
     #[must_use]
     pub fn manner(&self, piece: usize) -> Manner {
         self.manners.get(&piece).copied().unwrap_or(Manner::Unquoted)

@@ -10,7 +10,7 @@ pub struct Placeholders {
 /// A piece of such a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// What is written there; doubled braces are single ones already.
+    /// Literal text; doubled braces are single ones already.
     Text(String),
     /// A value.
     Value {

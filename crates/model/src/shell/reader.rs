@@ -10,13 +10,13 @@ pub(super) const DEEPEST: usize = 48;
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symbol {
-    /// What is written there.
+    /// A literal character.
     Char(char),
     /// A value, by the number of its piece.
     Placeholder(usize),
 }
 
-/// What ends a list of commands.
+/// The end of a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// Nothing but the end of the text.
@@ -45,7 +45,7 @@ pub(super) struct Reader {
     pub(super) documents: Vec<Document>,
     /// From which mention on nothing can be told.
     pub(super) doubt: Option<usize>,
-    /// What is given to the standard input of some command.
+    /// The ranges that feed the standard input of some command.
     pub(super) feeds: Vec<Range<usize>>,
     /// Up to where anything may be given to one, as what a compound command prints.
     pub(super) fed_up_to: usize,

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Where in a command a word stands.
+/// The position of a word in a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
-    /// Where a command begins, and where it may be an assignment.
+    /// The beginning of a command, where it may be an assignment.
     Command,
     /// Among its arguments.
     Argument,
@@ -20,9 +20,9 @@ pub(super) enum Position {
 /// A word of a command.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word {
-    /// What is written before the first part that is not.
+    /// The literal text before the first dynamic part.
     pub(super) lead: String,
-    /// What is written after the last part that is not.
+    /// The literal text after the last dynamic part.
     pub(super) tail: String,
     /// Whether it has a part that is only known when it is run.
     pub(super) is_dynamic: bool,
@@ -32,7 +32,7 @@ pub(super) struct Word {
     pub(super) is_quoted: bool,
     /// The variable that it assigns where it stands before a command.
     pub(super) assigned: Option<String>,
-    /// What it mentions.
+    /// The range of its mentions.
     pub(super) range: Range<usize>,
 }
 

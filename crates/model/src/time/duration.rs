@@ -7,7 +7,7 @@ const UNITS: [(&str, i64); 5] = [("w", 7 * 86_400), ("d", 86_400), ("h", 3600), 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w")]
 pub struct DurationError {
-    /// What was given.
+    /// The text as given.
     pub text: String,
 }
 
@@ -34,6 +34,29 @@ pub fn format_duration(seconds: i64) -> String {
     unit.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
+/// Reads a length of time, in milliseconds: as [`parse_duration`], or `500ms`.
+///
+/// # Errors
+/// When it has another form, lies in the past, or has more milliseconds than can be counted.
+pub fn parse_millis(text: &str) -> Result<u64, DurationError> {
+    let wrong = || DurationError { text: text.to_owned() };
+    if let Some(number) = text.strip_suffix("ms") {
+        let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+        return number.parse().ok().filter(|_| is_number).ok_or_else(wrong);
+    }
+    let seconds = u64::try_from(parse_duration(text)?).map_err(|_| wrong())?;
+    seconds.checked_mul(1000).ok_or_else(wrong)
+}
+
+/// A length of time as [`format_duration`] writes it, or in milliseconds where it is no whole number of seconds: `1500ms`.
+#[must_use]
+pub fn format_millis(millis: u64) -> String {
+    match i64::try_from(millis / 1000) {
+        Ok(seconds) if millis % 1000 == 0 => format_duration(seconds),
+        _ => format!("{millis}ms"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +71,16 @@ mod tests {
         assert_eq!((parse_duration("2w"), parse_duration("60")), (Ok(1_209_600), Ok(60)));
         for extreme in [i64::MIN, i64::MAX] {
             assert_eq!(parse_duration(&format_duration(extreme)), Ok(extreme));
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_written_where_seconds_are_not_whole() {
+        for (millis, text) in [(0, "0s"), (900_000, "15m"), (1500, "1500ms"), (u64::MAX, "18446744073709551615ms")] {
+            assert_eq!((format_millis(millis).as_str(), parse_millis(text)), (text, Ok(millis)));
+        }
+        for text in ["ms", "-1ms", "+1ms", "-5m", "1.5ms", "18446744073709551616ms", "9223372036854775807s"] {
+            assert!(parse_millis(text).is_err(), "{text}");
         }
     }
 

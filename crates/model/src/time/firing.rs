@@ -30,7 +30,7 @@ fn is_utc(zone: &Zone) -> bool {
     *zone == Zone::utc()
 }
 
-/// Why an expression is refused.
+/// The reason that an expression is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FiringError {
     /// The number of fields.
@@ -94,7 +94,7 @@ impl Firing {
         &self.schedule
     }
 
-    /// What facts about its times are named by: the expression, with the zone where that is not UTC.
+    /// The name of facts about its times: the expression, with the zone where that is not UTC.
     #[must_use]
     pub fn name(&self) -> Arc<str> {
         if is_utc(self.zone()) { self.text.clone() } else { format!("{} {}", self.text, self.zone()).into() }

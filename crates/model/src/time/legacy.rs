@@ -35,7 +35,7 @@ pub(super) const NAMES: [(&str, &str); 28] = [
     ("VST", "Asia/Ho_Chi_Minh"),
 ];
 
-/// What an old name stands for.
+/// The meaning of an old zone name.
 pub(super) enum Legacy {
     /// The zone of an IANA name.
     Iana(&'static str),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::schedule::{CronSchedule, Schedule};
 use crate::id::WorkflowId;
 
-/// Why a dependent schedule has no times.
+/// The reason that a dependent schedule has no times.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleProblem {
     /// The chain of schedules ends at a workflow that doesn't exist or has no schedule.

@@ -18,7 +18,7 @@ pub enum Schedule {
     Dependent(WorkflowId),
 }
 
-/// What happens to a time that a zone leaves out, when clocks are put forward over it.
+/// The treatment of a time that a zone leaves out, when clocks are put forward over it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
@@ -32,7 +32,7 @@ pub enum Gap {
     Skip,
 }
 
-/// What happens to a time that a zone has twice, when clocks are put back over it.
+/// The treatment of a time that a zone has twice, when clocks are put back over it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fold {

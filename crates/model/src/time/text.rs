@@ -13,9 +13,9 @@ pub enum TimeTextError {
         place(.rest)
     )]
     Form {
-        /// What was given.
+        /// The text as given.
         text: String,
-        /// What is wrong; completes "the time ...".
+        /// The problem; completes "the time ...".
         problem: &'static str,
         /// The text from the place of the problem on.
         rest: String,
@@ -23,7 +23,7 @@ pub enum TimeTextError {
     /// The time has an offset from UTC.
     #[error("time {text:?} must be in UTC, but isn't: expected \"Z\" or \"+00:00\" at its end")]
     NotUtc {
-        /// What was given.
+        /// The text as given.
         text: String,
     },
 }
@@ -114,7 +114,7 @@ enum Problem {
 
 use Problem::{Form, NotUtc};
 
-/// What is left to read; on a problem it stands at the place of the problem.
+/// The rest of the text; after an error it begins at the error.
 struct Reader<'a> {
     rest: &'a str,
 }

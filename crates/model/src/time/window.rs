@@ -37,7 +37,7 @@ struct DayTime {
     minute: i32,
 }
 
-/// Why a window is refused.
+/// The reason that a window is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
     /// Not a time of the day.

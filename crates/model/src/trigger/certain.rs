@@ -3,10 +3,10 @@
 use super::{Leaf, Node, Trigger};
 use crate::facts::Subject;
 
-/// What is wrong with a trigger that waits for no fact, where only facts can begin anything.
+/// The message about a trigger that waits for no fact, where only facts can begin anything.
 const NOTHING_BEGINS: &str = "nothing in its trigger can begin it: expected times, partitions, ends of programs or signals \
                               among what it waits for";
-/// What is wrong with a trigger that only waits for facts not to come.
+/// The message about a trigger that only waits for facts not to come.
 const NEVER_MET: &str = "its trigger can never be met: the facts that begin it are those that `not` forbids; expected others \
                          besides, such as times, partitions, ends of programs or signals outside of `not`";
 
@@ -29,7 +29,7 @@ impl Trigger {
         self.subjects().iter().any(|subject| self.after(subject).met)
     }
 
-    /// What it may come to once a fact about a subject has come.
+    /// The possible answers once a fact about a subject has come.
     fn after(&self, begun: &Subject) -> May {
         // Each once: what is nested deeply would take for ever otherwise.
         let nested = |triggers: &[Trigger]| triggers.iter().map(|one| one.after(begun)).collect::<Vec<_>>();
@@ -57,7 +57,7 @@ impl Trigger {
     }
 }
 
-/// What the answer of a trigger may be, now or later.
+/// The possible answers of a trigger, now or later.
 #[derive(Debug, Clone, Copy)]
 struct May {
     met: bool,

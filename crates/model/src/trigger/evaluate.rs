@@ -15,7 +15,7 @@ use crate::state::SlotState;
 use crate::template::KeyValues;
 use crate::time::Firing;
 
-/// What is known when a trigger is asked. An outer none means "not known yet": the question is then
+/// The knowledge that a trigger is evaluated with. An outer none means "not known yet": the question is then
 /// among the wakers, and the answer is not-yet.
 pub trait Facts {
     /// The clock.
@@ -24,11 +24,11 @@ pub trait Facts {
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>>;
     /// The outside world's answer.
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer>;
-    /// What the slot has collected about a subject.
+    /// The tally of a subject that the slot has collected.
     fn collected(&self, subject: &Subject) -> Option<&Tally>;
 }
 
-/// What can change a trigger's answer.
+/// A change that can change a trigger's answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waker {
     /// The clock passing a moment.
@@ -44,11 +44,11 @@ pub enum Waker {
 pub struct Evaluation {
     /// The answer of every node.
     pub explanation: Reason,
-    /// What can change it; all leaves are asked, as the explanation shows them all.
+    /// The changes that can change it; all leaves are evaluated, as the explanation shows them all.
     pub wakers: Vec<Waker>,
 }
 
-/// Asks a trigger about a slot.
+/// Evaluates a trigger for a slot.
 #[must_use]
 pub fn evaluate(trigger: &Trigger, workflow: &WorkflowId, key: &KeyValues, facts: &dyn Facts) -> Evaluation {
     let mut asking = TriggerWalk { workflow, facts, wakers: Vec::new() };
@@ -223,7 +223,7 @@ fn once(kind: ReasonKind, came: Option<&Occurrence>, awaited: impl FnOnce() -> F
     Reason::leaf(kind, answer_of(came.is_some()), came.map_or_else(awaited, found))
 }
 
-/// What came, without what came with it.
+/// The finding about an occurrence, without its payload.
 fn found(what: &Occurrence) -> Finding {
     match what {
         Occurrence::Partitions { dataset, count, .. } => {

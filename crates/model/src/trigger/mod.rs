@@ -3,7 +3,6 @@
 mod certain;
 mod check;
 mod evaluate;
-pub mod form;
 mod node;
 mod path;
 mod prerequisites;
@@ -57,7 +56,7 @@ pub enum Trigger {
     },
     /// Met once more than `seconds` have passed since the slot's time.
     Delay {
-        /// Seconds.
+        /// The delay, in seconds.
         seconds: i64,
     },
     /// Met when the slot of another workflow with the same key has succeeded. Of a job that names a day it is the slot at that
@@ -68,25 +67,25 @@ pub enum Trigger {
     },
     /// Met when a job has succeeded: a slot of a workflow that is keyed by job ids.
     Job {
-        /// Whose job.
+        /// The workflow of the job.
         workflow: WorkflowId,
         /// A template of its job id: `${year}${month}${day}_1`.
         job: String,
     },
     /// Met when something is at a path, and is as it should be.
     Path(PathCheck),
-    /// Met once so many new partitions of a dataset were told of since the slot began to collect.
+    /// Met once so many new partitions of a dataset have come since the slot began to collect.
     Partitions {
         /// The dataset.
         dataset: Arc<str>,
-        /// How many, from 1.
+        /// The number of partitions, from 1.
         count: u32,
     },
     /// Met once a run of a program has ended in one of these states since the slot began to collect.
     Ended {
-        /// Whose run.
+        /// The program.
         program: WorkflowId,
-        /// How: some of [`crate::facts::ENDS`].
+        /// The states in which it may end, some of [`crate::facts::ENDS`].
         states: Vec<SlotState>,
     },
     /// Met once a time of a cron expression has passed since the slot began to collect.
@@ -108,7 +107,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// What facts can make it met, each once.
+    /// The subjects of facts that can make it met, each once.
     #[must_use]
     pub fn subjects(&self) -> BTreeSet<Subject> {
         let subjects = |leaf| if let Leaf::Facts(awaited) = leaf { awaited.subjects } else { Vec::new() };

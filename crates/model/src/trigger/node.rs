@@ -23,7 +23,7 @@ pub enum Node<'a> {
     Leaf(Leaf<'a>),
 }
 
-/// What a leaf of a trigger looks at.
+/// The dependency of a leaf of a trigger.
 #[derive(Debug, Clone)]
 pub enum Leaf<'a> {
     /// Nothing: it is met.
@@ -43,7 +43,7 @@ pub enum Leaf<'a> {
 /// The facts that a leaf waits for.
 #[derive(Debug, Clone)]
 pub struct FactLeaf<'a> {
-    /// What they are about: one of these.
+    /// The subjects, one of which each fact is about.
     pub subjects: Vec<Subject>,
     /// How much they must count together.
     pub count: u64,
@@ -78,7 +78,7 @@ impl FactLeaf<'_> {
 }
 
 impl Trigger {
-    /// What it is. This is where a new leaf says what it looks at.
+    /// Its node in the tree. This is where a new leaf declares its dependency.
     #[must_use]
     pub fn node(&self) -> Node<'_> {
         let leaf = match self {
@@ -140,7 +140,7 @@ impl Trigger {
         }
     }
 
-    /// What is found at its leaves, in order of appearance.
+    /// The items found at its leaves, in order of appearance.
     pub(super) fn of_leaves<'a, T, I: IntoIterator<Item = T>>(&'a self, find: impl Fn(Leaf<'a>) -> I) -> Vec<T> {
         let mut found = Vec::new();
         self.visit_leaves(&mut |leaf| found.extend(find(leaf)));

@@ -8,19 +8,19 @@ use crate::template::KeyValues;
 /// A question about a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathCheck {
-    /// Which file system's words the explanation uses.
+    /// The file system in whose words explanations name the path.
     pub system: FileSystem,
     /// A template, absolute or with a scheme: `/logs/${year}`, `file:///data/${year}`.
     pub path: String,
     /// The file system that a path without a scheme belongs to: `hdfs://nameservice1`, `file:///`. A path in it has no
     /// meaning, as in Hadoop.
     pub base: String,
-    /// What must hold beside that something is there.
+    /// The conditions beside its existence.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
 
-/// Whose path it is.
+/// The file system of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileSystem {
@@ -64,7 +64,7 @@ impl PathCheck {
         scheme_of(&self.path).is_some()
     }
 
-    /// What must hold for a slot.
+    /// The conditions for a slot.
     #[must_use]
     pub fn conditions(&self, values: &KeyValues) -> Conditions {
         let glob = self.conditions.glob.as_ref().map(|glob| values.fill(glob).into_owned());

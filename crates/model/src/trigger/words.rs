@@ -34,7 +34,7 @@ pub fn node_words(node: &Trigger) -> (String, Option<&WorkflowId>) {
     (words, None)
 }
 
-/// How a run came to its end.
+/// The end of a run, as a verb.
 const fn end(state: SlotState) -> &'static str {
     match state {
         SlotState::Failed => "failure",

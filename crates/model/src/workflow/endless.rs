@@ -7,11 +7,11 @@ use crate::constraint::Gate;
 use crate::facts::{Collection, ENDS, Occurrence};
 use crate::state::SlotState;
 
-/// What can be said to who has an event schedule go round for ever.
+/// The hint about an event schedule that triggers itself for ever.
 pub const SLOWED: &str = "a delay, or a duration since the last run, slows it";
 
 impl Workflow {
-    /// Why an event schedule goes round for ever, as fast as its program runs: the end of a run of that is all that its trigger
+    /// The reason that an event schedule triggers itself for ever, as fast as its program runs: the end of a run is all that its trigger
     /// needs, and nothing slows it. None where it does not.
     #[must_use]
     pub fn goes_round(&self) -> Option<String> {

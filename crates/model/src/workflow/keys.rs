@@ -11,7 +11,7 @@ use crate::key::SlotKey;
 use crate::template::KeyValues;
 use crate::time::schedule::Schedule;
 
-/// What makes a workflow's slots.
+/// The source of a workflow's slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Keys {
@@ -25,7 +25,7 @@ pub enum Keys {
     Requests(Box<Program>),
 }
 
-/// What an event schedule is, beside its trigger and its constraints. Its slots are named by the moment at which they came
+/// The settings of an event schedule, beside its trigger and its constraints. Its slots are named by the moment at which they came
 /// to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +46,7 @@ pub struct EventKeys {
     /// A cron time counts up to so many milliseconds late, by a draw that its name and the time seed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub jitter_millis: u64,
-    /// What happens to cron times that passed while nobody scheduled.
+    /// The treatment of misfires.
     #[serde(default)]
     pub catch_up: CatchUp,
     /// Whether it is enabled when it comes to be. By default somebody has to enable it.
@@ -83,7 +83,8 @@ impl EventKeys {
     }
 }
 
-/// What happens to cron times that passed while nobody scheduled. Those that pass while a schedule is disabled never count.
+/// The treatment of misfires: cron times that passed while no server was scheduling. Times that pass while a schedule is disabled
+/// never count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CatchUp {
@@ -96,13 +97,13 @@ pub enum CatchUp {
     All,
 }
 
-/// What is known of a program beside its job.
+/// The settings of a program beside its job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Program {
     /// Its name, unique in its project.
     pub name: String,
-    /// What kind of program it is, where that is not a workflow: `spark`, `mapreduce`. Only workflows are scheduled.
+    /// The kind of program, where that is not a workflow: `spark`, `mapreduce`. Only workflows are scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
@@ -117,7 +118,7 @@ impl Keys {
         }
     }
 
-    /// What an event schedule is, where it is one.
+    /// The settings of the event schedule, where it is one.
     #[must_use]
     pub fn events(&self) -> Option<&EventKeys> {
         match self {
@@ -132,7 +133,7 @@ impl Keys {
         matches!(self, Keys::Events(_) | Keys::Requests(_))
     }
 
-    /// What yields times: the schedule, or that which opens jobs.
+    /// The schedule that yields times: that of the slots, or that which opens jobs.
     #[must_use]
     pub fn ticks(&self) -> Option<&Schedule> {
         match self {
@@ -142,7 +143,7 @@ impl Keys {
         }
     }
 
-    /// How its job ids are made, where it has any.
+    /// The part about jobs, where it has job ids.
     #[must_use]
     pub fn jobs(&self) -> Option<&JobKeys> {
         match self {

@@ -35,13 +35,13 @@ pub struct Workflow {
     pub id: WorkflowId,
     /// The unit of deployment that owns it; for scripts, the name of the file without `.js`.
     pub project: String,
-    /// Where it comes from.
+    /// The source of the definition.
     pub source: Source,
-    /// What its slots are.
+    /// The source of its slots.
     pub keys: Keys,
-    /// When a slot may go.
+    /// The trigger, which says when a slot may start.
     pub trigger: Trigger,
-    /// What must hold besides, once the trigger is met.
+    /// The constraints, which are checked once the trigger is met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
     /// How many of its slots may run at a time, oldest first; 0 lets none run, none sets no limit.
@@ -50,7 +50,7 @@ pub struct Workflow {
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
-    /// What happens after a failure.
+    /// The retry policy.
     pub retry: RetryPolicy,
     /// No slot before this moment is planned by the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,9 +58,9 @@ pub struct Workflow {
     /// A slot that still waits this long after its scheduled time expires. None waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_timeout_seconds: Option<u64>,
-    /// What is executed.
+    /// The job that is executed.
     pub job: Job,
-    /// What people know about it.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
 }
@@ -100,14 +100,14 @@ fn limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u32
 }
 
 impl Workflow {
-    /// Whose runs its own count among: a schedule runs another workflow's job.
+    /// The program that it runs: its own workflow, or that of an event schedule.
     #[must_use]
     pub fn program(&self) -> &WorkflowId {
         self.keys.events().map_or(&self.id, |events| &events.program)
     }
 
-    /// Who gives it. Requests give event schedules only: another definition that is stored as one of theirs is a program's, from
-    /// before provenance was stored.
+    /// The provenance of its definition. Requests give event schedules only: another definition that is stored as one of theirs
+    /// is a program's, from before provenance was stored.
     #[must_use]
     pub fn provenance(&self) -> Provenance {
         match self.source.provenance {
@@ -148,7 +148,7 @@ impl Workflow {
     }
 }
 
-/// What a run takes of a pool.
+/// The permits that a run takes of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolUse {
@@ -160,16 +160,16 @@ pub struct PoolUse {
     pub permits: u32,
 }
 
-/// What gets executed.
+/// A job: an executor with its settings and properties.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// Name of the executor: `command`, `oozie`.
     pub executor: String,
-    /// What the executor needs besides the properties; strings inside are templates.
+    /// The settings of the executor; strings inside are templates.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub settings: Map<String, Value>,
-    /// What the job is given.
+    /// The properties that the job is given.
     #[serde(default)]
     pub properties: Properties,
 }
@@ -198,17 +198,17 @@ impl Default for Properties {
     }
 }
 
-/// What people know about a workflow; the scheduler reads none of it.
+/// A description of a workflow for people; the scheduler reads none of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct About {
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A page about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Who knows more.
+    /// The people or teams to ask about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contacts: Vec<Contact>,
     /// Words to find it by.

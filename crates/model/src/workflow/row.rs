@@ -13,14 +13,14 @@ use crate::id::WorkflowId;
 use crate::ranges::RangeSet;
 use crate::time::CronSchedule;
 
-/// What the scheduler remembers of a workflow beside its slots.
+/// The row of a workflow: all that is stored of it beside its slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowRow {
     /// Its name.
     pub id: WorkflowId,
     /// Its latest definition.
     pub definition: Arc<Workflow>,
-    /// Which definition that is, counted from 1.
+    /// The version of the definition, counted from 1.
     pub version: u32,
     /// Whether it is defined now; false once its definition went away.
     pub present: bool,
@@ -29,7 +29,7 @@ pub struct WorkflowRow {
     pub enabled: bool,
     /// Whether a person paused it. An event schedule never is: it is disabled.
     pub paused: bool,
-    /// What has been planned of it.
+    /// The state of its planning.
     pub planned: PlanState,
     /// Moments of its past that matter to what comes.
     #[serde(default)]
@@ -78,7 +78,7 @@ pub struct LastRun {
     pub started: Timestamp,
 }
 
-/// What has been planned of a workflow.
+/// The state of a workflow's planning: which times have been planned.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanState {
     /// The parts of its schedule whose slots all exist, or are its backlog.

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a definition comes from, and where it stands there.
+/// The source of a definition, with its position there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(from = "StoredSource", into = "StoredSource")]
 pub struct Source {
-    /// Who gives it, and may take it away again.
+    /// The provenance: who gave it, and may remove it again.
     pub provenance: Provenance,
     /// Path of the file, relative to the folder of definitions; empty where it is in none.
     pub file: String,
@@ -24,7 +24,7 @@ impl Source {
     }
 }
 
-/// Who gives a definition. What one of them says leaves the definitions of the others alone.
+/// The provenance of a definition. Each one changes its own definitions only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provenance {
@@ -48,7 +48,7 @@ impl Provenance {
         }
     }
 
-    /// What a definition of it is, in words that follow "is".
+    /// The origin of a definition in words that follow "is".
     #[must_use]
     pub fn whose(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Provenance {
         }
     }
 
-    /// What a source says that was stored before provenance was: what is in no file was created by a request.
+    /// The provenance of a source that was stored before provenance was: a definition in no file was created by a request.
     fn of_old(file: &str) -> Provenance {
         if file.is_empty() { Provenance::Api } else { Provenance::File }
     }

@@ -10,9 +10,9 @@ use kelos_core::{FactTally, Tell};
 use kelos_engine::sources::SourceStatus;
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_model::form::parse_end;
 use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
-use kelos_model::trigger::form::parse_end;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos_store::{About, EventFilter, PageRequest, Queries};
 use kelos_wire::{

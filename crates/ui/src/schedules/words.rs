@@ -31,7 +31,7 @@ pub(super) fn constraint(constraint: &Constraint) -> String {
 
 /// The constraints of a workflow, one below the other.
 pub(crate) fn constraints(constraints: &[Constraint]) -> Markup {
-    html! { ul.plain { @for one in constraints { li { (constraint(one)) } } } }
+    html! { ul.plain { @for one in constraints { li { code { (one) } ": " (constraint(one)) } } } }
 }
 
 /// How much of a trigger's facts is collected, as a bar.

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-/// How the days of a month are chosen. Days count from 1, weekdays from 1 = Sunday to 7 = Saturday.
+/// A rule that chooses days of a month. Days count from 1, weekdays from 1 = Sunday to 7 = Saturday.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayRule {
     /// `1,15`: these days; bit `n` is day `n`.

@@ -19,7 +19,7 @@ pub enum CronField {
     Month,
     /// 1-7 or SUN-SAT (1 = Sunday), `L`, `#`, `?`.
     DayOfWeek,
-    /// Optional.
+    /// The year, which may be left out.
     Year,
 }
 
@@ -34,7 +34,7 @@ impl CronField {
         CronField::Year,
     ];
 
-    /// Where the field stands in an expression, from 1 to 7.
+    /// The position of the field in an expression, from 1 to 7.
     pub fn position(self) -> usize {
         self as usize + 1
     }
@@ -88,11 +88,11 @@ pub struct CronError {
     pub field: CronField,
     /// The part of the expression that is at fault; empty when a field is missing.
     pub text: String,
-    /// Where `text` stands in the expression, in bytes.
+    /// The position of `text` in the expression, in bytes.
     pub span: Range<usize>,
-    /// What is wrong with it; completes the sentence "the field ...".
+    /// The problem; completes the sentence "the field ...".
     pub problem: Cow<'static, str>,
-    /// What would have been right.
+    /// The expected form.
     pub expected: Cow<'static, str>,
     /// The whole expression, as it was given.
     pub expression: String,
@@ -102,7 +102,7 @@ fn quoted(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" {text:?}") }
 }
 
-/// What is wrong with one item of a field, before it is known where in the expression it stands.
+/// A fault of one item of a field, before its position in the expression is known.
 pub(super) struct Fault {
     pub(super) problem: Cow<'static, str>,
     pub(super) expected: Cow<'static, str>,

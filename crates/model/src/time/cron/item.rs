@@ -11,7 +11,7 @@ use super::error::{CronField, Fault, fault};
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// What has been read of one field.
+/// The items of one field that have been read so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     /// The values, for every field but the year.

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use kelos_explain::schedules::check::check;
 use kelos_front::fault::Fault;
 use kelos_model::project::ProjectName;
-use kelos_model::time::Window;
-use kelos_model::time::Zone;
+use kelos_model::time::{Window, Zone};
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Gate, Job, Workflow, WorkflowId};
 use kelos_store::{Queries, StoreError};
-use kelos_wire::{ConstraintRequest, ScheduleRequest, secrets};
+use kelos_wire::{ConstraintDto, ScheduleRequest, secrets};
 
 use super::super::dto::zone_of;
 
@@ -184,7 +183,7 @@ impl Draft {
             None => {}
         }
         match self.0.constraints.take() {
-            Some(all) => workflow.constraints = constraints(all, zone)?,
+            Some(all) => workflow.constraints = constraints(&all, zone)?,
             None if self.0.time_zone.is_some() => windows_in(&mut workflow.constraints, zone),
             None => {}
         }
@@ -237,9 +236,9 @@ impl Draft {
     }
 }
 
-fn constraints(all: Vec<ConstraintRequest>, zone: &Zone) -> Result<Vec<Constraint>, Fault> {
-    let read = all.into_iter().map(|one| one.read(zone));
-    read.collect::<Result<_, _>>().map_err(|why| bad(format!("`constraints`: {why}")))
+fn constraints(all: &[ConstraintDto], zone: &Zone) -> Result<Vec<Constraint>, Fault> {
+    let read = all.iter().enumerate().map(|(n, one)| one.read(zone, &format!("constraints[{n}]")));
+    read.collect::<Result<_, _>>().map_err(bad)
 }
 
 /// Puts all windows into another zone.

@@ -1,55 +1,54 @@
-//! The text form of a trigger, read.
+//! The text form, read.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use super::DEEPEST;
 use super::call::{Argument, ArgumentValue, Call, Nests, Parameter, ParameterType, Position, Signature};
-use super::error::{Place, TriggerError};
-use super::signatures::{SIGNATURES, named};
+use super::error::{FormError, Place};
+use super::notation::Grammar;
 use crate::time::Zone;
-use crate::trigger::Trigger;
 
-pub(super) fn parse(text: &str, zone: &Zone) -> Result<Trigger, TriggerError> {
-    Parser { text, at: 0, depth: 0, zone }.whole().map_err(|error| in_characters(error, text))
+pub(super) fn parse<T: Grammar>(text: &str, zone: &Zone) -> Result<T, FormError> {
+    Parser { text, at: 0, depth: 0, zone, of: PhantomData }.whole().map_err(|error| in_characters(error, text))
 }
 
 /// The parser counts bytes: only the place that is shown needs characters, and counting them takes time.
-fn in_characters(error: TriggerError, text: &str) -> TriggerError {
+fn in_characters(error: FormError, text: &str) -> FormError {
     match error.place {
         Place::Character(byte) => {
             let number = text.get(..byte).unwrap_or_default().chars().count() + 1;
-            TriggerError { place: Place::Character(number), ..error }
+            FormError { place: Place::Character(number), ..error }
         }
         _ => error,
     }
 }
 
-struct Parser<'a> {
+struct Parser<'a, T> {
     text: &'a str,
     /// The byte that comes next.
     at: usize,
     depth: usize,
     zone: &'a Zone,
+    of: PhantomData<T>,
 }
 
-impl<'a> Parser<'a> {
-    fn whole(&mut self) -> Result<Trigger, TriggerError> {
-        let trigger = self.trigger()?;
+impl<'a, T: Grammar> Parser<'a, T> {
+    fn whole(&mut self) -> Result<T, FormError> {
+        let one = self.one()?;
         self.blanks();
         if self.rest().is_empty() {
-            return Ok(trigger);
+            return Ok(one);
         }
-        Err(self
-            .wrong_here("the trigger has ended before this: expected nothing more, or and(...) or or(...) around both"))
+        Err(self.wrong_here(format!("the {} has ended before this: expected nothing more{}", T::NOUN, T::MORE)))
     }
 
-    fn trigger(&mut self) -> Result<Trigger, TriggerError> {
+    fn one(&mut self) -> Result<T, FormError> {
         self.blanks();
         let start = self.at;
         if self.depth >= DEEPEST {
-            return Err(
-                self.wrong(start, format!("triggers are nested more than {DEEPEST} deep: expected fewer levels"))
-            );
+            let problem = format!("{}s are nested more than {DEEPEST} deep: expected fewer levels", T::NOUN);
+            return Err(self.wrong(start, problem));
         }
         let signature = self.signature()?;
         let mut call = Call {
@@ -71,22 +70,22 @@ impl<'a> Parser<'a> {
         call.read()
     }
 
-    fn signature(&mut self) -> Result<&'static Signature, TriggerError> {
+    fn signature(&mut self) -> Result<&'static Signature<T>, FormError> {
         let start = self.at;
         let end = self.rest().find(['(', ')', ',', '"']).unwrap_or(self.rest().len());
         let name = self.rest().get(..end).unwrap_or_default().trim_end();
         self.at += name.len();
         if name.is_empty() {
-            return Err(self.wrong(start, format!("expected a trigger: {}", usages())));
+            return Err(self.wrong(start, format!("expected a {}: {}", T::NOUN, usages::<T>())));
         }
-        named(name).map_err(|likely| {
-            let problem = format!("{:?} is no trigger: expected {}", shortened(name), usages());
+        T::named(name).map_err(|likely| {
+            let problem = format!("{:?} is no {}: expected {}", shortened(name), T::NOUN, usages::<T>());
             self.wrong(start, problem).with_hint(likely.map(|likely| format!("did you mean {likely:?}?")))
         })
     }
 
-    /// What stands between brackets, of which the first comes next.
-    fn within_brackets(&mut self, call: &mut Call<'a>) -> Result<(), TriggerError> {
+    /// The arguments between brackets, of which the first comes next.
+    fn within_brackets(&mut self, call: &mut Call<'a, T>) -> Result<(), FormError> {
         let open = self.at;
         self.at += 1;
         self.blanks();
@@ -110,12 +109,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands between two commas: something for the next parameter, for a named one, or a trigger.
+    /// One argument: a value of the next parameter, of a named one, or a nested trigger.
     fn argument(
         &mut self,
-        call: &mut Call<'a>,
+        call: &mut Call<'a, T>,
         in_order: &mut std::iter::Peekable<impl Iterator<Item = &'static Parameter>>,
-    ) -> Result<(), TriggerError> {
+    ) -> Result<(), FormError> {
         self.blanks();
         let start = self.at;
         if let Some(parameter) = self.name_of_parameter(call.signature) {
@@ -135,14 +134,14 @@ impl<'a> Parser<'a> {
                 Err(self.wrong(start, format!("`{name}` takes no more than this: {usage}")))
             }
             None => {
-                call.nested.push(self.trigger()?);
+                call.nested.push(self.one()?);
                 Ok(())
             }
         }
     }
 
     /// The parameter whose name comes next, with a `=` behind it; both are passed over.
-    fn name_of_parameter(&mut self, signature: &'static Signature) -> Option<&'static Parameter> {
+    fn name_of_parameter(&mut self, signature: &'static Signature<T>) -> Option<&'static Parameter> {
         let end = self.rest().find(['=', ',', '(', ')', '"'])?;
         let (name, rest) = self.rest().split_at(end);
         if !rest.starts_with('=') {
@@ -154,26 +153,30 @@ impl<'a> Parser<'a> {
         Some(parameter)
     }
 
-    fn value(&mut self, call: &mut Call<'a>, parameter: &'static Parameter) -> Result<(), TriggerError> {
-        let is_cron = parameter.of == ParameterType::Cron;
-        self.push_word(call, parameter, is_cron)?;
-        if is_cron && self.peek() == Some('@') {
-            self.at += 1;
+    /// The value of a parameter, and of those that may follow it.
+    fn value(&mut self, call: &mut Call<'a, T>, parameter: &'static Parameter) -> Result<(), FormError> {
+        let mut followers = call.signature.followers(parameter);
+        self.push_word(call, parameter, followers)?;
+        while let Some(letter) = self.peek()
+            && let Some(next) = followers.iter().position(|one| one.position == Position::After(letter))
+            && let Some((parameter, rest)) = followers.get(next..).and_then(<[Parameter]>::split_first)
+        {
+            self.at += letter.len_utf8();
             self.blanks();
-            let zone = call.signature.parameters.iter().find(|one| one.position == Position::AfterAt);
-            zone.map_or(Ok(()), |zone| self.push_word(call, zone, false))?;
+            followers = rest;
+            self.push_word(call, parameter, followers)?;
         }
         Ok(())
     }
 
     fn push_word(
         &mut self,
-        call: &mut Call<'a>,
+        call: &mut Call<'a, T>,
         parameter: &'static Parameter,
-        is_cron: bool,
-    ) -> Result<(), TriggerError> {
+        followers: &[Parameter],
+    ) -> Result<(), FormError> {
         let start = self.at;
-        let word = self.word(is_cron)?;
+        let word = self.word(parameter.of == ParameterType::Cron, followers)?;
         if call.arguments.iter().any(|one| one.name == parameter.name) && parameter.of != ParameterType::Ends {
             return Err(self.wrong(start, format!("{} is given twice: expected one value", parameter.name)));
         }
@@ -182,9 +185,9 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A word: in quotes as in JSON, or bare, up to a comma or bracket that is not its own. In a cron expression commas are,
-    /// and `@` ends it.
-    fn word(&mut self, is_cron: bool) -> Result<Cow<'a, str>, TriggerError> {
+    /// A word: in quotes as in JSON, or bare, up to a comma or bracket that is not its own, or the character before what may follow
+    /// it. Commas are a cron expression's own.
+    fn word(&mut self, is_cron: bool, followers: &[Parameter]) -> Result<Cow<'a, str>, FormError> {
         let start = self.at;
         if self.peek() == Some('"') {
             let word = self.quoted()?;
@@ -199,8 +202,7 @@ impl<'a> Parser<'a> {
             }
             ')' => open.pop().is_none(),
             ',' => open.is_empty() && !is_cron,
-            '@' => is_cron,
-            _ => false,
+            letter => followers.iter().any(|one| one.position == Position::After(*letter)),
         });
         let end = end.map_or(self.text.len(), |(at, _)| start + at);
         if let (true, Some(open)) = (end == self.text.len(), open.last()) {
@@ -214,7 +216,7 @@ impl<'a> Parser<'a> {
         Ok(word.into())
     }
 
-    fn quoted(&mut self) -> Result<String, TriggerError> {
+    fn quoted(&mut self) -> Result<String, FormError> {
         let start = self.at;
         let mut is_escaped = false;
         let end = self.rest().char_indices().skip(1).find(|(_, letter)| {
@@ -243,22 +245,22 @@ impl<'a> Parser<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn wrong(&self, at: usize, problem: impl Into<String>) -> TriggerError {
-        TriggerError::new(Place::Character(at), problem)
+    fn wrong(&self, at: usize, problem: impl Into<String>) -> FormError {
+        FormError::new(Place::Character(at), problem)
     }
 
-    fn wrong_here(&self, problem: impl Into<String>) -> TriggerError {
+    fn wrong_here(&self, problem: impl Into<String>) -> FormError {
         self.wrong(self.at, problem)
     }
 
-    fn unclosed(&self, open: usize) -> TriggerError {
+    fn unclosed(&self, open: usize) -> FormError {
         self.wrong(open, "the bracket that opens here is not closed: expected a \")\"")
     }
 }
 
-/// What may stand in a text.
-fn usages() -> String {
-    let usages: Vec<&str> = SIGNATURES.iter().map(|one| one.usage).collect();
+/// All that can be written, for messages.
+fn usages<T: Grammar>() -> String {
+    let usages: Vec<&str> = T::signatures().iter().map(|one| one.usage).collect();
     usages.join(", ")
 }
 

@@ -1,20 +1,19 @@
-//! The JSON form of a trigger.
+//! The JSON form, in both directions.
 
 use serde_json::{Map, Value};
 
 use super::DEEPEST;
 use super::call::{Argument, ArgumentValue, Call, Nests, ParameterType, Position, Signature};
-use super::error::{Place, TriggerError};
-use super::notation::{PartValue, notation};
-use super::signatures::{SIGNATURES, of_type};
+use super::error::{FormError, Place};
+use super::notation::{Grammar, PartValue};
+use super::parser;
 use crate::time::Zone;
-use crate::trigger::Trigger;
 
-/// The field that has what a path must be like.
+/// The field with the conditions on a path.
 const CONDITIONS: &str = "conditions";
 
-pub(super) fn write(trigger: &Trigger) -> Value {
-    let whole = notation(trigger);
+pub(super) fn write<T: Grammar>(one: &T) -> Value {
+    let whole = one.notation();
     let mut fields = Map::new();
     fields.insert("type".to_owned(), whole.signature.json.into());
     let mut conditions = Map::new();
@@ -37,12 +36,13 @@ fn json(value: &PartValue<'_>) -> Value {
         PartValue::Text(text) | PartValue::Implied(text) => (*text).into(),
         PartValue::Number(number) => (*number).into(),
         PartValue::Seconds(seconds) => (*seconds).into(),
+        PartValue::Millis(millis) => (*millis).into(),
         PartValue::Ends(states) => states.iter().map(|state| state.as_str()).collect(),
     }
 }
 
-pub(super) fn read(value: &Value, zone: &Zone, field: &str) -> Result<Trigger, TriggerError> {
-    JsonReader { zone }.trigger(value, field, 0)
+pub(super) fn read<T: Grammar>(value: &Value, zone: &Zone, field: &str) -> Result<T, FormError> {
+    JsonReader { zone }.one(value, field, 0)
 }
 
 struct JsonReader<'a> {
@@ -50,20 +50,23 @@ struct JsonReader<'a> {
 }
 
 impl<'a> JsonReader<'a> {
-    fn trigger(&self, value: &'a Value, path: &str, depth: usize) -> Result<Trigger, TriggerError> {
-        let wrong = |problem: String| Err(TriggerError::new(Place::Field(path.to_owned()), problem));
+    fn one<T: Grammar>(&self, value: &'a Value, path: &str, depth: usize) -> Result<T, FormError> {
+        let wrong = |problem: String| Err(FormError::new(Place::Field(path.to_owned()), problem));
         if depth >= DEEPEST {
-            return wrong(format!("triggers are nested more than {DEEPEST} deep: expected fewer levels"));
+            return wrong(format!("{}s are nested more than {DEEPEST} deep: expected fewer levels", T::NOUN));
         }
         match value {
-            Value::String(text) => Trigger::parse(text, self.zone).map_err(|error| within(error, path)),
+            Value::String(text) => parser::parse(text, self.zone).map_err(|error| within(error, path)),
             Value::Object(fields) => self.object(fields, path, depth),
-            other => wrong(format!("{} is no trigger: expected an object with a `type`, or a text", kind_of(other))),
+            other => {
+                let kind = kind_of(other);
+                wrong(format!("{kind} is no {}: expected an object with a `type`, or a text", T::NOUN))
+            }
         }
     }
 
-    fn object(&self, fields: &'a Map<String, Value>, path: &str, depth: usize) -> Result<Trigger, TriggerError> {
-        let signature = signature(fields, path)?;
+    fn object<T: Grammar>(&self, fields: &'a Map<String, Value>, path: &str, depth: usize) -> Result<T, FormError> {
+        let signature = signature::<T>(fields, path)?;
         let mut call = Call {
             signature,
             place: Place::Field(path.to_owned()),
@@ -84,53 +87,53 @@ impl<'a> JsonReader<'a> {
         call.read()
     }
 
-    fn nested(&self, value: &'a Value, path: &str, depth: usize) -> Result<Vec<Trigger>, TriggerError> {
+    fn nested<T: Grammar>(&self, value: &'a Value, path: &str, depth: usize) -> Result<Vec<T>, FormError> {
         let Value::Array(all) = value else {
-            let problem = format!("{} is not a list of triggers", kind_of(value));
-            return Err(TriggerError::new(Place::Field(path.to_owned()), problem));
+            let problem = format!("{} is not a list of {}s", kind_of(value), T::NOUN);
+            return Err(FormError::new(Place::Field(path.to_owned()), problem));
         };
         let all = all.iter().enumerate();
-        all.map(|(number, one)| self.trigger(one, &format!("{path}[{number}]"), depth + 1)).collect()
+        all.map(|(number, one)| self.one(one, &format!("{path}[{number}]"), depth + 1)).collect()
     }
 }
 
-fn signature(fields: &Map<String, Value>, path: &str) -> Result<&'static Signature, TriggerError> {
-    let types = || SIGNATURES.map(|one| format!("`{}`", one.json)).join(", ");
+fn signature<T: Grammar>(fields: &Map<String, Value>, path: &str) -> Result<&'static Signature<T>, FormError> {
+    let types = || T::signatures().iter().map(|one| format!("`{}`", one.json)).collect::<Vec<_>>().join(", ");
     let Some(kind) = fields.get("type") else {
-        let problem = format!("a trigger lacks its `type`: expected one of {}", types());
-        return Err(TriggerError::new(Place::Field(path.to_owned()), problem));
+        let problem = format!("a {} lacks its `type`: expected one of {}", T::NOUN, types());
+        return Err(FormError::new(Place::Field(path.to_owned()), problem));
     };
     let name = kind.as_str().ok_or(None);
-    name.and_then(of_type).map_err(|likely| {
-        let problem = format!("{} is no type of trigger: expected one of {}", kind_of(kind), types());
+    name.and_then(T::of_type).map_err(|likely| {
+        let problem = format!("{} is no type of {}: expected one of {}", kind_of(kind), T::NOUN, types());
         let hint = likely.map(|likely| format!("did you mean {likely:?}?"));
-        TriggerError::new(Place::Field(format!("{path}.type")), problem).with_hint(hint)
+        FormError::new(Place::Field(format!("{path}.type")), problem).with_hint(hint)
     })
 }
 
-fn conditions<'a>(call: &mut Call<'a>, value: &'a Value, path: &str) -> Result<(), TriggerError> {
+fn conditions<'a, T>(call: &mut Call<'a, T>, value: &'a Value, path: &str) -> Result<(), FormError> {
     match value {
         Value::Null => Ok(()),
         Value::Object(fields) => {
             let mut fields = fields.iter();
             fields.try_for_each(|(name, value)| argument(call, name, value, format!("{path}.{name}"), true))
         }
-        other => Err(TriggerError::new(Place::Field(path.to_owned()), format!("{} is not an object", kind_of(other)))),
+        other => Err(FormError::new(Place::Field(path.to_owned()), format!("{} is not an object", kind_of(other)))),
     }
 }
 
 /// Takes the value of a field. What may be left out may be null, too.
-fn argument<'a>(
-    call: &mut Call<'a>,
+fn argument<'a, T>(
+    call: &mut Call<'a, T>,
     name: &str,
     value: &'a Value,
     path: String,
     is_condition: bool,
-) -> Result<(), TriggerError> {
+) -> Result<(), FormError> {
     let place = Place::Field(path.clone());
     let of_these = |one: &&super::Parameter| (one.position == Position::Condition) == is_condition;
     let Some(parameter) = call.signature.parameters.iter().filter(of_these).find(|one| one.name == name) else {
-        return Err(TriggerError::new(place, unknown(call.signature, is_condition)));
+        return Err(FormError::new(place, unknown(call.signature, is_condition)));
     };
     match value {
         Value::Null if !parameter.required => {}
@@ -146,8 +149,8 @@ fn argument<'a>(
     Ok(())
 }
 
-/// What is said of a field that a trigger doesn't take.
-fn unknown(signature: &Signature, is_condition: bool) -> String {
+/// The message about a field that is no parameter.
+fn unknown<T>(signature: &Signature<T>, is_condition: bool) -> String {
     let parameters = signature.parameters.iter();
     let of_these = parameters.filter(|one| (one.position == Position::Condition) == is_condition);
     let mut names: Vec<&str> = of_these.map(|one| one.name).collect();
@@ -174,10 +177,10 @@ fn kind_of(value: &Value) -> String {
     }
 }
 
-fn within(error: TriggerError, path: &str) -> TriggerError {
+fn within(error: FormError, path: &str) -> FormError {
     let place = match error.place {
         Place::Character(number) => Place::Within(path.to_owned(), number),
         other => other,
     };
-    TriggerError { place, ..error }
+    FormError { place, ..error }
 }

@@ -1,52 +1,24 @@
-//! The one table that the parser, the printer, both directions of JSON, the description of the HTTP API and the documentation
-//! follow: what each kind of trigger is called and what it takes.
+//! The table of triggers, which the parser, the printer, both directions of JSON, the description of the HTTP API and the
+//! documentation follow: what each kind is called and what it takes.
 
-use super::call::{Call, Nests, Parameter, ParameterType, Position, Signature};
-use super::error::TriggerError;
+use super::call::{Call, Nests, Parameter, ParameterType, Position, Signature, optional, parameter};
+use super::error::FormError;
+use super::notation::{Grammar, Notation, PartValue};
 use crate::facts::ENDS;
 use crate::function::FunctionRef;
 use crate::probe::Conditions;
 use crate::project::dataset_named;
-use crate::similar::closest;
 use crate::state::SlotState;
+use crate::time::Zone;
 use crate::trigger::{FileSystem, PathCheck, Trigger};
 
-/// The signature of a name in text.
-///
-/// # Errors
-/// With what was probably meant, where something was.
-pub(super) fn named(name: &str) -> Result<&'static Signature, Option<&'static str>> {
-    let found = SIGNATURES.into_iter().find(|one| one.name == name || one.aliases.contains(&name));
-    found.ok_or_else(|| likely(name, SIGNATURES.into_iter().map(|one| one.name)))
-}
-
-/// The signature of a `type` in JSON.
-///
-/// # Errors
-/// With what was probably meant, where something was.
-pub(super) fn of_type(name: &str) -> Result<&'static Signature, Option<&'static str>> {
-    let found = SIGNATURES.into_iter().find(|one| one.json == name);
-    found.ok_or_else(|| likely(name, SIGNATURES.into_iter().map(|one| one.json)))
-}
-
-/// The closest of some words, where the wrong one is short enough to be one of them.
-fn likely(wrong: &str, words: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    if wrong.len() > 64 { None } else { closest(wrong, words) }
-}
-
-const fn parameter(name: &'static str, of: ParameterType, meaning: &'static str) -> Parameter {
-    Parameter { name, of, position: Position::InOrder, required: true, meaning }
-}
-
-const fn optional(name: &'static str, of: ParameterType, position: Position, meaning: &'static str) -> Parameter {
-    Parameter { name, of, position, required: false, meaning }
-}
+use PartValue::{Ends, Implied, Number, Seconds, Text};
 
 const WORKFLOW: Parameter = parameter("workflow", ParameterType::Workflow, "the other workflow");
 const SECONDS: Parameter = parameter("seconds", ParameterType::Seconds, "how long");
 
 /// The file system of a path that names none, where nothing is said.
-pub(super) const LOCAL: &str = "file:///";
+const LOCAL: &str = "file:///";
 
 const PATH: [Parameter; 6] = [
     parameter("path", ParameterType::Text, "a template: `s3://logs/${year}`"),
@@ -87,7 +59,7 @@ pub static SIGNATURES: [&Signature; 16] = [
     &FUNCTION,
 ];
 
-pub(super) static ALWAYS: Signature = Signature {
+static ALWAYS: Signature = Signature {
     name: "always",
     aliases: &[],
     json: "always",
@@ -99,7 +71,7 @@ pub(super) static ALWAYS: Signature = Signature {
     read: |_| Ok(Trigger::Always),
 };
 
-pub(super) static AND: Signature = Signature {
+static AND: Signature = Signature {
     name: "and",
     aliases: &["all", "all-of"],
     json: "and",
@@ -111,7 +83,7 @@ pub(super) static AND: Signature = Signature {
     read: |call| Ok(Trigger::And { triggers: call.nested() }),
 };
 
-pub(super) static OR: Signature = Signature {
+static OR: Signature = Signature {
     name: "or",
     aliases: &["any", "any-of"],
     json: "or",
@@ -123,7 +95,7 @@ pub(super) static OR: Signature = Signature {
     read: |call| Ok(Trigger::Or { triggers: call.nested() }),
 };
 
-pub(super) static NOT: Signature = Signature {
+static NOT: Signature = Signature {
     name: "not",
     aliases: &[],
     json: "not",
@@ -135,7 +107,7 @@ pub(super) static NOT: Signature = Signature {
     read: |call| Ok(Trigger::Not { trigger: Box::new(call.only()?) }),
 };
 
-pub(super) static OFFSET: Signature = Signature {
+static OFFSET: Signature = Signature {
     name: "offset",
     aliases: &[],
     json: "offset",
@@ -147,7 +119,7 @@ pub(super) static OFFSET: Signature = Signature {
     read: |call| Ok(Trigger::Offset { seconds: call.seconds("seconds")?, trigger: Box::new(call.only()?) }),
 };
 
-pub(super) static DELAY: Signature = Signature {
+static DELAY: Signature = Signature {
     name: "delay",
     aliases: &[],
     json: "delay",
@@ -159,7 +131,7 @@ pub(super) static DELAY: Signature = Signature {
     read: |call| Ok(Trigger::Delay { seconds: call.seconds("seconds")? }),
 };
 
-pub(super) static SUCCESS: Signature = Signature {
+static SUCCESS: Signature = Signature {
     name: "success",
     aliases: &[],
     json: "success",
@@ -171,7 +143,7 @@ pub(super) static SUCCESS: Signature = Signature {
     read: |call| Ok(Trigger::Success { workflow: call.workflow("workflow")? }),
 };
 
-pub(super) static JOB: Signature = Signature {
+static JOB: Signature = Signature {
     name: "job",
     aliases: &[],
     json: "job",
@@ -183,7 +155,7 @@ pub(super) static JOB: Signature = Signature {
     read: |call| Ok(Trigger::Job { workflow: call.workflow("workflow")?, job: call.text("job")? }),
 };
 
-pub(super) static PATH_ANYWHERE: Signature = Signature {
+static PATH_ANYWHERE: Signature = Signature {
     name: "path",
     aliases: &[],
     json: "path",
@@ -192,30 +164,30 @@ pub(super) static PATH_ANYWHERE: Signature = Signature {
     meaning: "when something is at a path, and is as the conditions say; all but the path may be left out",
     parameters: &PATH,
     nests: Nests::Nothing,
-    read: |call| path(call, FileSystem::Any),
+    read: |call| read_path(call, FileSystem::Any),
 };
 
-pub(super) static HDFS_PATH: Signature = Signature {
+static HDFS_PATH: Signature = Signature {
     name: "hdfs-path",
     json: "hdfs-path",
     usage: "hdfs-path(PATH, base=URI, ...)",
     example: "hdfs-path(/logs/${year}, base=hdfs://nameservice1)",
     meaning: "as `path`, as Hadoop reads paths",
-    read: |call| path(call, FileSystem::Hdfs),
+    read: |call| read_path(call, FileSystem::Hdfs),
     ..PATH_ANYWHERE
 };
 
-pub(super) static LOCAL_PATH: Signature = Signature {
+static LOCAL_PATH: Signature = Signature {
     name: "local-path",
     json: "local-path",
     usage: "local-path(PATH, ...)",
     example: "local-path(/data/${year}, minAgeSeconds=60)",
     meaning: "as `path`, on the server's own disk",
-    read: |call| path(call, FileSystem::Local),
+    read: |call| read_path(call, FileSystem::Local),
     ..PATH_ANYWHERE
 };
 
-pub(super) static PARTITIONS: Signature = Signature {
+static PARTITIONS: Signature = Signature {
     name: "partitions",
     aliases: &["partition"],
     json: "partitions",
@@ -233,7 +205,7 @@ pub(super) static PARTITIONS: Signature = Signature {
     },
 };
 
-pub(super) static ENDED: Signature = Signature {
+static ENDED: Signature = Signature {
     name: "ended",
     aliases: &["program-status"],
     json: "ended",
@@ -253,7 +225,7 @@ pub(super) static ENDED: Signature = Signature {
     read: |call| Ok(Trigger::Ended { program: call.workflow("workflow")?, states: ends_or_all(call.ends("states")?) }),
 };
 
-pub(super) static FIRED: Signature = Signature {
+static FIRED: Signature = Signature {
     name: "time",
     aliases: &["cron"],
     json: "fired",
@@ -266,7 +238,7 @@ pub(super) static FIRED: Signature = Signature {
         optional(
             "zone",
             ParameterType::Zone,
-            Position::AfterAt,
+            Position::After('@'),
             "its zone; that of what it belongs to where not given",
         ),
     ],
@@ -274,7 +246,7 @@ pub(super) static FIRED: Signature = Signature {
     read: |call| Ok(Trigger::Fired { firing: call.firing()? }),
 };
 
-pub(super) static SIGNAL: Signature = Signature {
+static SIGNAL: Signature = Signature {
     name: "signal",
     aliases: &[],
     json: "signal",
@@ -286,7 +258,7 @@ pub(super) static SIGNAL: Signature = Signature {
     read: |call| Ok(Trigger::Signal { name: call.text("signal")?.into() }),
 };
 
-pub(super) static FUNCTION: Signature = Signature {
+static FUNCTION: Signature = Signature {
     name: "function",
     aliases: &[],
     json: "function",
@@ -308,7 +280,7 @@ pub(super) static FUNCTION: Signature = Signature {
     },
 };
 
-fn path(call: &Call<'_>, system: FileSystem) -> Result<Trigger, TriggerError> {
+fn read_path(call: &Call<'_, Trigger>, system: FileSystem) -> Result<Trigger, FormError> {
     let conditions = Conditions {
         glob: call.optional_text("glob")?,
         min_count: call.number("minCount")?,
@@ -321,4 +293,65 @@ fn path(call: &Call<'_>, system: FileSystem) -> Result<Trigger, TriggerError> {
 
 fn ends_or_all(states: Vec<SlotState>) -> Vec<SlotState> {
     if states.is_empty() { ENDS.to_vec() } else { states }
+}
+
+impl Grammar for Trigger {
+    const NOUN: &'static str = "trigger";
+    const MORE: &'static str = ", or and(...) or or(...) around both";
+
+    fn signatures() -> &'static [&'static Signature] {
+        &SIGNATURES
+    }
+
+    /// This is where a new kind of trigger gets its written form.
+    fn notation(&self) -> Notation<'_, Trigger> {
+        let (signature, values) = match self {
+            Trigger::Always => (&ALWAYS, Vec::new()),
+            Trigger::And { .. } => (&AND, Vec::new()),
+            Trigger::Or { .. } => (&OR, Vec::new()),
+            Trigger::Not { .. } => (&NOT, Vec::new()),
+            Trigger::Offset { seconds, .. } => (&OFFSET, vec![("seconds", Seconds(*seconds))]),
+            Trigger::Delay { seconds } => (&DELAY, vec![("seconds", Seconds(*seconds))]),
+            Trigger::Success { workflow } => (&SUCCESS, vec![("workflow", Text(workflow.as_str()))]),
+            Trigger::Job { workflow, job } => (&JOB, vec![("workflow", Text(workflow.as_str())), ("job", Text(job))]),
+            Trigger::Path(check) => path(check),
+            Trigger::Partitions { dataset, count } => {
+                (&PARTITIONS, vec![("dataset", Text(dataset)), ("count", Number(u64::from(*count)))])
+            }
+            Trigger::Ended { program, states } => {
+                (&ENDED, vec![("workflow", Text(program.as_str())), ("states", Ends(states))])
+            }
+            Trigger::Fired { firing } => {
+                let zone = firing.zone();
+                let named = if *zone == Zone::utc() { Implied(zone.name()) } else { Text(zone.name()) };
+                (&FIRED, vec![("cron", Text(firing.text())), ("zone", named)])
+            }
+            Trigger::Signal { name } => (&SIGNAL, vec![("signal", Text(name))]),
+            Trigger::Function { function } => {
+                let index = Number(u64::from(function.index));
+                (&FUNCTION, vec![("file", Text(&function.file)), ("index", index), ("digest", Text(&function.digest))])
+            }
+        };
+        Notation { signature, values, nested: self.nested() }
+    }
+}
+
+fn path(check: &PathCheck) -> (&'static Signature, Vec<(&'static str, PartValue<'_>)>) {
+    let signature = match check.system {
+        FileSystem::Any => &PATH_ANYWHERE,
+        FileSystem::Hdfs => &HDFS_PATH,
+        FileSystem::Local => &LOCAL_PATH,
+    };
+    let base = if check.base == LOCAL { Implied(LOCAL) } else { Text(&check.base) };
+    let conditions = &check.conditions;
+    let number = |name, number: Option<u64>| number.map(|number| (name, Number(number)));
+    let glob = conditions.glob.as_deref().map(|glob| ("glob", Text(glob)));
+    let values = [("path", Text(&check.path)), ("base", base)].into_iter();
+    let conditions = [
+        glob,
+        number("minCount", conditions.min_count.map(u64::from)),
+        number("minBytes", conditions.min_bytes),
+        number("minAgeSeconds", conditions.min_age_seconds.map(u64::from)),
+    ];
+    (signature, values.chain(conditions.into_iter().flatten()).collect())
 }

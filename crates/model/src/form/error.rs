@@ -1,8 +1,8 @@
-//! What is wrong with the written form of a trigger.
+//! Errors in the written form of a trigger or a constraint.
 
 use std::fmt;
 
-/// Where something stands.
+/// A position in a written form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A character of a text, counted from 1.
@@ -23,24 +23,24 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with the written form of a trigger, where, and what was expected.
+/// An error in the written form of a trigger or a constraint: its position, the problem, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}{}", hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default())]
-pub struct TriggerError {
-    /// Where.
+pub struct FormError {
+    /// The position of the error.
     pub place: Place,
-    /// What is wrong, and what was expected.
+    /// The problem, and what was expected instead.
     pub problem: String,
-    /// What was probably meant.
+    /// A guess at what was meant.
     pub hint: Option<String>,
 }
 
-impl TriggerError {
-    pub(super) fn new(place: Place, problem: impl Into<String>) -> TriggerError {
-        TriggerError { place, problem: problem.into(), hint: None }
+impl FormError {
+    pub(super) fn new(place: Place, problem: impl Into<String>) -> FormError {
+        FormError { place, problem: problem.into(), hint: None }
     }
 
-    pub(super) fn with_hint(self, hint: Option<String>) -> TriggerError {
-        TriggerError { hint, ..self }
+    pub(super) fn with_hint(self, hint: Option<String>) -> FormError {
+        FormError { hint, ..self }
     }
 }

@@ -1,40 +1,40 @@
-//! A trigger that is being read: its signature, which says what it takes, and what it was given. Where that comes from, text or
-//! JSON, shows only in the forms of values.
+//! Signatures of triggers and constraints, and a call of one that is being read: the signature with its arguments. Whether these come
+//! from text or from JSON shows only in the forms of values.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::error::{Place, TriggerError};
+use super::error::{FormError, Place};
 use crate::facts::ENDS;
 use crate::id::WorkflowId;
 use crate::state::SlotState;
-use crate::time::{Firing, Zone, parse_duration};
+use crate::time::{Firing, Zone, parse_duration, parse_millis};
 use crate::trigger::Trigger;
 
-/// What a kind of trigger is called, and what it takes.
+/// The name and the parameters of a kind of trigger, or of another noun that is written in this grammar.
 #[derive(Debug)]
-pub struct Signature {
+pub struct Signature<T: 'static = Trigger> {
     /// Its name in text.
     pub name: &'static str,
     /// Other names that are read as this one.
     pub aliases: &'static [&'static str],
     /// Its `type` in JSON.
     pub json: &'static str,
-    /// How it is written, for people: `partitions(DATASET, N)`.
+    /// The usage, for people: `partitions(DATASET, N)`.
     pub usage: &'static str,
     /// One of its kind, as it is printed.
     pub example: &'static str,
-    /// When it is met, in words.
+    /// The condition under which it is met, in words.
     pub meaning: &'static str,
-    /// What it takes, in the order of the text form.
+    /// Its parameters, in the order of the text form.
     pub parameters: &'static [Parameter],
-    /// The triggers that it takes, after its parameters.
+    /// The number of nested triggers that it takes, after its parameters.
     pub nests: Nests,
-    pub(super) read: fn(&mut Call<'_>) -> Result<Trigger, TriggerError>,
+    pub(super) read: fn(&mut Call<'_, T>) -> Result<T, FormError>,
 }
 
-/// How many triggers one takes.
+/// The number of nested triggers that a trigger takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nests {
     /// It is a leaf.
@@ -45,22 +45,35 @@ pub enum Nests {
     Any,
 }
 
-/// Something that a trigger takes.
+/// A parameter of a signature.
 #[derive(Debug)]
 pub struct Parameter {
     /// Its name: of its field in JSON, and before its value in text where that is [`Position::Named`].
     pub name: &'static str,
-    /// What it is.
+    /// Its type.
     pub of: ParameterType,
-    /// Where it stands in text.
+    /// Its position in text.
     pub position: Position,
-    /// Whether it can't be left out.
+    /// Whether it must be given.
     pub required: bool,
-    /// What it says, in words.
+    /// Its meaning, in words.
     pub meaning: &'static str,
 }
 
-/// What a parameter is.
+pub(super) const fn parameter(name: &'static str, of: ParameterType, meaning: &'static str) -> Parameter {
+    Parameter { name, of, position: Position::InOrder, required: true, meaning }
+}
+
+pub(super) const fn optional(
+    name: &'static str,
+    of: ParameterType,
+    position: Position,
+    meaning: &'static str,
+) -> Parameter {
+    Parameter { name, of, position, required: false, meaning }
+}
+
+/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterType {
     /// Any text.
@@ -75,24 +88,28 @@ pub enum ParameterType {
     Number(u64),
     /// Seconds: a number in JSON, a length of time such as `15m` in text.
     Seconds,
+    /// Milliseconds: a number in JSON, a length of time such as `15m` or `500ms` in text.
+    Millis,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
     /// Some of [`ENDS`]: a list in JSON, the words that are left in text.
     Ends,
 }
 
-/// Where a parameter stands in text.
+/// The position of a parameter in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// By itself, in order.
     InOrder,
-    /// After an `@`.
-    AfterAt,
+    /// After this character, which ends the parameter before it: `@` before a zone.
+    After(char),
     /// After its name: `base=hdfs://nn`.
     Named,
     /// After its name, too; in JSON it is a field of `conditions`.
     Condition,
 }
 
-impl Signature {
+impl<T> Signature<T> {
     /// The name of something that it takes by name.
     pub(super) fn by_name(&self, name: &str) -> Option<&'static Parameter> {
         let is_named = |one: &&Parameter| matches!(one.position, Position::Named | Position::Condition);
@@ -104,20 +121,23 @@ impl Signature {
         self.parameters.is_empty() && self.nests == Nests::Nothing
     }
 
-    /// Whether it takes a cron expression.
-    pub(super) fn takes_cron(&self) -> bool {
-        self.parameters.iter().any(|one| one.of == ParameterType::Cron)
+    /// The parameters that may follow one, each after a character of its own.
+    pub(super) fn followers(&self, parameter: &Parameter) -> &'static [Parameter] {
+        let next = self.parameters.iter().position(|one| one.name == parameter.name).map_or(0, |at| at + 1);
+        let rest = self.parameters.get(next..).unwrap_or_default();
+        let number = rest.iter().take_while(|one| matches!(one.position, Position::After(_))).count();
+        rest.get(..number).unwrap_or_default()
     }
 
-    /// What it takes in order.
+    /// The parameters that are given in order.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &'static Parameter> {
         self.parameters.iter().filter(|one| one.position == Position::InOrder)
     }
 }
 
-/// What was given for a parameter.
+/// An argument: a value that was given for a parameter.
 pub(super) struct Argument<'a> {
-    /// Of its parameter.
+    /// The name of its parameter.
     pub(super) name: &'static str,
     pub(super) place: Place,
     pub(super) value: ArgumentValue<'a>,
@@ -131,57 +151,57 @@ pub(super) enum ArgumentValue<'a> {
     Json(&'a Value),
 }
 
-/// A signature, and what it was given.
-pub(super) struct Call<'a> {
-    pub(super) signature: &'static Signature,
+/// A signature with its arguments.
+pub(super) struct Call<'a, T: 'static> {
+    pub(super) signature: &'static Signature<T>,
     pub(super) place: Place,
     pub(super) arguments: Vec<Argument<'a>>,
-    pub(super) nested: Vec<Trigger>,
+    pub(super) nested: Vec<T>,
     /// The zone of times that name none.
     pub(super) zone: &'a Zone,
 }
 
-impl<'a> Call<'a> {
-    /// The trigger that is meant.
-    pub(super) fn read(mut self) -> Result<Trigger, TriggerError> {
+impl<'a, T> Call<'a, T> {
+    /// The trigger that is meant, or whatever else the signature is of.
+    pub(super) fn read(mut self) -> Result<T, FormError> {
         (self.signature.read)(&mut self)
     }
 
     /// The nested triggers; they are taken out.
-    pub(super) fn nested(&mut self) -> Vec<Trigger> {
+    pub(super) fn nested(&mut self) -> Vec<T> {
         std::mem::take(&mut self.nested)
     }
 
     /// The one nested trigger; it is taken out.
-    pub(super) fn only(&mut self) -> Result<Trigger, TriggerError> {
+    pub(super) fn only(&mut self) -> Result<T, FormError> {
         let mut nested = self.nested();
         match (nested.len(), nested.pop()) {
             (1, Some(trigger)) => Ok(trigger),
             (number, _) => {
                 let Signature { name, usage, .. } = self.signature;
                 let problem = format!("`{name}` has {number} nested triggers, expected exactly one: {usage}");
-                Err(TriggerError::new(self.place.clone(), problem))
+                Err(FormError::new(self.place.clone(), problem))
             }
         }
     }
 
     /// A text that can't be left out.
-    pub(super) fn text(&self, name: &'static str) -> Result<String, TriggerError> {
+    pub(super) fn text(&self, name: &'static str) -> Result<String, FormError> {
         let text = self.optional_text(name)?;
         self.required(name, text)
     }
 
-    pub(super) fn optional_text(&self, name: &'static str) -> Result<Option<String>, TriggerError> {
+    pub(super) fn optional_text(&self, name: &'static str) -> Result<Option<String>, FormError> {
         self.get(name).map(|given| given.text().map(str::to_owned)).transpose()
     }
 
-    pub(super) fn workflow(&self, name: &'static str) -> Result<WorkflowId, TriggerError> {
+    pub(super) fn workflow(&self, name: &'static str) -> Result<WorkflowId, FormError> {
         let given = self.required(name, self.get(name))?;
         WorkflowId::new(given.text()?).map_err(|error| given.wrong(error.to_string()))
     }
 
     /// A number, in the range of its type.
-    pub(super) fn number<N: TryFrom<u64> + Integer>(&self, name: &'static str) -> Result<Option<N>, TriggerError> {
+    pub(super) fn number<N: TryFrom<u64> + Integer>(&self, name: &'static str) -> Result<Option<N>, FormError> {
         let read = |given: &Argument<'_>| {
             let number = match &given.value {
                 ArgumentValue::Word(word) => word.parse().ok(),
@@ -196,7 +216,7 @@ impl<'a> Call<'a> {
     }
 
     /// A length of time that can't be left out, in seconds.
-    pub(super) fn seconds(&self, name: &'static str) -> Result<i64, TriggerError> {
+    pub(super) fn seconds(&self, name: &'static str) -> Result<i64, FormError> {
         let given = self.required(name, self.get(name))?;
         match &given.value {
             ArgumentValue::Word(word) => parse_duration(word).map_err(|error| given.wrong(error.to_string())),
@@ -206,8 +226,37 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// A length of time that can't be left out, in milliseconds.
+    pub(super) fn millis(&self, name: &'static str) -> Result<u64, FormError> {
+        let given = self.required(name, self.get(name))?;
+        match &given.value {
+            ArgumentValue::Word(word) => parse_millis(word).map_err(|error| given.wrong(error.to_string())),
+            ArgumentValue::Json(value) => value.as_u64().ok_or_else(|| {
+                given.wrong(format!("{given} is no length of time: expected a whole number of milliseconds"))
+            }),
+        }
+    }
+
+    /// One of some words.
+    pub(super) fn one_of(&self, name: &'static str, words: &[&'static str]) -> Result<Option<&'static str>, FormError> {
+        let read = |given: &Argument<'_>| {
+            let text = given.text()?;
+            let word = words.iter().find(|word| **word == text).copied();
+            word.ok_or_else(|| given.wrong(format!("{given} is unknown here: expected {}", words.join(" or "))))
+        };
+        self.get(name).map(read).transpose()
+    }
+
+    /// A zone; that of the whole where none is named.
+    pub(super) fn zone(&self, name: &'static str) -> Result<Zone, FormError> {
+        match self.get(name) {
+            Some(given) => Zone::parse(given.text()?).map_err(|error| given.wrong(error.to_string())),
+            None => Ok(self.zone.clone()),
+        }
+    }
+
     /// The ends of runs that are named, in order; none where none is.
-    pub(super) fn ends(&self, name: &str) -> Result<Vec<SlotState>, TriggerError> {
+    pub(super) fn ends(&self, name: &str) -> Result<Vec<SlotState>, FormError> {
         let mut ends = Vec::new();
         for given in self.arguments.iter().filter(|one| one.name == name) {
             // Several in one word: `succeeded+failed`.
@@ -220,22 +269,24 @@ impl<'a> Call<'a> {
     }
 
     /// A cron expression in its zone.
-    pub(super) fn firing(&self) -> Result<Firing, TriggerError> {
-        let zone = match self.get("zone") {
-            Some(given) => Zone::parse(given.text()?).map_err(|error| given.wrong(error.to_string()))?,
-            None => self.zone.clone(),
-        };
+    pub(super) fn firing(&self) -> Result<Firing, FormError> {
+        let zone = self.zone("zone")?;
         let cron = self.required("cron", self.get("cron"))?;
         Firing::parse(cron.text()?, zone).map_err(|error| cron.wrong(error.to_string()))
     }
 
     /// Refuses that something was left out.
-    pub(super) fn required<T>(&self, name: &str, given: Option<T>) -> Result<T, TriggerError> {
+    pub(super) fn required<V>(&self, name: &str, given: Option<V>) -> Result<V, FormError> {
         let Signature { name: own, json, usage, .. } = self.signature;
         given.ok_or_else(|| match &self.place {
-            Place::Field(_) => TriggerError::new(self.place.clone(), format!("`{json}` lacks `{name}`")),
-            place => TriggerError::new(place.clone(), format!("`{own}` lacks its {name}: expected {usage}")),
+            Place::Field(_) => FormError::new(self.place.clone(), format!("`{json}` lacks `{name}`")),
+            place => FormError::new(place.clone(), format!("`{own}` lacks its {name}: expected {usage}")),
         })
+    }
+
+    /// Refuses the whole, for what its arguments say together.
+    pub(super) fn wrong(&self, problem: impl Into<String>) -> FormError {
+        FormError::new(self.place.clone(), problem)
     }
 
     fn get(&self, name: &str) -> Option<&Argument<'a>> {
@@ -243,7 +294,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The largest number of a type.
+/// An integer type with a known largest number.
 pub(super) trait Integer {
     const LARGEST: u64;
 }
@@ -257,7 +308,7 @@ impl Integer for u64 {
 }
 
 impl Argument<'_> {
-    fn text(&self) -> Result<&str, TriggerError> {
+    fn text(&self) -> Result<&str, FormError> {
         match &self.value {
             ArgumentValue::Word(word) => Ok(word),
             ArgumentValue::Json(Value::String(text)) => Ok(text),
@@ -265,8 +316,8 @@ impl Argument<'_> {
         }
     }
 
-    fn wrong(&self, problem: impl Into<String>) -> TriggerError {
-        TriggerError::new(self.place.clone(), problem)
+    fn wrong(&self, problem: impl Into<String>) -> FormError {
+        FormError::new(self.place.clone(), problem)
     }
 }
 
