@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// An actor: somebody or something that asked for a change. Its text is its name, which is what people read.
+/// An actor: a person or a program that asked for a change. Its text is its name, which is what people read.
 ///
 /// As JSON an actor of whom nothing but the name is known is that name, which is all that was kept at first; any other is an
 /// object. Both forms are read.
@@ -74,7 +74,7 @@ impl Actor {
         Actor::new(ActorKind::System, part)
     }
 
-    /// Somebody who did not say who they are, under the name of the door.
+    /// An unknown person, under the name of the door.
     #[must_use]
     pub fn unknown(name: impl Into<Arc<str>>) -> Actor {
         Actor::new(ActorKind::Unknown, name)

@@ -20,7 +20,7 @@ pub const MAPPING: &str = "triggering.properties.mapping";
 pub const LOGICAL_START_TIME: &str = "logicalStartTime";
 
 /// The arguments of a slot's runs: the schedule's properties, then what they take over from the run that triggered it,
-/// then the time, then what somebody who fired it gave; the later goes before the earlier.
+/// then the time, then those of a manual start; the later take precedence.
 #[must_use]
 pub fn arguments(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> BTreeMap<String, String> {
     let Some(collected) = collected else { return BTreeMap::new() };

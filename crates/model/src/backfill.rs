@@ -31,7 +31,7 @@ pub struct Backfill {
     pub range: Range,
     /// The mode, which says which states it reopens.
     pub mode: BackfillMode,
-    /// Larger goes first.
+    /// The priority; a larger one starts first.
     pub priority: i32,
     /// The actor who asked for it.
     pub by: Actor,
@@ -43,7 +43,7 @@ pub struct Backfill {
     pub slots: u32,
     /// The reason that was given.
     pub reason: Option<String>,
-    /// Since when it is paused, and by whom; none while it goes on.
+    /// The pause; none while it is not paused.
     pub paused: Option<Pause>,
     /// When it was last resumed.
     pub resumed_at: Option<Timestamp>,

@@ -1,6 +1,6 @@
 //! The backlog of a workflow: times of its schedule that are planned and have no slots yet. A year of seconds is one stretch.
 //!
-//! No slot lies in a backlog: whoever makes a slot of one of its times takes the time out. Which times a stretch holds is for the
+//! No slot lies in a backlog: a time of which a slot is made is taken out. Which times a stretch holds is for the
 //! schedule of now to say.
 
 use jiff::{SignedDuration, Timestamp};
@@ -29,7 +29,7 @@ pub struct Stretch {
     /// The backfill that asked for it; none where the schedule alone did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<BackfillId>,
-    /// Larger goes first.
+    /// The priority; a larger one starts first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
     /// That its times were killed before any of them had a slot; none where they wait.

@@ -18,7 +18,7 @@ use crate::run::RunId;
 pub enum Invariant {
     /// An event that was decided for a slot can happen in its state.
     EventFits,
-    /// Whoever is kept account of belongs to a workflow that is known.
+    /// Accounts are kept of known workflows only.
     WorkflowIsKnown,
     /// A slot that was decided about is in memory.
     SlotIsInMemory,
@@ -30,11 +30,11 @@ pub enum Invariant {
     RunsAreCounted,
     /// A workflow that waits for permits has a queue, and its pools are known.
     WaitersHaveQueues,
-    /// A held slot stands in the line that it is noted for, and waits for one thing only.
+    /// A held slot is in the line that it is noted for, and waits for one thing only.
     HeldStandInLine,
-    /// A question that is timed is one that somebody waits on.
+    /// A question with a timer has a slot that waits for it.
     QuestionsHaveWaiters,
-    /// A timer stands where its table says.
+    /// A timer is where its table says.
     TimersAreSet,
     /// A slot that is taken for a job is named by a job id.
     JobsHaveIds,
@@ -171,7 +171,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// The state of a workflow of which an invariant broke: it is left alone until somebody resumes it.
+/// The state of a workflow of which an invariant broke: it is left alone until a person resumes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Freeze {

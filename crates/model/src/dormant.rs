@@ -30,7 +30,7 @@ pub enum Dormant {
     Unloaded,
     /// Its workflow has no times.
     NoTimes(NoTimes),
-    /// Its workflow starts later, and nobody asked for it.
+    /// Its workflow starts later, and it was not requested.
     NotBegun {
         /// When the workflow starts.
         start: Timestamp,

@@ -333,7 +333,7 @@ pub enum SlotEvent {
         /// The executor's id of its latest run there, which counts as a run here; a running slot has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         external_id: Option<String>,
-        /// Whether somebody had asked for it there.
+        /// Whether it had been requested there.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         requested: bool,
         /// Its state there, in the other scheduler's words, and the reason where the state here is another.
@@ -408,7 +408,7 @@ pub enum WorkflowEvent {
         /// The part of the schedule that is no longer covered.
         range: Range,
     },
-    /// Cron times of its trigger passed while nobody scheduled, and don't count.
+    /// Misfires of its trigger that don't count: cron times that passed while no server was scheduling.
     Missed {
         /// From the first to the last of them.
         range: Range,
@@ -447,7 +447,7 @@ pub enum WorkflowEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// An invariant of it broke: nothing of it is planned, looked at or started until somebody resumes it.
+    /// An invariant of it broke: nothing of it is planned, evaluated or started until a person resumes it.
     Frozen {
         /// The breach: the invariant, and what it is about.
         breach: Breach,
@@ -482,7 +482,7 @@ pub enum WorkflowEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum BackfillEvent {
-    /// Somebody asked for one.
+    /// It was requested.
     Created {
         /// The workflow of the slots.
         workflow: WorkflowId,

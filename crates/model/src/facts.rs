@@ -227,7 +227,7 @@ pub struct Collection {
     /// Its trigger was met once; it stays so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub met: bool,
-    /// It ended, and was opened again: it goes with what it has.
+    /// It ended, and was opened again: it starts with what it has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
 }

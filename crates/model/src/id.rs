@@ -17,7 +17,7 @@ pub enum IdError {
         /// The kind of name.
         what: &'static str,
     },
-    /// A slash, a control character or another that nobody sees.
+    /// A slash, a control character or another that is invisible.
     #[error("{what} can't contain {character}: \"{name}\"")]
     Character {
         /// The kind of name.
@@ -37,7 +37,7 @@ pub enum IdError {
     },
 }
 
-/// Whether nobody sees a character: it controls something, or it formats what stands around it. Such characters make names look
+/// Whether a character is invisible: it controls something, or it formats the text around it. Such characters make names look
 /// like others (U+202E turns the rest of a line around), so no name has one.
 ///
 /// The ranges are those of the general categories Cc, Cf, Zl and Zp of Unicode 17.

@@ -10,14 +10,14 @@ use crate::id::{WorkflowId, is_invisible};
 use crate::ranges::Range;
 use crate::time::{CronSchedule, text};
 
-/// The key of a slot. Each kind has a text form of its own, told apart by its first character, that sorts within its kind.
+/// The key of a slot. Each kind has a text form of its own, known by its first character, that sorts within its kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotKey {
     /// A time that a schedule yields, in whole milliseconds.
     Time(Timestamp),
     /// A job id in its normal form: `20140601_testID1`. Never empty, without slashes and invisible characters.
     Job(Arc<str>),
-    /// The moment at which the slot came to be, in whole milliseconds: by a fact, or because somebody asked.
+    /// The moment at which the slot came to be, in whole milliseconds: by a fact or a request.
     Moment(Timestamp),
     /// A run of a flow, or a step of one.
     Flow(FlowKey),
@@ -29,8 +29,8 @@ const JOB: char = '~';
 /// The same of a moment.
 const MOMENT: char = '_';
 
-/// The same of a run of a flow, and what stands between the run and its step. It comes before all letters of a run's id, so that the
-/// steps of a run stand right after it.
+/// The same of a run of a flow, and the separator between the run and its step. It comes before all letters of a run's id, so that the
+/// steps of a run come right after it.
 const FLOW: char = '.';
 
 /// The key of a run of a flow, or of one of its steps: `7f3a`, `7f3a.extract`.

@@ -2,16 +2,16 @@
 //! is named after it.
 //!
 //! A separator inside of a part is escaped by a `~` before it, so that different parts never give the same text. A `~` that
-//! stands before a separator is doubled; everywhere else it is an ordinary character.
+//! is before a separator is doubled; everywhere else it is an ordinary character.
 
 use std::fmt;
 
 use crate::id::{IdError, WorkflowId};
 
-/// The namespace that goes without saying.
+/// The default namespace.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
-/// The version that goes without saying.
+/// The default version.
 pub const DEFAULT_VERSION: &str = "-SNAPSHOT";
 
 /// The character before a separator that belongs to a part.
@@ -205,7 +205,7 @@ pub fn dataset_parts(dataset: &str) -> (String, &str) {
     }
 }
 
-/// A dataset as somebody typed it, in the form in which it is counted: `default:purchases` is `purchases`.
+/// A dataset as it was typed, in the form in which it is counted: `default:purchases` is `purchases`.
 #[must_use]
 pub fn dataset_named(text: &str) -> String {
     let (namespace, name) = dataset_parts(text);

@@ -47,7 +47,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Whether no attempt follows one that ended so, however many are left: the job may go on, or have been done.
+    /// Whether no attempt follows one that ended so, however many are left: the job may still be running, or have been done.
     #[must_use]
     pub fn gives_up(&self, outcome: &Outcome) -> bool {
         match outcome {

@@ -44,7 +44,7 @@ pub enum RunState {
     Failed,
     /// It was ended on a person's word.
     Killed,
-    /// Nobody can tell how it ended.
+    /// Its outcome can't be known.
     Unknown,
 }
 
@@ -112,25 +112,25 @@ pub enum Outcome {
     },
     /// Ended on a person's word.
     Killed,
-    /// Nobody can tell.
+    /// Its outcome can't be known.
     Unknown {
-        /// The reason that it did not start.
+        /// The reason that its outcome can't be known.
         reason: String,
     },
-    /// It was begun for certain, and nobody can tell how it ends: another attempt could do the job twice, so none is made by itself.
+    /// It was begun for certain, and its outcome can't be known: another attempt could do the job twice, so none is made by itself.
     Lost {
         /// The reason that its outcome can't be known.
         reason: String,
     },
 }
 
-/// A kind of failure: a word that stays the same. One that a newer version, or an executor of somebody else, made is kept as it is.
+/// A kind of failure: a word that stays the same. One that a newer version, or another's executor, made is kept as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FailureCode(Cow<'static, str>);
 
 impl FailureCode {
-    /// A signal ended it that nobody asked for here.
+    /// A signal ended it that was not sent from here.
     pub const SIGNAL: FailureCode = FailureCode(Cow::Borrowed("signal"));
     /// It took longer than its timeout allows.
     pub const TIMED_OUT: FailureCode = FailureCode(Cow::Borrowed("timed-out"));
@@ -269,7 +269,7 @@ pub enum Report {
         /// The executor's id of the run.
         external_id: String,
     },
-    /// It could not be started now, and can be later: the executor's server is down. The intent stands.
+    /// It could not be started now, and can be later: the executor's server is down. The intent remains.
     Deferred {
         /// In words.
         reason: String,

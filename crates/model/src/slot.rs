@@ -70,7 +70,7 @@ pub struct Slot {
     pub priority: i32,
     /// The backfill that last asked for it.
     pub backfill: Option<BackfillId>,
-    /// Whether somebody ever asked for it by itself or by a backfill: then it goes although its workflow starts later.
+    /// Whether it was ever requested by itself or by a backfill: then it starts although its workflow starts later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requested: bool,
     /// When the retry is due, in [`SlotState::Backoff`].
@@ -82,7 +82,7 @@ pub struct Slot {
     /// Its collection, where its trigger or its constraints need one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<Box<Collection>>,
-    /// When somebody last asked for it; none where only its schedule did. A timeout that had passed by then is counted from here.
+    /// When it was last requested; none where only its schedule planned it. A timeout that had passed by then is counted from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
 }
@@ -116,7 +116,7 @@ impl Slot {
         }
     }
 
-    /// Whether facts that come are its own to collect: it has not gone yet, and goes by its trigger.
+    /// Whether facts that come are its own to collect: it has not started yet, and starts by its trigger.
     #[must_use]
     pub fn is_collecting(&self) -> bool {
         let pending = matches!(self.state, SlotState::Waiting | SlotState::Held) && self.last_run == 0;
@@ -257,8 +257,8 @@ fn collection(slot: &mut Slot, at: Timestamp) -> &mut Collection {
     slot.collected.get_or_insert_with(|| Box::new(Collection::new(at)))
 }
 
-/// Whether an event about a run is about the right one: never two live runs of a slot, numbers that go
-/// up one by one, and all else about the latest run and while that is alive.
+/// Whether an event about a run is about the right one: never two live runs of a slot, numbers that rise
+/// one by one, and all else about the latest run and while that is alive.
 fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
     match event {
         SlotEvent::Dispatched { run, .. } => !slot.run_alive && *run == slot.last_run + 1,
@@ -271,13 +271,13 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         | SlotEvent::Failed { run, .. }
         | SlotEvent::RunEnded { run, .. } => slot.run_alive && *run == slot.last_run,
         SlotEvent::Imported { .. } => slot.last_run == 0 && is_whole(event),
-        // Whoever waits for the success would go while the run may still write what they are to read.
+        // Slots that wait for the success would start while the run may still write what they are to read.
         SlotEvent::MarkedSucceeded { .. } => !slot.run_alive,
         _ => true,
     }
 }
 
-/// Whether an imported slot can be: one whose run goes on needs the name by which its executor is asked.
+/// Whether an imported slot can be: one with a live run needs the id by which its executor knows the run.
 fn is_whole(event: &SlotEvent) -> bool {
     match event {
         SlotEvent::Imported { state: SlotState::Running, external_id, .. } => external_id.is_some(),

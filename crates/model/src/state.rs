@@ -14,7 +14,7 @@ pub enum SlotState {
     Queued,
     /// The intent to run it is stored; the start is not confirmed.
     Dispatched,
-    /// Its run goes on.
+    /// Its run is live.
     Running,
     /// Its run failed and the retry is not yet due.
     Backoff,

@@ -32,7 +32,7 @@ impl KeyValues {
         KeyValues { key: SlotKey::Time(time), time: Some(time), identifiers: Vec::new(), arguments: Vec::new() }
     }
 
-    /// The same with further names, which go before all others.
+    /// The same with further names, which take precedence over all others.
     #[must_use]
     pub fn with<'a>(mut self, arguments: impl IntoIterator<Item = (&'a String, &'a String)>) -> KeyValues {
         self.arguments =
@@ -66,8 +66,8 @@ impl KeyValues {
         Some(KeyValues { key, time: Some(time), ..self.clone() })
     }
 
-    /// Names and values, in a fixed order: of the same name an argument goes before an identifier, and that before a part of the
-    /// time.
+    /// Names and values, in a fixed order: an argument takes precedence over an identifier of the same name, and that over a part
+    /// of the time.
     #[must_use]
     pub fn named(&self) -> Vec<(Cow<'_, str>, String)> {
         let given = self.arguments.iter().chain(&self.identifiers);

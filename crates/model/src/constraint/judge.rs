@@ -16,7 +16,7 @@ pub struct Circumstances<'a> {
     pub created: Timestamp,
     /// The program whose runs count.
     pub program: &'a WorkflowId,
-    /// Runs of it that go on, or are about to start.
+    /// The number of its runs that are live, or about to start.
     pub active: u32,
     /// When the last run of it was started that succeeded, or may yet.
     pub last_start: Option<LastStart>,
@@ -47,7 +47,7 @@ pub struct Judgement {
 }
 
 /// Judges constraints. Those that end a slot speak last, once those that have it wait are met: what is so now is no
-/// reason to end what would not go now anyway.
+/// reason to abort what would not start now anyway.
 #[must_use]
 pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement {
     let looks: Vec<Look> = constraints.iter().map(|one| Look::at(one, world)).collect();
@@ -77,7 +77,7 @@ struct Look {
     until: Option<Timestamp>,
     /// How many runs it allows, where it is about runs.
     limit: Option<u32>,
-    /// Whether a run that goes on is what it looks at.
+    /// Whether it waits for a live run.
     until_end: bool,
     finding: Finding,
 }

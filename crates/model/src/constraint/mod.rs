@@ -1,4 +1,4 @@
-//! Gates after the trigger: each lets a slot go, has it wait, or ends it.
+//! Constraints: checks after the trigger, each of which lets a slot start, makes it wait, or aborts it.
 
 mod judge;
 
@@ -22,13 +22,13 @@ pub struct Constraint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Gate {
-    /// Fewer runs of its program than this go on, whoever asked for them.
+    /// Fewer runs of its program than this are live, whatever started them.
     Concurrency(u32),
     /// So many milliseconds have passed since it came to be.
     Delay(u64),
     /// The clock is in a window of the day.
     Window(Window),
-    /// So many milliseconds have passed since the start of the last run of its program that succeeded, or that goes on.
+    /// So many milliseconds have passed since the start of the last run of its program that succeeded, or is live.
     SinceLastRun(u64),
 }
 

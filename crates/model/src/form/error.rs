@@ -9,7 +9,7 @@ pub enum Place {
     Character(usize),
     /// A field of JSON: `trigger.nested[1].count`.
     Field(String),
-    /// A character of a text that stands in a field of JSON.
+    /// A character of a text in a field of JSON.
     Within(String, usize),
 }
 

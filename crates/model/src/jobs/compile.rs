@@ -1,4 +1,4 @@
-//! From what was written down to what can be asked: everything that could go wrong later is found here.
+//! Compiles definitions of jobs into a graph that answers questions. All mistakes are found here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -92,7 +92,7 @@ impl JobGraph {
             let kept = workflows.clone().filter(|(id, _)| !left_out.contains(*id));
             found = match JobGraph::new(kept.map(|(id, keys)| (id.clone(), keys.clone())).collect()) {
                 Ok(graph) => return (graph, faults),
-                // A fault of nobody would be found again for ever.
+                // A fault of no workflow would be found again for ever.
                 Err(_) if before > 0 && before == left_out.len() => return (JobGraph::default(), faults),
                 Err(found) => found,
             };

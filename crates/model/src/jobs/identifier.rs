@@ -1,4 +1,4 @@
-//! What may stand for an identifier of a job id, and its normal form.
+//! Kinds of identifiers in job ids: the values that they may have, and their normal form.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Jobs that no group is about. They wait for nothing, as their workflow says; but where an identifier was mistyped, that is
-//! not what was meant, so it can be told.
+//! not what was meant, so the reason is given.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::id::WorkflowId;
 
 /// Values that are named in full; of more the first half, and a number.
 const NAMED: usize = 6;
-/// Groups whose reasons are told.
+/// The most groups whose reasons are listed.
 const GROUPS: usize = 3;
 
 impl JobGraph {

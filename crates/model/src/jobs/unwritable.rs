@@ -1,5 +1,5 @@
 //! Jobs that belong to another by what is written, and whose ids their workflow's template can't write: `{x}_{y}` has no job whose
-//! `x` is `p_q`. Nobody can open them, so a group that wants one can't be met. They are counted with their reason and never left
+//! `x` is `p_q`. They can't be opened, so a group that wants one can't be met. They are counted with their reason and never left
 //! out, since a job with fewer parents than were written would run too early.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::flaw::Flaw;
 use crate::id::WorkflowId;
 
-/// Reasons that are told; of the others there is a number.
+/// The most reasons that are listed; the others are counted.
 const TOLD: usize = 3;
 
 /// Jobs of a workflow whose ids can't be written, for one reason.

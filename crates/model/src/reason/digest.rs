@@ -1,5 +1,5 @@
 //! A number for what a reason says. It is stored with each slot that waits, so it has to be the same in every version: it is made
-//! of codes and of what they are about, never of words, of what was counted, of when somebody looked, or of what others said.
+//! of codes and of what they are about, never of words, of what was counted, of the time of the evaluation, or of what others said.
 
 use jiff::Timestamp;
 

@@ -84,7 +84,7 @@ pub enum Finding {
         probe: Probe,
         /// The answer.
         verdict: Verdict,
-        /// Details in the words of whoever answered: what was seen, or why it failed.
+        /// Details in the words of the prober: what was seen, or why it failed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         detail: String,
         /// When it was looked at.
@@ -112,7 +112,7 @@ pub enum Finding {
         program: WorkflowId,
         /// The state in which it ended.
         state: SlotState,
-        /// The name of the run, where that was told.
+        /// The name of the run, where it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
     },
@@ -235,7 +235,7 @@ pub enum Finding {
     },
     /// The constraints of a workflow, which are nested.
     Constraints,
-    /// So many runs of a program go on.
+    /// So many runs of a program are live.
     RunsCounted {
         /// The program.
         program: WorkflowId,
@@ -244,7 +244,7 @@ pub enum Finding {
         /// The limit.
         limit: u32,
     },
-    /// A moment before which a slot may not go.
+    /// A moment before which a slot may not start.
     NotBefore {
         /// The clock at the time.
         now: Timestamp,
@@ -281,7 +281,7 @@ pub enum Finding {
         over: bool,
         /// The clock at the time.
         now: Timestamp,
-        /// When the next may go.
+        /// When the next one may start.
         until: Timestamp,
     },
     /// A sentence of a log of before, when sentences were stored.

@@ -1,4 +1,4 @@
-//! Why a slot goes, waits or ends, as data: a tree of findings with stable codes. It is stored in events and hashed; in which
+//! Reasons: why a slot starts, waits or ends, as data: a tree of findings with stable codes. It is stored in events and hashed; in which
 //! words people read it is decided where it is shown, by [`words`], so that a better sentence changes neither.
 
 mod digest;
@@ -21,11 +21,11 @@ use crate::state::SlotState;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// It may go.
+    /// It may start.
     Met,
-    /// It may not go yet.
+    /// It may not start yet.
     NotYet,
-    /// It will never go.
+    /// It will never start.
     Never,
 }
 

@@ -139,7 +139,7 @@ fn of_log(finding: &Finding) -> String {
     }
 }
 
-/// The leaves that stand in the way, each as a sentence.
+/// The leaves that are not met, each as a sentence.
 #[must_use]
 pub fn blockers(reason: &Reason) -> Vec<String> {
     let own = || text(reason);

@@ -64,7 +64,7 @@ impl Reader {
         name
     }
 
-    /// A placeholder where a name of a variable goes on, or begins.
+    /// A placeholder where a name of a variable continues, or begins.
     fn extends_a_name(&mut self) {
         let Some(Symbol::Placeholder(piece)) = self.peek() else { return };
         let from = self.mark();

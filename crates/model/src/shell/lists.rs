@@ -6,7 +6,7 @@ use super::reader::{Document, End, Reader, Symbol};
 use super::word::{Position, Word};
 use super::{Ending, Manner, ShellText, Trust};
 
-/// Stands for what some command reads.
+/// The name of the standard input of any command.
 const INPUT: &str = "<";
 
 /// A simple command while it is read.
@@ -61,7 +61,7 @@ impl Reader {
         self.found
     }
 
-    /// Reads what stands before the backquote that closes; the opening one has been passed.
+    /// Reads up to the closing backquote; the opening one has been passed.
     pub(super) fn backquotes(&mut self) {
         let (from, mut end, mut is_escaped) = (self.mark(), self.at, false);
         while end < self.limit && self.symbols.get(end) != Some(&Symbol::Char('`')) {

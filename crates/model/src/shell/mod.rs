@@ -1,8 +1,8 @@
-//! Where values stand in a text for a shell, and what a shell would make of them there.
+//! Positions of values in a text for a shell, and what a shell would make of them there.
 //!
 //! A shell evaluates more than what is written as a command: in arithmetic, and where a name is expected, bash runs the
 //! `$(…)` in the index of an array, also where it has just read that from a variable. So a text is read as a shell reads it, far enough to say
-//! of each value how it can be quoted, and whether it can stand there at all. What can't be told counts as evaluated.
+//! of each value how it can be quoted, and whether it may be there at all. Whatever is uncertain counts as evaluated.
 
 mod commands;
 mod conditions;
@@ -51,12 +51,12 @@ pub enum Trust {
     Number,
 }
 
-/// A value at a position where it can't stand.
+/// A value at a position that can't have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellFault {
     /// The name of the value.
     pub name: String,
-    /// The variable that holds it there, where it does not stand there itself.
+    /// The variable that holds it there, where it is not there itself.
     pub variable: Option<String>,
     /// The position, such as "in arithmetic".
     pub position: &'static str,
@@ -64,7 +64,7 @@ pub struct ShellFault {
     pub expected: Trust,
 }
 
-/// Something in a text that stands for a value.
+/// A mention of a value in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mention {
     /// A placeholder, by the number of its piece.
@@ -85,7 +85,7 @@ struct Demand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Ending {
     missing: String,
-    /// Whether no other value stands in the line.
+    /// Whether no other value is in the line.
     is_alone: bool,
 }
 
@@ -143,7 +143,7 @@ impl ShellText {
         self.manner(piece) == Manner::LiteralDocument && (ends || value.contains('\n'))
     }
 
-    /// Values that stand where they can't, each once. `value` and `variable` say how far the values of placeholders and of the
+    /// Values at positions that can't have them, each once. `value` and `variable` say how far the values of placeholders and of the
     /// variables that the shell is started with are known; none for a variable that it is started without.
     pub fn faults(&self, value: impl Fn(&str) -> Trust, variable: impl Fn(&str) -> Option<Trust>) -> Vec<ShellFault> {
         let origins = self.origins(&value, &variable);

@@ -52,7 +52,7 @@ impl Placeholders {
         Ok(Placeholders { pieces })
     }
 
-    /// The names of the values, as often as they stand there.
+    /// The names of the values, as often as they occur.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Text(_) => None,

@@ -43,7 +43,7 @@ pub(super) struct Reader {
     pub(super) depth: usize,
     pub(super) found: ShellText,
     pub(super) documents: Vec<Document>,
-    /// From which mention on nothing can be told.
+    /// The first mention from which on nothing is certain.
     pub(super) doubt: Option<usize>,
     /// The ranges that feed the standard input of some command.
     pub(super) feeds: Vec<Range<usize>>,
@@ -136,7 +136,7 @@ impl Reader {
         }
     }
 
-    /// Notes that what follows can't be told, nor what stands before where the text ends too early.
+    /// Notes that nothing is certain from here on, or in the whole text where it ends too early.
     pub(super) fn is_in_doubt(&mut self) {
         let mark = if self.peek().is_some() { self.mark() } else { 0 };
         self.doubt = Some(self.doubt.map_or(mark, |doubt| doubt.min(mark)));

@@ -26,11 +26,11 @@ pub(super) struct Word {
     pub(super) tail: String,
     /// Whether it has a part that is only known when it is run.
     pub(super) is_dynamic: bool,
-    /// Whether a part of it that is only known when it is run stands outside quotes.
+    /// Whether a part of it that is only known when it is run is outside quotes.
     pub(super) splits: bool,
     /// Whether a part of it is quoted.
     pub(super) is_quoted: bool,
-    /// The variable that it assigns where it stands before a command.
+    /// The variable that it assigns where it precedes a command.
     pub(super) assigned: Option<String>,
     /// The range of its mentions.
     pub(super) range: Range<usize>,

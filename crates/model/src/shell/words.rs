@@ -1,4 +1,4 @@
-//! Words: quotes, and what stands between them.
+//! Words: quotes, and the text between them.
 
 use super::reader::{End, Reader, Symbol};
 use super::word::{Position, Word, is_name};
@@ -132,7 +132,7 @@ impl Reader {
                 }
                 Symbol::Char('\'') => {
                     self.advance(1);
-                    // What an escape stands for is not looked at.
+                    // The meaning of an escape is not examined.
                     word.is_made();
                     let range = from..self.mark();
                     return self.demand(range, Trust::Plain, "in quotes that begin with $'");

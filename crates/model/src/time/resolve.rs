@@ -69,7 +69,7 @@ pub fn resolve(schedules: &BTreeMap<WorkflowId, &Schedule>) -> Resolution {
     resolved
 }
 
-/// The circle, told from its smallest id on.
+/// The circle, from its smallest id on.
 fn cycle(circle: &[&WorkflowId]) -> ScheduleProblem {
     let smallest = (0..circle.len()).min_by_key(|n| circle[*n]).unwrap_or(0);
     let (tail, head) = circle.split_at(smallest);

@@ -25,7 +25,7 @@ pub enum Gap {
     /// It fires at the first instant after the gap; several times lost in one gap fire there once.
     ///
     /// An expression whose hours are a wildcard or a step (`*`, `0/2`) and that has a time within the
-    /// hour after the gap has no such stand-in: it just goes on, and an hourly job doesn't run twice.
+    /// hour after the gap has no such stand-in: it just continues, and an hourly job doesn't run twice.
     #[default]
     Shift,
     /// It doesn't fire.

@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         self.existing(start, date.map(ISOWeekDate::date))
     }
 
-    /// The date if there is such a date; else the problem stands at the date's beginning.
+    /// The date if there is such a date; else the error is at the date's beginning.
     fn existing(&mut self, start: &'a str, date: Option<Date>) -> Result<Date, Problem> {
         date.ok_or_else(|| {
             self.rest = start;

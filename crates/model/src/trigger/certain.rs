@@ -11,7 +11,7 @@ const NEVER_MET: &str = "its trigger can never be met: the facts that begin it a
                          besides, such as times, partitions, ends of programs or signals outside of `not`";
 
 impl Trigger {
-    /// Says why an event schedule with this trigger would never go, in words.
+    /// Checks that an event schedule with this trigger can ever start.
     ///
     /// # Errors
     /// When that is certain.

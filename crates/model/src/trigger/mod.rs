@@ -1,4 +1,4 @@
-//! Predicates on a slot: may it go?
+//! Triggers: predicates on a slot, which say whether it may start.
 
 mod certain;
 mod check;

@@ -1,4 +1,4 @@
-//! What a node of a trigger is. Leaves are told apart here, once: everything that is asked of triggers, but their answers,
+//! The nodes of a trigger. Leaves are distinguished here, once: everything that is asked of triggers, but their answers,
 //! their words and their written forms, is asked of a [`Node`], and knows a [`Leaf`] only by what it looks at.
 
 use std::ops::ControlFlow;

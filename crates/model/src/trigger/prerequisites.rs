@@ -1,5 +1,5 @@
-//! Triggers that wait for nothing but time and the success of other slots, all of which must come. When such a slot may go can be
-//! told of whole ranges of times, without a look at each.
+//! Triggers that wait for nothing but time and the success of other slots, all of which must come. When such a slot may start is
+//! known of whole ranges of times, without evaluating each.
 
 use std::collections::BTreeMap;
 

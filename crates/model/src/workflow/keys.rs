@@ -17,7 +17,7 @@ use crate::time::schedule::Schedule;
 pub enum Keys {
     /// A slot at each time of a schedule.
     Schedule(Schedule),
-    /// A slot for each job id that somebody submits, or that its parents and children ask for.
+    /// A slot for each job id that is submitted, or that its parents and children ask for.
     Jobs(Box<JobKeys>),
     /// A slot that collects facts until the trigger is met, and then another: an event schedule.
     Events(Box<EventKeys>),
@@ -49,7 +49,7 @@ pub struct EventKeys {
     /// The treatment of misfires.
     #[serde(default)]
     pub catch_up: CatchUp,
-    /// Whether it is enabled when it comes to be. By default somebody has to enable it.
+    /// Whether it is enabled when it is created. By default a person has to enable it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enabled: bool,
 }

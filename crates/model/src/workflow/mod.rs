@@ -138,7 +138,7 @@ impl Workflow {
         (is_member && former != self.id).then_some(former)
     }
 
-    /// The moment at which it starts, for one of its slots by time that lies before that and that nobody asked for: such a
+    /// The moment at which it starts, for one of its slots by time that lies before that and was not requested: such a
     /// slot is left alone.
     #[must_use]
     pub fn starts_after(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {

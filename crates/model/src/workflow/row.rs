@@ -24,7 +24,7 @@ pub struct WorkflowRow {
     pub version: u32,
     /// Whether it is defined now; false once its definition went away.
     pub present: bool,
-    /// Whether it is in force at all: an event schedule is disabled until somebody enables it, all else is always enabled.
+    /// Whether it is in force at all: an event schedule is disabled until a person enables it, all else is always enabled.
     #[serde(default = "enabled")]
     pub enabled: bool,
     /// Whether a person paused it. An event schedule never is: it is disabled.
@@ -64,7 +64,7 @@ pub struct Moments {
     /// Its successful run that was dispatched last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// Since when and why it is frozen: an invariant of it broke, and nobody has resumed it.
+    /// Since when and why it is frozen: an invariant of it broke, and it has not been resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Freeze>,
 }

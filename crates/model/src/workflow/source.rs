@@ -30,7 +30,7 @@ impl Source {
 pub enum Provenance {
     /// The files of definitions, all of them together.
     File,
-    /// Requests: an event schedule that somebody created or changed.
+    /// Requests: an event schedule that a person created or changed.
     Api,
     /// The program that Kelos is a library of.
     #[default]

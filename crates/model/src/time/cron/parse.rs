@@ -102,7 +102,7 @@ impl Source<'_> {
     }
 }
 
-/// `L` and `#` stand alone in a field.
+/// `L` and `#` must be alone in a field.
 fn lone_sign_fault(field: CronField, text: &str) -> Option<Fault> {
     let days = matches!(field, CronField::DayOfMonth | CronField::DayOfWeek);
     if days && text.contains('L') && text.contains(',') {
