@@ -76,7 +76,7 @@ async fn all_schedules_stand_by_project_and_say_how_far_they_are() {
         "App Schedule Trigger",
         "Data enabled runs p partitions(a, 4)",
         "W waiting 3 of 4 partitions of a",
-        "Off disabled runs p partitions(b, 1) concurrency(1): one run of its program at a time; otherwise it is aborted",
+        "Off disabled runs p partitions(b, 1) concurrency(1)",
     ];
     assert_says(&list, &expected);
     assert!(list.contains("value=\"0.750\" max=\"1\""), "{list}");
@@ -101,7 +101,7 @@ async fn people_enable_disable_and_fire_by_forms() {
         "Recent decisions",
         "the schedule was disabled by web",
         "1 partition of a",
-        "Constraints window(22:00-06:00): only within 22:00-06:00 UTC; otherwise it waits",
+        "Constraints window(22:00-06:00) : only within 22:00-06:00 UTC; otherwise it waits",
         "password ••••••",
     ];
     assert_says(&own, &expected);

@@ -174,7 +174,7 @@ fn line(row: &WorkflowRow, how: &Overview, now: Timestamp) -> Markup {
             }
             td.reason {
                 code { (definition.trigger) }
-                @for one in &definition.constraints { br; span.soft { (told::constraint(one)) } }
+                @for one in &definition.constraints { br; span.soft title=(told::constraint(one)) { (one) } }
             }
             td { @if let Some(next) = &how.next { span title=(format!("{}, in {}", next.cron, next.zone)) { (words::moment(next.at)) br; span.soft { (words::ahead(next.at, now)) } } } }
             td.reason { (pending(row, how)) }
