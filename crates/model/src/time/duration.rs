@@ -52,7 +52,7 @@ pub fn parse_millis(text: &str) -> Result<u64, DurationError> {
 #[must_use]
 pub fn format_millis(millis: u64) -> String {
     match i64::try_from(millis / 1000) {
-        Ok(seconds) if millis % 1000 == 0 => format_duration(seconds),
+        Ok(seconds) if millis.is_multiple_of(1000) => format_duration(seconds),
         _ => format!("{millis}ms"),
     }
 }
