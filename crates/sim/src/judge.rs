@@ -288,7 +288,7 @@ struct Suspect<'a> {
 }
 
 impl Suspect<'_> {
-    /// Why the slot should have gone on by now; none where it has a reason to be in its state.
+    /// The fault of a slot that should have made progress by now; none where it has a reason to be in its state.
     fn stuck(&self) -> Result<Option<&'static str>, String> {
         let (slot, early) = (self.slot, self.early());
         if let Some(why) = events::is_overdue(&self.row.definition, slot, early) {
