@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use kelos::local_executors;
 use kelos_engine::executor::Start;
-use kelos_executors::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
+use kelos_executors::http::{Answer, Http, HttpError, Method, StatusCode, Url};
 use kelos_executors::local::{self, Launcher};
-use kelos_executors::workers::{Answer, Door, News, NoAnswer, Roll, Word, Worker, WorkerOffer};
+use kelos_executors::workers::{Door, News, NoAnswer, Roll, Worker, WorkerOffer};
 use kelos_model::{Outcome, RunId, WorkflowId};
 use kelos_sandbox::apps::AppsSource;
-use kelos_wire::{ListDto, ProblemDetailsDto, WorkflowDto};
+use kelos_wire::{AssignmentDto, ListDto, OfferRequest, ProblemDetailsDto, WorkflowDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::address::{Query, escape};
@@ -249,34 +249,34 @@ pub(crate) struct Line {
 }
 
 impl Door for Line {
-    async fn say(&self, worker: &str, word: &Word) -> Result<Answer, NoAnswer> {
+    async fn say(&self, worker: &str, offer: &OfferRequest) -> Result<AssignmentDto, NoAnswer> {
         let fleet = self.fleet.clone();
         let place = tokio::task::spawn_blocking(move || fleet.find()).await;
         let place = place.map_err(|error| NoAnswer::Away(error.to_string()))?.map_err(nobody)?;
-        let heard = self.ask(&place, worker, word).await.inspect_err(|_| self.fleet.lost(&place));
-        self.read(&place, heard?)
+        let answer = self.ask(&place, worker, offer).await.inspect_err(|_| self.fleet.lost(&place));
+        self.read(&place, answer?)
     }
 }
 
 impl Line {
-    async fn ask(&self, place: &Location, worker: &str, word: &Word) -> Result<Heard, NoAnswer> {
+    async fn ask(&self, place: &Location, worker: &str, offer: &OfferRequest) -> Result<Answer, NoAnswer> {
         let Some(token) = &place.token else {
             return Err(NoAnswer::Never(format!("run jobs for {}: the server there runs them itself", place.address)));
         };
         let url = format!("{}/api/v1/workers/{}/offer", place.address, escape(worker));
         let url = Url::parse(&url).map_err(|error| NoAnswer::Never(format!("reach {}: {error}", place.address)))?;
         let request = self.http.request(Method::POST, url).map_err(away)?;
-        self.http.send(request.bearer_auth(token).json(word)).await.map_err(away)
+        self.http.send(request.bearer_auth(token).json(offer)).await.map_err(away)
     }
 
-    fn read(&self, place: &Location, heard: Heard) -> Result<Answer, NoAnswer> {
+    fn read(&self, place: &Location, answer: Answer) -> Result<AssignmentDto, NoAnswer> {
         let detail = || {
-            let detail = serde_json::from_slice::<ProblemDetailsDto>(&heard.body).map(|problem| problem.detail);
-            let detail = detail.unwrap_or_else(|_| heard.summary());
+            let detail = serde_json::from_slice::<ProblemDetailsDto>(&answer.body).map(|problem| problem.detail);
+            let detail = detail.unwrap_or_else(|_| answer.summary());
             detail.strip_prefix("failed to ").map(str::to_owned).unwrap_or(detail)
         };
-        match heard.status {
-            StatusCode::OK => serde_json::from_slice(&heard.body)
+        match answer.status {
+            StatusCode::OK => serde_json::from_slice(&answer.body)
                 .map_err(|error| NoAnswer::Never(format!("understand the leader at {}: {error}", place.address))),
             StatusCode::GONE => Err(NoAnswer::GivenUp(detail())),
             // It ends, or another server has got its port.

@@ -11,6 +11,7 @@ use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
 };
 use kelos_store::{Queries, StoreError};
+use kelos_wire::words::{Act, because};
 use serde::Serialize;
 
 mod backlog;
@@ -504,16 +505,14 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         SlotEvent::Failed { run, outcome } => {
             format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome))
         }
-        SlotEvent::Killed { by, reason } => format!("killed by {by} at {since}{}", reason_words(reason.as_deref())),
-        SlotEvent::MarkedSucceeded { by, reason } => {
-            format!("marked as succeeded by {by} at {since}{}", reason_words(reason.as_deref()))
+        SlotEvent::Killed { .. } | SlotEvent::MarkedSucceeded { .. } | SlotEvent::SkippedBy { .. } => {
+            Act::of_slot(what).map(|act| act.with(&format!(" at {since}"))).unwrap_or_default()
         }
-        SlotEvent::SkippedBy { by, reason } => format!("skipped by {by} at {since}{}", reason_words(reason.as_deref())),
         SlotEvent::Expired { timeout_seconds, explanation } => {
             format!("expired at {since}{}", ends::expired(slot, why, *timeout_seconds, explanation))
         }
         SlotEvent::Aborted { cause, by, reason } => {
-            let reason = reason_words(reason.as_deref());
+            let reason = because(reason.as_deref());
             format!("skipped at {since}, {}", ends::aborted(*cause, by.as_ref(), &reason, why))
         }
         SlotEvent::Imported { from, there, .. } => {
@@ -543,7 +542,7 @@ fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> St
     match origin {
         Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),
         Origin::Child(child) => format!(", when it was opened for {}", child.short()),
-        Origin::Request => by.map(|by| format!(", when {by} asked for it{}", reason_words(reason))).unwrap_or_default(),
+        Origin::Request => by.map(|by| format!(", when {by} asked for it{}", because(reason))).unwrap_or_default(),
         Origin::Fact => ", when the first fact came".to_owned(),
         Origin::Schedule | Origin::Backfill => String::new(),
     }
@@ -560,10 +559,6 @@ fn failed_words(outcome: &kelos_model::Outcome) -> String {
         }
         other => format!("it {other}"),
     }
-}
-
-fn reason_words(reason: Option<&str>) -> String {
-    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
 fn never_words(explanation: &Reason) -> String {

@@ -3,7 +3,6 @@
 //! A client that meets a tag which it does not know reads the event as another one, with all that was said of it.
 
 use kelos_model::backfill::BackfillMode;
-use kelos_model::event::Abort;
 use kelos_model::{Actor, Occurrence};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -484,14 +483,6 @@ pub fn mode_name(mode: BackfillMode) -> &'static str {
         BackfillMode::Missing => "missing",
         BackfillMode::Unsuccessful => "unsuccessful",
         BackfillMode::All => "all",
-    }
-}
-
-pub(crate) fn cause_name(cause: Abort) -> &'static str {
-    match cause {
-        Abort::Disabled => "disabled",
-        Abort::Changed => "changed",
-        Abort::Deleted => "deleted",
     }
 }
 

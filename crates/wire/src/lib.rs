@@ -34,6 +34,7 @@ mod stuck;
 mod trigger;
 mod value;
 pub mod words;
+mod worker;
 mod workflow;
 
 pub use backfill::*;
@@ -55,4 +56,5 @@ pub use slot::*;
 pub use stuck::*;
 pub use trigger::*;
 pub use value::{Code, Counts, Instant, ListDto, PageDto, counts};
+pub use worker::*;
 pub use workflow::*;

@@ -5,7 +5,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::shown_id;
 use kelos_model::{Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
 
-use crate::event::cause_name;
+use crate::words::aborted;
 use crate::{
     BackfillEventDto, EventBodyDto, EventDto, FactEventDto, RangeDto, RegisterEventDto, RequesterDto,
     SlotEventDto as Dto, SlotNameDto, WorkflowEventDto, mode_name, secrets,
@@ -72,7 +72,7 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Held { explanation } => Dto::Held { explanation: explanation.into() },
             SlotEvent::ConstraintsMet { explanation } => Dto::ConstraintsMet { explanation: explanation.into() },
             SlotEvent::Aborted { cause, by, reason } => {
-                Dto::Aborted { cause: cause_name(cause).into(), requester: RequesterDto::new(by, reason) }
+                Dto::Aborted { cause: aborted(cause).into(), requester: RequesterDto::new(by, reason) }
             }
             SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: secrets::masked_fields(&outputs).into() },
             SlotEvent::Expired { timeout_seconds, explanation } => {

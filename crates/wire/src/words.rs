@@ -1,4 +1,8 @@
-//! The log in words, for all that show it to people.
+//! The log in words, for the command line, the pages and explanations.
+
+mod act;
+
+pub use act::{Act, aborted, because};
 
 use crate::{
     BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto, RequesterDto, SlotEventDto,

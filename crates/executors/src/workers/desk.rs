@@ -9,11 +9,12 @@ use kelos_engine::executor::{Executor, Reports, Start};
 use kelos_engine::{Handle, Status};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, WorkflowId};
+use kelos_wire::{AssignmentDto, OfferRequest};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
 
 use super::state::{CancelResult, Entry, Place, State};
-use super::{Answer, Roll, Seen, Word, verdict};
+use super::{Roll, Seen, verdict};
 use crate::local::{Launcher, LocalError, gone, unique};
 use crate::run_ref;
 
@@ -150,7 +151,7 @@ impl Hub {
     ///
     /// # Errors
     /// When the worker is rejected.
-    pub async fn hear(&self, worker: &str, word: Word) -> Result<Answer, HubError> {
+    pub async fn hear(&self, worker: &str, word: OfferRequest) -> Result<AssignmentDto, HubError> {
         let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
         inner.stirred.notify_one();
         if !inner.takes {
@@ -185,7 +186,11 @@ impl HubState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in(self: &Arc<Self>, worker: &Arc<str>, word: &Word) -> Result<(String, bool, Vec<RunId>), HubError> {
+    fn take_in(
+        self: &Arc<Self>,
+        worker: &Arc<str>,
+        word: &OfferRequest,
+    ) -> Result<(String, bool, Vec<RunId>), HubError> {
         let mut state = self.state();
         let (session, is_new) = state.session(worker, word, Instant::now()).ok_or(HubError::GivenUp)?;
         let (id, process) = (session.id.clone(), session.process.clone());
@@ -233,7 +238,13 @@ impl HubState {
         }
     }
 
-    fn answer(&self, worker: &Arc<str>, id: String, word: &Word, refused: Vec<RunId>) -> Result<Answer, HubError> {
+    fn answer(
+        &self,
+        worker: &Arc<str>,
+        id: String,
+        word: &OfferRequest,
+        refused: Vec<RunId>,
+    ) -> Result<AssignmentDto, HubError> {
         let mut state = self.state();
         if state.sessions.get(worker).is_none_or(|session| session.id != id) {
             return Err(HubError::GivenUp);
@@ -252,7 +263,7 @@ impl HubState {
             tracing::info!(worker = &**worker, "a worker left");
         }
         let lease_millis = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
-        Ok(Answer { session: id, lease_millis, starts, cancels, refused })
+        Ok(AssignmentDto { session: id, lease_millis, starts, cancels, refused })
     }
 
     /// Sends changes of offers to the core.

@@ -1,8 +1,8 @@
 //! Workers: processes that execute runs for a leader, on the same machine and on one folder of state.
 //!
-//! The leader has a [`Hub`]: an executor that assigns runs to workers, receives their reports, and ends the runs of a
-//! worker that falls silent. A [`Worker`] executes runs by executors of its own. The two exchange a [`Word`] and its
-//! [`Answer`]; the transport between them is a [`Door`], which others implement.
+//! The leader has a [`Hub`]: an executor that hands runs to workers, receives their reports, and ends the runs of a worker whose
+//! heartbeat stops. A [`Worker`] does runs by executors of its own. It sends an [`OfferRequest`](kelos_wire::OfferRequest) and gets an
+//! [`AssignmentDto`](kelos_wire::AssignmentDto), through a [`Door`] that the program provides.
 //!
 //! What holds, and why:
 //!
@@ -30,89 +30,33 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos_model::run::Report;
-use kelos_model::{RunId, SlotRef, Workflow, WorkflowId};
+use kelos_model::{RunId, WorkflowId};
+use kelos_wire::{ProcessDto, ProcessIdDto};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 pub use desk::{Hub, HubError};
 pub use roll::{Roll, Signature};
 pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerOffer};
 
 use crate::local::ProcessId;
-use kelos_engine::executor::RunInput;
 
 /// The time after which a silent worker loses its runs.
 pub const LEASE: Duration = Duration::from_secs(10);
 
-/// A message of a worker.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Word {
-    /// The name of its session; none in the first message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// Grows with each word: an offer that was overtaken by a later one does not count.
-    pub count: u64,
-    /// Jobs of these workflows it would do; none means of all.
-    pub workflows: BTreeSet<WorkflowId>,
-    /// Only this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub job: Option<SlotRef>,
-    /// So many more runs than it has.
-    pub free: u32,
-    /// The number of attempts for its jobs, if it differs from that of their workflow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<u32>,
-    /// The runs that it has, except for those whose end was acknowledged.
-    pub runs: Vec<Claimed>,
-    /// Its reports on them.
-    pub reports: Vec<Told>,
-    /// The longest time that it waits for an answer, in milliseconds.
-    pub wait_millis: u64,
-    /// That it wants nothing more, and ends once it has nothing.
-    pub leaves: bool,
-    /// With that: that it does not do what was given to it meanwhile, so that others may.
-    pub declines: bool,
-    /// Its process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub process: Option<Process>,
-}
-
-/// A run that a worker has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Claimed {
-    /// The run.
-    pub run: RunId,
-    /// Its id in the executor, once it has started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub external_id: Option<String>,
-}
-
-/// A report on a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
-    /// The run.
-    pub run: RunId,
-    /// The report.
-    pub what: Report,
-}
-
-/// A process, for those who share its machine.
+/// A process, which other processes on its machine can find.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// The scope in which its number is unique.
+    /// The machine.
     pub host: String,
-    /// Its number, and when it began.
+    /// Its identity on that machine.
     pub id: ProcessId,
 }
 
 impl Process {
-    /// The calling process.
+    /// The current process.
     ///
     /// # Errors
-    /// When the system gives no information about processes.
+    /// When the system does not identify processes.
     pub fn own() -> std::io::Result<Process> {
         Ok(Process { host: crate::local::host()?, id: ProcessId::current()? })
     }
@@ -123,39 +67,21 @@ impl Process {
     }
 }
 
-/// An answer of the hub.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Answer {
-    /// The name of the session.
-    pub session: String,
-    /// The time after which a silent worker loses its runs, in milliseconds.
-    pub lease_millis: u64,
-    /// Runs to be done.
-    pub starts: Vec<Order>,
-    /// Runs to be ended.
-    pub cancels: Vec<RunId>,
-    /// Runs whose reports are not accepted: the worker has to end them without further reports.
-    pub refused: Vec<RunId>,
+impl From<Process> for ProcessDto {
+    fn from(process: Process) -> ProcessDto {
+        let Process { host, id: ProcessId { pid, started } } = process;
+        ProcessDto { host, id: ProcessIdDto { pid, started } }
+    }
 }
 
-/// A run to be done.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
-    /// The run.
-    pub run: RunId,
-    /// The workflow of its job.
-    pub workflow: Arc<Workflow>,
-    /// The job's settings, templates filled.
-    pub settings: Map<String, Value>,
-    /// The job's properties, templates filled.
-    pub properties: Map<String, Value>,
-    /// The arguments from the facts that its slot collected.
-    #[serde(default)]
-    pub given: RunInput,
+impl From<ProcessDto> for Process {
+    fn from(process: ProcessDto) -> Process {
+        let ProcessDto { host, id: ProcessIdDto { pid, started } } = process;
+        Process { host, id: ProcessId { pid, started } }
+    }
 }
 
-/// A worker, as its desk sees it.
+/// A worker as its hub knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Its name.

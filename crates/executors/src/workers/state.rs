@@ -10,10 +10,11 @@ use kelos_core::{Input, Offer};
 use kelos_engine::executor::{Reports, Start};
 use kelos_model::run::Report;
 use kelos_model::{RunId, WorkflowId};
+use kelos_wire::{ClaimedRunDto, OfferRequest, RunInputDto, RunOrderDto, RunReportDto};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Claimed, Order, Process, Seen, Told, Word, verdict};
+use super::{Process, Seen, verdict};
 
 /// Everything a desk knows.
 pub(super) struct State {
@@ -143,7 +144,12 @@ impl State {
     }
 
     /// The session of a worker, made where it has none; none where it was given up.
-    pub(super) fn session(&mut self, worker: &Arc<str>, word: &Word, now: Instant) -> Option<(&mut Session, bool)> {
+    pub(super) fn session(
+        &mut self,
+        worker: &Arc<str>,
+        word: &OfferRequest,
+        now: Instant,
+    ) -> Option<(&mut Session, bool)> {
         let is_ours = word.session.as_ref().is_some_and(|id| id.starts_with(&self.own));
         let known =
             self.sessions.get(worker).is_some_and(|session| !is_ours || Some(&session.id) == word.session.as_ref());
@@ -153,7 +159,7 @@ impl State {
         if !known {
             self.drawn += 1;
             let id = format!("{}.{}", self.own, self.drawn);
-            self.sessions.insert(worker.clone(), Session::new(id, now, word.process.clone()));
+            self.sessions.insert(worker.clone(), Session::new(id, now, word.process.clone().map(Process::from)));
         }
         let session = self.sessions.get_mut(worker)?;
         session.heard = now;
@@ -164,9 +170,9 @@ impl State {
     }
 
     /// Processes a worker's reports on its runs; returns those that are rejected.
-    pub(super) fn reported(&mut self, worker: &Arc<str>, reports: &[Told]) -> Vec<RunId> {
+    pub(super) fn reported(&mut self, worker: &Arc<str>, reports: &[RunReportDto]) -> Vec<RunId> {
         let mut refused = Vec::new();
-        for Told { run, what } in reports {
+        for RunReportDto { run, what } in reports {
             if !self.belongs(run, worker) {
                 refused.push(run.clone());
                 continue;
@@ -189,7 +195,7 @@ impl State {
     }
 
     /// Takes in what a worker offers and what it has; gives the runs that are not its own.
-    pub(super) fn offered(&mut self, worker: &Arc<str>, word: &Word) -> Vec<RunId> {
+    pub(super) fn offered(&mut self, worker: &Arc<str>, word: &OfferRequest) -> Vec<RunId> {
         let Some(session) = self.sessions.get_mut(worker) else { return Vec::new() };
         if word.count <= session.count {
             return Vec::new();
@@ -215,7 +221,7 @@ impl State {
 
     /// Assigns again to a worker the runs that it had and does not list any more, though their end was not reported;
     /// one that can't be assigned is checked as an unclaimed one.
-    fn miss(&mut self, worker: &Arc<str>, has: &[Claimed]) {
+    fn miss(&mut self, worker: &Arc<str>, has: &[ClaimedRunDto]) {
         let Some(session) = self.sessions.get_mut(worker) else { return };
         let has: BTreeSet<&RunId> = has.iter().map(|claimed| &claimed.run).collect();
         let missing: Vec<RunId> = session.listed.iter().filter(|run| !has.contains(run)).cloned().collect();
@@ -259,8 +265,8 @@ impl State {
     }
 
     /// Records that a worker's reports on its runs are stored.
-    pub(super) fn stored(&mut self, worker: &Arc<str>, reports: &[Told]) {
-        for Told { run, what } in reports {
+    pub(super) fn stored(&mut self, worker: &Arc<str>, reports: &[RunReportDto]) {
+        for RunReportDto { run, what } in reports {
             let is_its = |entry: &Entry| matches!(&entry.place, Place::Given(other) if other == worker);
             if matches!(what, Report::Ended { .. }) && self.runs.get(run).is_some_and(is_its) {
                 self.forget(run, worker);
@@ -336,7 +342,7 @@ impl State {
     }
 
     /// The runs that a worker has to execute, and those to end.
-    pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<Order>, Vec<RunId>) {
+    pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<RunOrderDto>, Vec<RunId>) {
         let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
         let mut starts = Vec::new();
         for run in &session.unlisted {
@@ -472,7 +478,8 @@ pub(super) enum CancelResult {
     Unknown,
 }
 
-fn order(start: &Start) -> Order {
+fn order(start: &Start) -> RunOrderDto {
     let Start { run, workflow, settings, properties, given, .. } = start.clone();
-    Order { run, workflow, settings, properties, given }
+    let given = RunInputDto { arguments: given.arguments, triggered_by: given.triggered_by };
+    RunOrderDto { run, workflow, settings, properties, given }
 }

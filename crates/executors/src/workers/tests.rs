@@ -15,10 +15,11 @@ use kelos_model::workflow::{Job, Keys};
 use kelos_model::{Actor, Event, EventRecord, Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, MemoryDisk, MemoryStore};
+use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, RunReportDto};
 use serde_json::Map;
 use tokio::sync::mpsc;
 
-use super::{Answer, Claimed, Door, Hub, HubError, NoAnswer, Roll, Signature, Told, Word, Worker, WorkerOffer};
+use super::{Door, Hub, HubError, NoAnswer, Roll, Signature, Worker, WorkerOffer};
 use crate::local::{Launcher, Limits};
 
 /// Nothing takes so long unless it hangs.
@@ -60,7 +61,7 @@ impl Bench {
         self.roll.sign("w1").unwrap()
     }
 
-    async fn say(&self, worker: &str, word: Word) -> Answer {
+    async fn say(&self, worker: &str, word: OfferRequest) -> AssignmentDto {
         tokio::time::timeout(PATIENCE, self.desk.hear(worker, word)).await.unwrap().unwrap()
     }
 
@@ -94,16 +95,22 @@ fn start(app: &str, job: &str, worker: &str) -> Start {
 }
 
 /// A word of a worker with room for so many more.
-fn word(count: u64, free: u32, session: Option<&Answer>) -> Word {
-    Word { session: session.map(|answer| answer.session.clone()), count, free, wait_millis: 1, ..Word::default() }
+fn word(count: u64, free: u32, session: Option<&AssignmentDto>) -> OfferRequest {
+    OfferRequest {
+        session: session.map(|answer| answer.session.clone()),
+        count,
+        free,
+        wait_millis: 1,
+        ..OfferRequest::default()
+    }
 }
 
-fn has(runs: &[RunId]) -> Vec<Claimed> {
-    runs.iter().map(|run| Claimed { run: run.clone(), external_id: Some("7".to_owned()) }).collect()
+fn has(runs: &[RunId]) -> Vec<ClaimedRunDto> {
+    runs.iter().map(|run| ClaimedRunDto { run: run.clone(), external_id: Some("7".to_owned()) }).collect()
 }
 
-fn ended(run: &RunId) -> Told {
-    Told { run: run.clone(), what: Report::Ended { outcome: Outcome::Succeeded } }
+fn ended(run: &RunId) -> RunReportDto {
+    RunReportDto { run: run.clone(), what: Report::Ended { outcome: Outcome::Succeeded } }
 }
 
 /// An executor that holds every run until the test ends it.
@@ -137,7 +144,7 @@ impl Executor for Held {
 struct Direct(Arc<Mutex<Hub>>);
 
 impl Door for Direct {
-    async fn say(&self, worker: &str, word: &Word) -> Result<Answer, NoAnswer> {
+    async fn say(&self, worker: &str, word: &OfferRequest) -> Result<AssignmentDto, NoAnswer> {
         let desk = self.0.lock().unwrap().clone();
         desk.hear(worker, word.clone()).await.map_err(|error| match error {
             HubError::GivenUp => NoAnswer::GivenUp(error.to_string()),
@@ -191,7 +198,7 @@ async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
 async fn a_run_that_nobody_takes_waits_and_is_done_by_whoever_comes() {
     let mut bench = Bench::new();
     bench.start("app1", "20140101_1", "gone");
-    let other = Word { workflows: [WorkflowId::new("app2").unwrap()].into(), ..word(1, 1, None) };
+    let other = OfferRequest { workflows: [WorkflowId::new("app2").unwrap()].into(), ..word(1, 1, None) };
     assert!(bench.say("w2", other).await.starts.is_empty());
     assert!(bench.desk.note(&run("app1", "20140101_1")).unwrap().contains("waits for a worker"));
     let answer = bench.say("w1", word(1, 1, None)).await;
@@ -212,7 +219,7 @@ async fn an_answer_that_got_lost_is_given_again_and_takes_one_place_only() {
             [run("app1", "20140101_1")]
         );
     }
-    let with_it = Word { runs: has(&[run("app1", "20140101_1")]), ..word(4, 0, Some(&first)) };
+    let with_it = OfferRequest { runs: has(&[run("app1", "20140101_1")]), ..word(4, 0, Some(&first)) };
     assert!(bench.say("w1", with_it).await.starts.is_empty());
 }
 
@@ -235,10 +242,10 @@ async fn the_late_report_of_a_worker_that_was_given_up_is_not_believed() {
     let (run, report) = bench.next().await;
     let Report::Ended { outcome: Outcome::Unknown { reason } } = report else { panic!("{report:?}") };
     assert!(reason.contains("its worker w1 was not heard of for 3600s"), "{reason}");
-    let late = Word { reports: vec![ended(&run)], ..word(3, 1, Some(&first)) };
+    let late = OfferRequest { reports: vec![ended(&run)], ..word(3, 1, Some(&first)) };
     assert_eq!(bench.desk.hear("w1", late).await.unwrap_err(), HubError::GivenUp);
     // The same in a session that it begins anew.
-    let late = Word { reports: vec![ended(&run)], runs: has(std::slice::from_ref(&run)), ..word(4, 1, None) };
+    let late = OfferRequest { reports: vec![ended(&run)], runs: has(std::slice::from_ref(&run)), ..word(4, 1, None) };
     assert_eq!(bench.say("w1", late).await.refused, [run.clone(), run]);
     bench.silence();
 }
@@ -249,12 +256,15 @@ async fn the_next_leader_hears_of_runs_that_go_on() {
     let _alive = bench.signature();
     let run = run("app1", "20140101_1");
     bench.desk.check(&run, None, bench.reports.clone());
-    let of_another =
-        Word { session: Some("another.1".to_owned()), runs: has(std::slice::from_ref(&run)), ..word(9, 0, None) };
+    let of_another = OfferRequest {
+        session: Some("another.1".to_owned()),
+        runs: has(std::slice::from_ref(&run)),
+        ..word(9, 0, None)
+    };
     let answer = bench.say("w1", of_another).await;
     assert!(answer.refused.is_empty() && answer.starts.is_empty(), "{answer:?}");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
-    let end = Word { reports: vec![ended(&run)], ..word(10, 1, Some(&answer)) };
+    let end = OfferRequest { reports: vec![ended(&run)], ..word(10, 1, Some(&answer)) };
     assert!(bench.say("w1", end).await.refused.is_empty());
     assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
 }
@@ -276,7 +286,7 @@ async fn a_run_of_another_leader_is_not_waited_for_where_no_worker_is_alive_that
     // A worker that is alive is waited for, until it asks for runs and does not list it.
     let _alive = bench.signature();
     bench.desk.check(&run("app1", "20140101_2"), None, bench.reports.clone());
-    let of_another = Word { session: Some("another.1".to_owned()), wait_millis: 0, ..word(1, 1, None) };
+    let of_another = OfferRequest { session: Some("another.1".to_owned()), wait_millis: 0, ..word(1, 1, None) };
     let answer = bench.say("w1", of_another).await;
     assert!(bench.desk.note(&run("app1", "20140101_2")).unwrap().contains("come back"));
     bench.say("w1", word(2, 1, Some(&answer))).await;
@@ -320,7 +330,7 @@ async fn a_kill_reaches_the_worker_once_and_what_nobody_has_is_killed_at_once() 
     bench.say("w1", word(2, 1, Some(&first))).await;
     let run = run("app1", "20140101_2");
     bench.desk.cancel(&run, None, bench.reports.clone());
-    let with_it = |count| Word { runs: has(std::slice::from_ref(&run)), ..word(count, 0, Some(&first)) };
+    let with_it = |count| OfferRequest { runs: has(std::slice::from_ref(&run)), ..word(count, 0, Some(&first)) };
     assert_eq!(bench.say("w1", with_it(3)).await.cancels, std::slice::from_ref(&run));
 }
 
@@ -363,12 +373,12 @@ async fn two_apps_with_the_same_job_id_are_two_runs() {
 async fn what_a_worker_declines_goes_to_the_one_that_wants_this_very_job() {
     let bench = Bench::new();
     let run = run("app1", "20140101_1");
-    let wants_it = |count, session| Word { job: Some(run.slot.clone()), ..word(count, 1, session) };
+    let wants_it = |count, session| OfferRequest { job: Some(run.slot.clone()), ..word(count, 1, session) };
     let first = bench.say("w1", wants_it(1, None)).await;
     bench.say("w0", word(1, 1, None)).await;
     bench.say("w2", wants_it(1, None)).await;
     bench.start("app1", "20140101_1", "w1");
-    let leaves = Word { leaves: true, declines: true, ..wants_it(2, Some(&first)) };
+    let leaves = OfferRequest { leaves: true, declines: true, ..wants_it(2, Some(&first)) };
     assert!(bench.say("w1", leaves).await.starts.is_empty());
     assert_eq!(bench.desk.workers().len(), 2);
     assert_eq!(bench.say("w2", wants_it(2, None)).await.starts.len(), 1);
@@ -400,7 +410,7 @@ async fn a_run_that_a_worker_has_no_more_is_given_to_it_again() {
     let bench = Bench::new();
     let first = bench.say("w1", word(1, 1, None)).await;
     bench.start("app1", "20140101_1", "w1");
-    let with_it = Word { runs: has(&[run("app1", "20140101_1")]), ..word(2, 0, Some(&first)) };
+    let with_it = OfferRequest { runs: has(&[run("app1", "20140101_1")]), ..word(2, 0, Some(&first)) };
     assert!(bench.say("w1", with_it).await.starts.is_empty());
     assert_eq!(bench.say("w1", word(3, 1, Some(&first))).await.starts.len(), 1);
 }

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_core::Input;
-use kelos_engine::executor::{Executors, Reports, Start};
+use kelos_engine::executor::{Executors, Reports, RunInput, Start};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
+use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, ProcessDto, RunOrderDto, RunReportDto};
 use tokio::sync::{Notify, mpsc};
 
-use super::{Answer, Claimed, Order, Process, Signature, Told, Word};
+use super::{Process, Signature};
 
 /// The wait after a message without an answer.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
@@ -29,7 +30,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The transport of a worker's messages to a hub.
 pub trait Door: Send + Sync + 'static {
     /// Sends a message and waits for the answer.
-    fn say(&self, worker: &str, word: &Word) -> impl Future<Output = Result<Answer, NoAnswer>> + Send;
+    fn say(&self, worker: &str, word: &OfferRequest) -> impl Future<Output = Result<AssignmentDto, NoAnswer>> + Send;
 }
 
 /// The reason for which there is no answer. Messages complete "failed to …".
@@ -102,7 +103,7 @@ struct Inner<D> {
     name: String,
     door: D,
     executors: Executors,
-    process: Option<Process>,
+    process: Option<ProcessDto>,
     reports: Reports,
     hands: Mutex<Hands>,
     /// There is something to report.
@@ -125,9 +126,9 @@ struct Hands {
     count: u64,
     taken: u32,
     runs: BTreeMap<RunId, WorkerRun>,
-    outbox: Vec<Told>,
+    outbox: Vec<RunReportDto>,
     /// The last reports on runs that are over.
-    over: VecDeque<Told>,
+    over: VecDeque<RunReportDto>,
 }
 
 /// A run in a worker's hands.
@@ -149,15 +150,15 @@ impl Hands {
         self.wanted.in_all.map_or(free, |all| free.min(all.saturating_sub(self.taken)))
     }
 
-    fn word(&mut self, process: Option<Process>) -> Word {
+    fn word(&mut self, process: Option<ProcessDto>) -> OfferRequest {
         self.count += 1;
         let claimed = |(run, held): (&RunId, &WorkerRun)| {
-            (!held.abandoned).then(|| Claimed { run: run.clone(), external_id: held.external_id.clone() })
+            (!held.abandoned).then(|| ClaimedRunDto { run: run.clone(), external_id: held.external_id.clone() })
         };
         // A run whose report is sent again is listed, so that the hub does not assign it once more meanwhile.
         let told = self.outbox.iter().filter(|told| !self.runs.contains_key(&told.run));
-        let told = told.map(|told| Claimed { run: told.run.clone(), external_id: None });
-        Word {
+        let told = told.map(|told| ClaimedRunDto { run: told.run.clone(), external_id: None });
+        OfferRequest {
             session: self.session.clone(),
             count: self.count,
             workflows: self.wanted.workflows.clone(),
@@ -166,7 +167,7 @@ impl Hands {
             attempts: self.wanted.attempts,
             runs: self.runs.iter().filter_map(claimed).chain(told).collect(),
             process,
-            ..Word::default()
+            ..OfferRequest::default()
         }
     }
 
@@ -175,7 +176,7 @@ impl Hands {
         self.outbox.retain(|told| told.run != *run);
     }
 
-    fn remember(&mut self, told: &Told) {
+    fn remember(&mut self, told: &RunReportDto) {
         self.over.push_back(told.clone());
         if self.over.len() > REMEMBERED {
             self.over.pop_front();
@@ -222,7 +223,7 @@ impl<D: Door> Worker<D> {
             name,
             door,
             executors,
-            process: Process::own().ok(),
+            process: Process::own().ok().map(ProcessDto::from),
             reports,
             hands: Mutex::new(hands),
             say: Notify::new(),
@@ -312,7 +313,7 @@ impl<D: Door> Inner<D> {
     }
 
     /// The next word of one who wants something to do; none once it left.
-    fn question(&self) -> Option<Word> {
+    fn question(&self) -> Option<OfferRequest> {
         let mut hands = self.hands();
         if hands.left {
             return None;
@@ -327,7 +328,7 @@ impl<D: Door> Inner<D> {
         };
         let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let declines = hands.declines;
-        Some(Word { leaves, declines, wait_millis, ..hands.word(self.process.clone()) })
+        Some(OfferRequest { leaves, declines, wait_millis, ..hands.word(self.process.clone()) })
     }
 
     /// Whether it is not to do anything yet.
@@ -341,7 +342,7 @@ impl<D: Door> Inner<D> {
         while !self.hands().left {
             let word = {
                 let mut hands = self.hands();
-                Word { reports: hands.outbox.clone(), ..hands.word(self.process.clone()) }
+                OfferRequest { reports: hands.outbox.clone(), ..hands.word(self.process.clone()) }
             };
             if word.reports.is_empty() {
                 self.say.notified().await;
@@ -351,7 +352,7 @@ impl<D: Door> Inner<D> {
         }
     }
 
-    fn was_heard(&self, reports: &[Told]) {
+    fn was_heard(&self, reports: &[RunReportDto]) {
         let mut hands = self.hands();
         hands.outbox.retain(|told| !reports.contains(told));
         for told in reports {
@@ -376,7 +377,7 @@ impl<D: Door> Inner<D> {
     }
 
     /// Sends a message, and does what the answer orders; false if there was none.
-    async fn say_word(self: &Arc<Self>, word: &Word) -> bool {
+    async fn say_word(self: &Arc<Self>, word: &OfferRequest) -> bool {
         match self.door.say(&self.name, word).await {
             Ok(answer) => {
                 if word.session.is_none() {
@@ -403,7 +404,7 @@ impl<D: Door> Inner<D> {
         false
     }
 
-    fn do_as_told(self: &Arc<Self>, answer: Answer) {
+    fn do_as_told(self: &Arc<Self>, answer: AssignmentDto) {
         self.hands().session = Some(answer.session);
         for run in &answer.refused {
             self.abandon(run);
@@ -416,8 +417,8 @@ impl<D: Door> Inner<D> {
         }
     }
 
-    fn begin(&self, order: Order) {
-        let Order { run, workflow, settings, properties, given } = order;
+    fn begin(&self, order: RunOrderDto) {
+        let RunOrderDto { run, workflow, settings, properties, given } = order;
         {
             let mut hands = self.hands();
             if hands.runs.contains_key(&run) {
@@ -437,6 +438,7 @@ impl<D: Door> Inner<D> {
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);
+        let given = RunInput { arguments: given.arguments, triggered_by: given.triggered_by };
         executor.start(Start { run, workflow, settings, properties, given, worker: None }, self.reports.clone());
     }
 
@@ -463,7 +465,7 @@ impl<D: Door> Inner<D> {
     }
 
     /// Begins a new session with nothing in hand, once for all words of the one that was given up.
-    fn start_over(&self, word: &Word) {
+    fn start_over(&self, word: &OfferRequest) {
         let runs: Vec<RunId> = {
             let mut hands = self.hands();
             if hands.session != word.session {
@@ -490,7 +492,7 @@ impl<D: Door> Inner<D> {
             let _ = self.tell.send(News::Over(RunEnd { run: run.clone(), outcome: outcome.clone() }));
         }
         if !abandoned {
-            hands.outbox.push(Told { run: run.clone(), what: report });
+            hands.outbox.push(RunReportDto { run: run.clone(), what: report });
         } else if hands.runs.get(run).is_some_and(|held| held.ended) {
             hands.forget(run);
             // Those who wait to leave have nothing left to report.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
 use kelos_model::{Collection, EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
+use kelos_wire::words::Act;
 
 /// A slot in one state for a while.
 #[derive(Debug, Clone)]
@@ -93,8 +94,7 @@ impl Life {
         match self.end_of(phase) {
             None => "it goes on".to_owned(),
             Some(SlotEvent::BackedOff { outcome, .. } | SlotEvent::Failed { outcome, .. }) => failed(outcome),
-            Some(SlotEvent::Killed { by, .. }) => format!("killed by {by}"),
-            Some(SlotEvent::SkippedBy { by, .. }) => format!("skipped by {by}"),
+            Some(event @ (SlotEvent::Killed { .. } | SlotEvent::SkippedBy { .. })) => brief(event),
             Some(_) => String::new(),
         }
     }
@@ -105,6 +105,11 @@ fn failed(outcome: &Outcome) -> String {
         Outcome::Failed { reason, .. } => format!("failed: {reason}"),
         other => other.to_string(),
     }
+}
+
+/// An event that somebody asked for, without the reason.
+fn brief(event: &SlotEvent) -> String {
+    Act::of_slot(event).map(|act| act.brief()).unwrap_or_default()
 }
 
 fn of_slot(record: EventRecord) -> Option<(Timestamp, SlotEvent)> {
@@ -130,7 +135,7 @@ fn opened_words(event: &SlotEvent) -> String {
         SlotEvent::Planned { backfill: Some(backfill), .. } => format!("planned by backfill {backfill}"),
         SlotEvent::Planned { origin: Origin::Parent(parent), .. } => format!("opened by its parent {}", parent.short()),
         SlotEvent::Planned { origin: Origin::Child(child), .. } => format!("opened for {}", child.short()),
-        SlotEvent::Reopened { by, .. } => format!("reopened by {by}"),
+        SlotEvent::Reopened { .. } => brief(event),
         SlotEvent::Imported { from, .. } => format!("imported from {from}"),
         _ => "planned".to_owned(),
     }

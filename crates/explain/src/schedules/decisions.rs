@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use kelos_model::event::{Abort, Event};
 use kelos_model::time::text;
 use kelos_model::{
-    Actor, Collection, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
-    reason,
+    Collection, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId, reason,
 };
 use kelos_store::{About, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_wire::words::{Act, because};
 
 use super::words;
 
@@ -143,26 +143,13 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
             };
             (Kind::Missed, text)
         }
-        WorkflowEvent::Defined { version: 1, by, reason } => (Kind::Schedule, format!("created{}", whose(by, reason))),
-        WorkflowEvent::Defined { version, by, reason } => {
-            (Kind::Schedule, format!("changed{}: version {version}", whose(by, reason)))
-        }
-        WorkflowEvent::Removed { by, reason } => (Kind::Schedule, format!("deleted{}", whose(by, reason))),
-        // Before disabling had an event of its own, it was recorded as a pause.
-        WorkflowEvent::Disabled { by, reason } | WorkflowEvent::Paused { by, reason } => {
-            (Kind::Schedule, format!("disabled by {by}{}", reason_words(reason.as_deref())))
-        }
-        WorkflowEvent::Enabled { by, reason } | WorkflowEvent::Resumed { by, reason } => {
-            (Kind::Schedule, format!("enabled by {by}{}", reason_words(reason.as_deref())))
+        WorkflowEvent::Defined { version: version @ 2.., .. } => {
+            (Kind::Schedule, format!("{}: version {version}", Act::of_schedule(what)?))
         }
         WorkflowEvent::Frozen { breach } => (Kind::Schedule, format!("frozen, as an invariant broke: {breach}")),
         WorkflowEvent::SetAside { input, .. } => (Kind::Schedule, format!("{input} was set aside")),
-        WorkflowEvent::Thawed { by, reason } => {
-            (Kind::Schedule, format!("resumed by {by} after it was frozen{}", reason_words(reason.as_deref())))
-        }
-        WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. } | WorkflowEvent::Imported { .. } => {
-            return None;
-        }
+        WorkflowEvent::Thawed { .. } => (Kind::Schedule, Act::of_schedule(what)?.with(" after it was frozen")),
+        _ => (Kind::Schedule, Act::of_schedule(what)?.to_string()),
     };
     let (at, seq) = (record.at, record.seq);
     Some(Decision { at, seq, kind, slot: None, state: None, text, collected: None, absorbed: 0, explanation: None })
@@ -227,11 +214,11 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settlement<'a>> {
         SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot), None),
         // Earlier events belong to another run.
         SlotEvent::Reopened { by, reason, .. } => {
-            let (since, reason) = (text::format_short(slot.since), reason_words(reason.as_deref()));
+            let (since, reason) = (text::format_short(slot.since), because(reason.as_deref()));
             settled(Kind::Pending, format!("run again by {by}{reason}: {} since {since}", slot.state), None)
         }
-        SlotEvent::MarkedSucceeded { by, reason } => {
-            settled(Kind::Skipped, format!("marked as succeeded by {by}{}", reason_words(reason.as_deref())), None)
+        SlotEvent::MarkedSucceeded { .. } | SlotEvent::SkippedBy { .. } => {
+            settled(Kind::Skipped, Act::of_slot(what)?.to_string(), None)
         }
         SlotEvent::Skipped { explanation } if explanation.kind == ReasonKind::Constraints => {
             let text = format!("a constraint was not met: {}", words::unmet(explanation));
@@ -247,20 +234,15 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settlement<'a>> {
             };
             settled(Kind::Expired, format!("waited more than {timeout_seconds} s: {lacking}"), Some(explanation))
         }
-        SlotEvent::Aborted { cause, by, reason } => {
-            let (kind, verb) = match cause {
-                Abort::Disabled => (Kind::Disabled, "disabled"),
-                Abort::Changed => (Kind::Changed, "changed"),
-                Abort::Deleted => (Kind::Deleted, "deleted"),
+        SlotEvent::Aborted { cause, .. } => {
+            let kind = match cause {
+                Abort::Disabled => Kind::Disabled,
+                Abort::Changed => Kind::Changed,
+                Abort::Deleted => Kind::Deleted,
             };
-            settled(kind, format!("the schedule was {verb}{}", whose(by, reason)), None)
+            settled(kind, format!("the schedule was {}", Act::of_slot(what)?), None)
         }
-        SlotEvent::SkippedBy { by, reason } => {
-            settled(Kind::Skipped, format!("skipped by {by}{}", reason_words(reason.as_deref())), None)
-        }
-        SlotEvent::Killed { by, reason } => {
-            settled(Kind::Killed, format!("killed by {by}{}", reason_words(reason.as_deref())), None)
-        }
+        SlotEvent::Killed { .. } => settled(Kind::Killed, Act::of_slot(what)?.to_string(), None),
         _ => return None,
     })
 }
@@ -290,14 +272,4 @@ fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
         }
     }
     if slot.state == SlotState::Held { absorbed } else { 0 }
-}
-
-/// The actor and the reason of a request, if there was one.
-fn whose(by: &Option<Actor>, reason: &Option<String>) -> String {
-    let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    format!("{by}{}", reason_words(reason.as_deref()))
-}
-
-fn reason_words(reason: Option<&str>) -> String {
-    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
 }

@@ -4,8 +4,9 @@ use kelos_model::event::{Abort, Event};
 use kelos_model::reason::words;
 use kelos_model::time::text;
 use kelos_model::{Actor, Answer, EventRecord, Reason, ReasonKind, Slot, SlotEvent};
+use kelos_wire::words::{Act, aborted as aborted_by};
 
-use super::{Why, reason_words};
+use super::Why;
 
 /// The reason for which a slot expired, and the facts that were lost with it.
 pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reason) -> String {
@@ -26,11 +27,7 @@ pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reaso
 
 /// The reason for which a pending slot of an event schedule was aborted, and the facts that were lost with it.
 pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Why) -> String {
-    let done = match cause {
-        Abort::Disabled => "disabled",
-        Abort::Changed => "changed",
-        Abort::Deleted => "deleted",
-    };
+    let done = aborted_by(cause);
     let who = by.map_or_else(|| format!("when its schedule was {done}"), |by| format!("when {by} {done} its schedule"));
     let lacked = match (&why.constraints, &why.trigger) {
         (Some(held), _) if held.answer != Answer::Met => words::blockers(held),
@@ -52,9 +49,9 @@ pub(super) fn skipped(constraints: &Reason) -> String {
 /// `; fired by ann (reason)`, if it was fired by hand.
 pub(super) fn fired(history: &[EventRecord]) -> Option<String> {
     history.iter().rev().find_map(|record| match &record.event {
-        Event::Slot { what: SlotEvent::FiredBy { by, reason, unconstrained, .. }, .. } => {
+        Event::Slot { what: what @ SlotEvent::FiredBy { unconstrained, .. }, .. } => {
             let past = if *unconstrained { ", past its constraints" } else { "" };
-            Some(format!("; fired by {by}{past}{}", reason_words(reason.as_deref())))
+            Act::of_slot(what).map(|act| format!("; {}", act.with(past)))
         }
         _ => None,
     })

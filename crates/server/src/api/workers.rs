@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use kelos_executors::workers::{Answer, HubError, Seen, Word};
+use kelos_executors::workers::{HubError, Seen};
 use kelos_front::App;
 use kelos_front::fault::Fault;
-use kelos_wire::{ListDto, ProblemDetailsDto, WorkerDto};
+use kelos_wire::{AssignmentDto, ListDto, OfferRequest, ProblemDetailsDto, WorkerDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -72,14 +72,14 @@ pub(super) async fn offer(
     _: Query<NoParameters>,
     State(app): State<App>,
     headers: HeaderMap,
-    Body(word): Body<Word>,
-) -> Result<Json<Answer>, Fault> {
+    Body(offer): Body<OfferRequest>,
+) -> Result<Json<AssignmentDto>, Fault> {
     known(&app, &headers)?;
     if path.name.is_empty() || path.name.len() > LONGEST_NAME {
         let detail = format!("the name of the worker has {} bytes, expected 1 to {LONGEST_NAME}", path.name.len());
         return Err(Fault::bad_request("bad-worker", detail));
     }
-    app.node().desk().hear(&path.name, word).await.map(Json).map_err(refused)
+    app.node().desk().hear(&path.name, offer).await.map(Json).map_err(refused)
 }
 
 fn refused(why: HubError) -> Fault {
