@@ -1,4 +1,4 @@
-//! Backfills.
+//! Backfills: requested, previewed, listed and changed.
 
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, WorkflowId};
@@ -13,35 +13,35 @@ use crate::{Code, Counts, Instant};
 pub struct BackfillDto {
     /// Its name.
     pub id: String,
-    /// Whose slots.
+    /// The workflow whose slots it runs.
     pub workflow: String,
-    /// From this time on.
+    /// Start of its range, inclusive.
     pub from: Instant,
-    /// Before this time.
+    /// End of its range, exclusive.
     pub to: Instant,
-    /// Which existing slots it reopened: `missing` (none), `unsuccessful` or `all`.
+    /// The existing slots that it reopened: `missing` (none), `unsuccessful` or `all`.
     pub mode: Code,
-    /// Larger goes first.
+    /// Its priority: larger numbers run first.
     pub priority: i32,
-    /// Who asked.
+    /// The user who requested it.
     pub by: String,
-    /// When.
+    /// The time of the request.
     pub created_at: Instant,
-    /// When it was cancelled.
+    /// When it was cancelled, if it was.
     pub cancelled_at: Option<Instant>,
-    /// How many slots it asked for.
+    /// The number of its slots.
     pub slots: u32,
-    /// Why, in the words of who asked.
+    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// Since when it is paused.
+    /// Since when it has been paused, if it is.
     pub paused_at: Option<Instant>,
-    /// Who paused it.
+    /// The user who paused it.
     pub paused_by: Option<String>,
     /// When it was last resumed.
     pub resumed_at: Option<Instant>,
 }
 
-/// A backfill and how far it is.
+/// A backfill and its progress.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -49,38 +49,38 @@ pub struct ProgressDto {
     /// The backfill.
     #[serde(flatten)]
     pub backfill: BackfillDto,
-    /// How many of its slots are in each state.
+    /// The number of its slots in each state.
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, u64>))]
     pub counts: Counts,
-    /// How many slots it asked for.
+    /// The number of its slots.
     pub total: u64,
-    /// How many of those are not waiting or running for it any more; some may belong to a later backfill.
+    /// The number of slots that are no longer waiting or running for it; some may belong to a later backfill.
     pub ended: u64,
     /// `ended` as a share of `total`, 0 to 1.
     pub share: f64,
-    /// How many of its slots failed or expired: those that a rerun opens again.
+    /// The number of its slots that failed or expired, which a rerun reopens.
     pub failures: u64,
-    /// When it will be done.
+    /// The estimated time of its completion.
     pub estimate: EstimateDto,
 }
 
-/// When a backfill will be done.
+/// An estimate of when a backfill will be complete.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EstimateDto {
-    /// Instant about this moment; null where nobody can tell, and where it is done.
+    /// The estimated time; null if it can't be estimated or the backfill is complete.
     pub done_at: Option<Instant>,
-    /// What that goes by, or why nobody can tell, in words.
+    /// The basis of the estimate, or why there is none, in words.
     pub text: String,
 }
 
-/// Which existing slots a backfill opens again; those that don't exist are always planned.
+/// The existing slots that a backfill reopens; missing slots are always planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BackfillMode {
-    /// None.
+    /// No existing slots.
     #[default]
     Missing,
     /// Those that ended without success.
@@ -109,43 +109,43 @@ impl From<BackfillMode> for kelos_model::backfill::BackfillMode {
     }
 }
 
-/// The priority of a backfill that says none: after current work.
+/// The default priority of a backfill: after current work.
 pub const AFTER_CURRENT_WORK: i32 = -1;
 
 fn after_current_work() -> i32 {
     AFTER_CURRENT_WORK
 }
 
-/// A backfill that somebody asks for.
+/// A request for a backfill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BackfillRequest {
-    /// Whose slots.
+    /// The workflow whose slots it runs.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub workflow: WorkflowId,
-    /// From this time on.
+    /// Start of its range, inclusive.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub from: Instant,
-    /// Before this time.
+    /// End of its range, exclusive.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub to: Instant,
-    /// Which existing slots are opened again.
+    /// The existing slots that it reopens.
     #[serde(default)]
     pub mode: BackfillMode,
-    /// Larger goes first; below 0, as where not given, goes after current work.
+    /// Its priority: larger numbers run first, negative ones after current work.
     #[serde(default = "after_current_work")]
     #[cfg_attr(feature = "openapi", schema(default = -1))]
     pub priority: i32,
-    /// Its name; derived from the workflow and the range where not given.
+    /// Its name; by default derived from the workflow and the range.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<BackfillId>,
-    /// Why, in the words of who asks; for the log.
+    /// The reason for the change, recorded in the log.
     #[serde(default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Only say what would happen.
+    /// Whether to preview only, and change nothing.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -159,43 +159,43 @@ impl BackfillRequest {
     }
 }
 
-/// What a backfill does, or would do.
+/// The effect of a backfill, or its preview.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BackfillResultDto {
     /// Its name.
     pub id: String,
-    /// Whether this only says what would happen.
+    /// Whether this is a preview, and nothing was changed.
     pub dry_run: bool,
-    /// Slots that did not exist and are planned.
+    /// Missing slots that are planned.
     pub created: TouchedTimesDto,
-    /// Slots that had ended and are opened again.
+    /// Slots that had ended and are reopened.
     pub reopened: TouchedTimesDto,
-    /// Slots that were live and are taken over.
+    /// Live slots that become part of the backfill.
     pub adopted: TouchedTimesDto,
-    /// How many slots stay as they are.
+    /// The number of slots that are left unchanged.
     pub untouched: u64,
 }
 
-/// Slots that a backfill touches in the same way.
+/// Slots that a backfill affects in the same way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TouchedTimesDto {
-    /// How many.
+    /// The number of slots.
     pub count: u64,
     /// Their times, ascending; the first 1000.
     pub times: Vec<Instant>,
 }
 
-/// What is to change of a backfill.
+/// A change to a backfill.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackfillChange {
-    /// Larger goes first; below 0 goes after current work.
+    /// Its new priority: larger numbers run first, negative ones after current work.
     pub priority: i32,
-    /// Why, in the words of who asks; for the log.
+    /// The reason for the change, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! Capacity: who holds permits and places, and who waits for them.
+//! Capacity: the limits on runs, the runs that hold permits, and the slots that wait for them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Instant, SlotNameDto};
 
-/// What runs need that there is not enough of.
+/// The limits on runs, and their use.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -13,9 +13,9 @@ pub struct CapacityDto {
     pub runs: AllRunsDto,
     /// All pools that definitions name, or whose permits are held.
     pub pools: Vec<PoolDto>,
-    /// Workflows with queued slots whose own concurrency is used up, most queued first.
+    /// Workflows with queued slots that are at their own concurrency limit, those with most queued slots first.
     pub workflows: Vec<FullWorkflowDto>,
-    /// How many more workflows are.
+    /// The number of further workflows at their limit.
     pub more_workflows: usize,
 }
 
@@ -26,26 +26,26 @@ pub struct CapacityDto {
 pub struct AllRunsDto {
     /// The limit.
     pub limit: u32,
-    /// How many runs are alive.
+    /// The number of live runs.
     pub held: u32,
-    /// The workflows that have them, most first.
+    /// The workflows of the live runs, those with most runs first.
     pub holders: Vec<WorkflowRunsDto>,
-    /// How many more workflows have some.
+    /// The number of further workflows with live runs.
     pub more_holders: usize,
-    /// Queued slots of workflows that only this limit holds back.
+    /// The number of queued slots of workflows that wait only for this limit.
     pub queued: u64,
-    /// The next slots of the first of these workflows, in the order of their turns.
+    /// The next slots of the first of these workflows, in the order in which they will start.
     pub first: Vec<WaiterDto>,
 }
 
-/// The live runs of a workflow.
+/// The number of live runs of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRunsDto {
     /// Its id.
     pub workflow: String,
-    /// How many.
+    /// The number of its live runs.
     pub runs: u32,
 }
 
@@ -56,21 +56,21 @@ pub struct WorkflowRunsDto {
 pub struct PoolDto {
     /// Its name.
     pub name: String,
-    /// How many permits it has; none once no definition names it.
+    /// The number of its permits; none once no definition names it.
     pub size: Option<u32>,
-    /// Whether definitions give it different sizes, so that the smallest holds.
+    /// Whether definitions give it different sizes; the smallest then applies.
     pub disputed: bool,
-    /// How many permits are held.
+    /// The number of permits that are held.
     pub held: u64,
     /// The runs that hold them.
     pub holders: Vec<HolderDto>,
-    /// How many more runs do.
+    /// The number of further runs that hold permits.
     pub more_holders: u64,
-    /// Queued slots of the workflows that stand in its line.
+    /// The number of queued slots of workflows that wait for it.
     pub queued: u64,
-    /// When the one that has waited longest, of the slots that go next, was queued.
+    /// When the slot that has waited longest, among the next ones, was queued.
     pub oldest_since: Option<Instant>,
-    /// The next slots of the first workflows in its line.
+    /// The next slots of the first workflows that wait for it.
     pub first: Vec<WaiterDto>,
 }
 
@@ -84,13 +84,13 @@ pub struct HolderDto {
     pub slot: SlotNameDto,
     /// The number of the run.
     pub run: u32,
-    /// How many permits.
+    /// The number of permits that it holds.
     pub permits: u32,
     /// When it was dispatched.
     pub since: Instant,
 }
 
-/// A queued slot, the next of its workflow.
+/// The next queued slot of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -98,29 +98,29 @@ pub struct WaiterDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// How many permits its run takes.
+    /// The number of permits that its run needs.
     pub permits: u32,
-    /// Larger goes first.
+    /// Its priority: larger numbers run first.
     pub priority: i32,
     /// When it was queued.
     pub since: Instant,
-    /// Queued slots of the same workflow that go after it.
+    /// The number of queued slots of the same workflow behind it.
     pub behind: u64,
 }
 
-/// A workflow with queued slots whose concurrency is used up.
+/// A workflow with queued slots that is at its concurrency limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FullWorkflowDto {
     /// Its id.
     pub workflow: String,
-    /// How many of its slots may run at a time.
+    /// Its limit of concurrent runs.
     pub concurrency: u32,
-    /// How many run.
+    /// The number of its live runs.
     pub held: u32,
-    /// How many are queued.
+    /// The number of its queued slots.
     pub queued: u64,
-    /// The one that goes next.
+    /// Its next slot.
     pub first: WaiterDto,
 }

@@ -1,6 +1,6 @@
-//! Events: the lines of the log. `subject` says what an event happened to and `event` what happened; both are tags.
+//! Events: the lines of the log, with two tags, `subject` for the thing that changed and `event` for the change.
 //!
-//! A client that meets a tag which it does not know reads the event as another one, with all that was said of it.
+//! A client reads an event with a tag that it does not know as [`OtherEventDto`], with all its fields.
 
 use kelos_model::backfill::BackfillMode;
 use kelos_model::{Actor, Occurrence};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::value::present;
 use crate::{Code, ExplanationDto, Instant, OutcomeDto, SlotNameDto};
 
-/// A line of the log.
+/// An event, which is a line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EventDto {
@@ -18,85 +18,85 @@ pub struct EventDto {
     pub seq: u64,
     /// When it happened, by the clock of the scheduler.
     pub at: Instant,
-    /// What it happened to, and what happened.
+    /// Its subject and the change.
     #[serde(flatten)]
     pub body: EventBodyDto,
 }
 
-/// What an event happened to, and what happened.
+/// The subject of an event and the change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "subject", rename_all = "kebab-case")]
 pub enum EventBodyDto {
-    /// Something happened to a slot.
+    /// A change of a slot.
     Slot {
         /// The slot.
         #[serde(flatten)]
         slot: SlotNameDto,
-        /// What happened.
+        /// The change.
         #[serde(flatten)]
         what: SlotEventDto,
     },
-    /// Something happened to a workflow.
+    /// A change of a workflow.
     Workflow {
         /// Its id.
         workflow: String,
-        /// What happened.
+        /// The change.
         #[serde(flatten)]
         what: WorkflowEventDto,
     },
-    /// Something happened to a backfill.
+    /// A change of a backfill.
     Backfill {
         /// Its name.
         backfill: String,
-        /// What happened.
+        /// The change.
         #[serde(flatten)]
         what: BackfillEventDto,
     },
-    /// A register was set or deleted.
+    /// A change of a register.
     Register {
         /// Its bucket.
         bucket: String,
         /// Its key in the bucket.
         key: String,
-        /// What happened.
+        /// The change.
         #[serde(flatten)]
         what: RegisterEventDto,
     },
-    /// A fact was told.
+    /// A published fact.
     Fact(FactEventDto),
-    /// An event that this version does not know.
+    /// An event of a newer version.
     #[serde(untagged)]
     Other(OtherEventDto),
 }
 
-/// An event that this version does not know, with all that is said of it.
+/// An event of a newer version, with all its fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OtherEventDto {
-    /// What it happened to.
+    /// The kind of its subject.
     #[serde(default)]
     pub subject: Code,
-    /// What happened.
+    /// The change.
     #[serde(default)]
     pub event: Code,
-    /// What else is said.
+    /// All other fields.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub fields: Map<String, Value>,
 }
 
-/// Who asked for something, and why.
+/// The actor who requested a change, and the reason.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RequesterDto {
-    /// Who asked, by name.
+    /// The name of the actor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The same, with what is known of them.
+    /// The actor with its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<ActorDto>,
-    /// Why, in their words.
+    /// The reason that was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -108,13 +108,13 @@ impl RequesterDto {
     }
 }
 
-/// An actor: somebody or something that asked for a change.
+/// An actor: a person, a program or a part of the system that requests changes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActorDto {
-    /// What they are: `person`, `token`, `worker`, `system`; `unknown` where they did not say.
+    /// Its kind: `person`, `token`, `worker`, `system`, or `unknown`.
     pub kind: Code,
-    /// Their name; of those who did not say, that of the way by which they came.
+    /// Its name; for an unknown actor that of the interface that was used.
     pub name: String,
 }
 
@@ -134,13 +134,13 @@ pub struct RangeDto {
     pub to: Instant,
 }
 
-/// A fact in words: something that happened outside.
+/// A fact: something that happened outside of Kelos.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OccurrenceDto {
     /// The fact, in words: `2 new partitions of purchases`.
     pub what: String,
-    /// What it is about: `partition:purchases`.
+    /// Its subject: `partition:purchases`.
     pub about: String,
     /// The payload of a signal, or the names of partitions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ impl From<&Occurrence> for OccurrenceDto {
     }
 }
 
-/// A fact that was told.
+/// The publication of a fact.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FactEventDto {
@@ -167,17 +167,17 @@ pub struct FactEventDto {
     /// The fact.
     #[serde(flatten)]
     pub occurrence: OccurrenceDto,
-    /// Who told it.
+    /// Its source.
     pub source: String,
-    /// What names it among those of its source.
+    /// Its idempotency key, unique within its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Who told it, with what is known of them.
+    /// The actor who published it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<ActorDto>,
 }
 
-/// What happened to a register.
+/// A change of a register.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RegisterEventDto {
@@ -186,12 +186,12 @@ pub struct RegisterEventDto {
     /// Its new value, which may be null; none when it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub value: Option<Value>,
-    /// Who asked, and why.
+    /// The actor, and the reason.
     #[serde(flatten)]
     pub requester: RequesterDto,
 }
 
-/// What happened to a slot, in the past tense.
+/// A change of a slot, in the past tense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -201,12 +201,12 @@ pub struct RegisterEventDto {
 )]
 pub enum SlotEventDto {
     Planned {
-        /// Who first asked for it: `schedule`, `request`, `backfill`, `parent`, `child` or `fact`.
+        /// Its origin: `schedule`, `request`, `backfill`, `parent`, `child` or `fact`.
         origin: Code,
         /// The parent or child that opened the job.
         #[serde(skip_serializing_if = "Option::is_none")]
         opened_by: Option<SlotNameDto>,
-        /// Larger goes first.
+        /// Its priority: larger numbers run first.
         priority: i32,
         #[serde(skip_serializing_if = "Option::is_none")]
         backfill: Option<String>,
@@ -227,7 +227,7 @@ pub enum SlotEventDto {
         fact: Option<u64>,
     },
     Fired {
-        /// Whether the constraints are passed over.
+        /// Whether its constraints are ignored.
         unconstrained: bool,
         #[serde(flatten)]
         requester: RequesterDto,
@@ -239,7 +239,7 @@ pub enum SlotEventDto {
         explanation: ExplanationDto,
     },
     Aborted {
-        /// Why an event schedule ended what it had pending: `disabled`, `changed` or `deleted`.
+        /// The cause of the end of an event schedule's pending slots: `disabled`, `changed` or `deleted`.
         cause: Code,
         #[serde(flatten)]
         requester: RequesterDto,
@@ -250,12 +250,12 @@ pub enum SlotEventDto {
         value: Value,
     },
     Expired {
-        /// How long the slot was allowed to wait.
+        /// The timeout of the slot.
         timeout_seconds: u64,
         explanation: ExplanationDto,
     },
     Skipped {
-        /// What its trigger or its constraints said, where nobody asked for it.
+        /// The explanation of its trigger or constraints, if it was not skipped on request.
         #[serde(skip_serializing_if = "Option::is_none")]
         explanation: Option<ExplanationDto>,
         #[serde(flatten)]
@@ -301,7 +301,7 @@ pub enum SlotEventDto {
     },
     Dispatched {
         run: u32,
-        /// The worker that is to do the run, where workers do; empty where that is not settled yet.
+        /// The worker that was assigned the run, if workers run jobs; empty if none is assigned yet.
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
     },
@@ -314,7 +314,7 @@ pub enum SlotEventDto {
     },
     Started {
         run: u32,
-        /// What the executor calls the run.
+        /// The executor's name of the run.
         external_id: String,
     },
     Succeeded {
@@ -334,14 +334,14 @@ pub enum SlotEventDto {
         run: u32,
         outcome: OutcomeDto,
     },
-    /// Something that this version does not know.
+    /// An event of a newer version.
     #[serde(untagged)]
     Other {
         event: Code,
     },
 }
 
-/// What happened to a workflow, in the past tense.
+/// A change of a workflow, in the past tense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -363,15 +363,15 @@ pub enum WorkflowEventDto {
     Missed {
         #[serde(flatten)]
         range: RangeDto,
-        /// How many times.
+        /// The number of times.
         slots: u32,
     },
     Planned {
         #[serde(flatten)]
         range: RangeDto,
-        /// How many slots.
+        /// The number of slots.
         slots: u32,
-        /// How many times were planned that get slots when it is their turn.
+        /// The number of planned times whose slots are created later, in their turn.
         #[serde(skip_serializing_if = "Option::is_none")]
         backlog: Option<u64>,
     },
@@ -398,15 +398,15 @@ pub enum WorkflowEventDto {
     Frozen {
         /// Code of the broken invariant.
         code: Code,
-        /// What broke, in words.
+        /// The broken invariant in words.
         reason: String,
     },
     SetAside {
-        /// What was set aside.
+        /// The input that was set aside.
         what: String,
         /// Code of the broken invariant.
         code: Code,
-        /// What broke, in words.
+        /// The broken invariant in words.
         reason: String,
     },
     Thawed {
@@ -418,15 +418,15 @@ pub enum WorkflowEventDto {
         imported_from: String,
         #[serde(flatten)]
         range: RangeDto,
-        /// How many slots.
+        /// The number of slots.
         slots: u32,
     },
-    /// Something that this version does not know.
+    /// An event of a newer version.
     #[serde(untagged)]
     Other { event: Code },
 }
 
-/// What happened to a backfill, in the past tense.
+/// A change of a backfill, in the past tense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -436,14 +436,14 @@ pub enum WorkflowEventDto {
 )]
 pub enum BackfillEventDto {
     Created {
-        /// Whose slots.
+        /// The workflow whose slots it runs.
         workflow: String,
         #[serde(flatten)]
         range: RangeDto,
-        /// Which slots it reopens: `missing`, `unsuccessful` or `all`.
+        /// The existing slots that it reopens: `missing` (none), `unsuccessful` or `all`.
         mode: Code,
         priority: i32,
-        /// How many slots.
+        /// The number of slots.
         slots: u32,
         #[serde(flatten)]
         requester: RequesterDto,
@@ -466,12 +466,12 @@ pub enum BackfillEventDto {
         requester: RequesterDto,
     },
     Reopened {
-        /// How many slots.
+        /// The number of slots.
         slots: u32,
         #[serde(flatten)]
         requester: RequesterDto,
     },
-    /// Something that this version does not know.
+    /// An event of a newer version.
     #[serde(untagged)]
     Other { event: Code },
 }
@@ -491,9 +491,9 @@ pub fn mode_name(mode: BackfillMode) -> &'static str {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventPageDto<E = EventDto> {
-    /// The events, ascending. With `workflow` there may be few, or none, although the log goes on.
+    /// The events in ascending order. With `workflow` there may be few, or none, although the log continues.
     pub items: Vec<E>,
-    /// Hand it back as `after` to go on.
+    /// The position to pass as `after` for the next page.
     pub last: u64,
     /// Whether the end of the log was reached.
     pub end: bool,

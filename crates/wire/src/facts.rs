@@ -1,4 +1,4 @@
-//! Facts.
+//! Facts: published, and listed.
 
 use std::collections::BTreeMap;
 
@@ -8,63 +8,63 @@ use serde_json::{Map, Value};
 
 use crate::{Code, Instant};
 
-/// A fact: about partitions of a dataset, the end of a run, or a signal.
+/// A fact to publish: new partitions of a dataset, the end of a run, or a signal.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FactRequest {
-    /// Who tells; who asks, where not given. Facts of one source count in the order in which they come.
+    /// The source of the fact; by default the user of the request. Facts of one source count in the order of their arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What names it among those of its source: told twice, it counts once. Without it each telling counts.
+    /// An idempotency key, unique within its source: a fact that is published again with the same key counts once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The dataset that has new partitions: `purchases`, or `prod:purchases` in a namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// How many, from 1; as many as `keys`, or 1, where not given.
+    /// The number of partitions, from 1; by default the number of `keys`, or 1.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
-    /// The names of the partitions, each once; as many as `partitions` says.
+    /// The names of the partitions, without duplicates; if `partitions` is given, as many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
-    /// The program a run of which ended.
+    /// The program whose run ended.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<WorkflowId>,
-    /// How: `succeeded`, `failed` or `killed`.
+    /// The final state of the run: `succeeded`, `failed` or `killed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What names the run.
+    /// The name of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What the run was given.
+    /// The arguments of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
-    /// What the run gave.
+    /// The outputs of the run.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
     /// The name of a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// What comes with the signal.
+    /// The payload of the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
 }
 
-/// What became of facts.
+/// The result of publishing facts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TellResultDto {
-    /// So many are new.
+    /// The number of new facts.
     pub new: u32,
-    /// So many were told before, and don't count again.
+    /// The number of facts that were published before, and are not counted again.
     pub known: u32,
 }
 
-/// A fact that was told.
+/// A published fact.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -73,59 +73,59 @@ pub struct FactDto {
     pub seq: u64,
     /// When it was stored.
     pub at: Instant,
-    /// Who told it.
+    /// Its source.
     pub source: String,
-    /// What names it among those of its source.
+    /// Its idempotency key, unique within its source.
     pub key: Option<String>,
-    /// What happened, in words.
+    /// The fact in words.
     pub what: String,
-    /// What it is about: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
+    /// Its subject: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
     pub about: String,
     /// The dataset that has new partitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// How many.
+    /// The number of partitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
-    /// Their names.
+    /// The names of the partitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// The program a run of which ended.
+    /// The program whose run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// How.
+    /// The final state of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Code>,
-    /// What names the run.
+    /// The name of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What the run was given.
+    /// The arguments of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
-    /// What the run gave.
+    /// The outputs of the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub outputs: Map<String, Value>,
     /// The name of the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// What came with it.
+    /// The payload of the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
 }
 
-/// A source of facts, and how it is.
+/// A source of facts and its health.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FactSourceDto {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// When it last answered.
     pub answered_at: Option<Instant>,
-    /// How many facts of it were new since this server leads.
+    /// The number of new facts from it since this server became the leader.
     pub new: u64,
-    /// What is wrong with it.
+    /// Its problem, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

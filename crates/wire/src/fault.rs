@@ -1,17 +1,17 @@
-//! Problem details: why something was not done, as RFC 9457 has it.
+//! Problem details: why a request failed, in the form of RFC 9457.
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong (`application/problem+json`, RFC 9457).
+/// The problem with a request (`application/problem+json`, RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = Problem))]
 pub struct ProblemDetailsDto {
-    /// Names the kind of problem: `urn:kelos:problem:` and a word that stays the same.
+    /// The kind of problem: `urn:kelos:problem:` and its stable code.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", schema(examples("urn:kelos:problem:workflow-not-found")))]
     pub kind: String,
-    /// The same word alone.
+    /// The stable code.
     #[cfg_attr(feature = "openapi", schema(examples("workflow-not-found")))]
     pub code: String,
     /// The kind of problem in words.
@@ -20,12 +20,12 @@ pub struct ProblemDetailsDto {
     /// The status of the response.
     #[cfg_attr(feature = "openapi", schema(examples(404)))]
     pub status: u16,
-    /// What is wrong with this request, and what was expected.
+    /// The fault of this request in words, and what was expected.
     pub detail: String,
     /// The path of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// What to do about it.
+    /// A hint on how to solve the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -8,7 +8,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::{ConstraintDto, TriggerDto};
 
-/// Described from the signatures of the model, which are what is read and written.
+/// The schema is made of the signatures of the model, by which triggers are read and written.
 impl PartialSchema for TriggerDto {
     fn schema() -> RefOr<Schema> {
         let what =

@@ -1,21 +1,21 @@
-//! The graph of workflows, and what is in the way of a slot.
+//! The graph of workflows, and what blocks a slot upstream.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, Counts, Instant, KeyDto, SlotNameDto};
 
-/// Workflows, and what depends on what.
+/// The dependency graph of workflows, or a part of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GraphDto {
-    /// From when on slots are counted, up to the present.
+    /// The time since which slots are counted.
     pub since: Instant,
-    /// How many nodes there are, in this part and outside of it.
+    /// The number of nodes of the whole graph.
     pub total: usize,
-    /// Ascending by name.
+    /// The workflows, in ascending order of their names.
     pub nodes: Vec<NodeDto>,
-    /// Ascending; both ends of each are among the nodes.
+    /// The dependencies between these workflows, in ascending order.
     pub edges: Vec<EdgeDto>,
 }
 
@@ -36,13 +36,13 @@ pub struct NodeDto {
     pub paused: bool,
     /// Whether it is an event schedule that is disabled.
     pub disabled: bool,
-    /// How many of its slots since then are in each state; states without slots are left out.
+    /// The number of its slots since then in each state; states without slots are omitted.
     pub slots: Counts,
-    /// Its newest slot, of whatever time.
+    /// Its newest slot, however old.
     pub newest: Option<NewestDto>,
-    /// How many nodes that it depends on are not in this part.
+    /// The number of workflows upstream that are not in this part.
     pub hidden_up: usize,
-    /// How many nodes that depend on it are not in this part.
+    /// The number of workflows downstream that are not in this part.
     pub hidden_down: usize,
 }
 
@@ -50,45 +50,45 @@ pub struct NodeDto {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewestDto {
-    /// Which of its slots.
+    /// The key of the slot.
     #[serde(flatten)]
     pub key: KeyDto,
     /// Its state.
     pub state: Code,
 }
 
-/// A dependency.
+/// A dependency of one workflow on another.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EdgeDto {
-    /// What is depended on.
+    /// The upstream workflow.
     pub from: String,
-    /// What depends on it.
+    /// The downstream workflow.
     pub to: String,
     /// `success`: slots wait for the success of the other's; `schedule`: slots are at the times of the other's; `jobs`: slots
     /// wait for jobs of the other; `ended`: a trigger waits for the end of a run of the other; `runs`: the other is an event
     /// schedule that runs this.
     pub kind: Code,
-    /// For `success`: how many seconds later than its own the time of the slot is that is waited for.
+    /// For `success`: the seconds from a slot's own time to the time of the slot that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub later_seconds: Option<i64>,
-    /// For `jobs`: the groups by which jobs wait; none where a trigger does.
+    /// For `jobs`: the groups by which jobs depend on each other; none if a trigger does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
 }
 
-/// What is in a slot's way, however far upstream.
+/// The slots and obstacles that block a slot, however far upstream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UpstreamDto {
-    /// The slot itself, then what it waits for, level by level; each slot once.
+    /// The slot itself, then the slots that it waits for, level by level, each once.
     pub steps: Vec<UpstreamStepDto>,
-    /// Whether there is more than was looked at.
+    /// Whether the search stopped before its end.
     pub cut: bool,
 }
 
-/// A slot on the way.
+/// A slot that blocks another, or the slot that was asked about.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -96,25 +96,25 @@ pub struct UpstreamStepDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// Its state; none where it does not exist.
+    /// Its state; none if it does not exist.
     pub state: Option<Code>,
-    /// How far up it is; 0 is the slot that was asked about.
+    /// Its distance upstream; 0 for the slot that was asked about.
     pub level: u32,
-    /// Where it stands, in one sentence.
+    /// Its state in one sentence.
     pub headline: String,
     /// The slots that it waits for.
     pub waits_for: Vec<SlotNameDto>,
-    /// What is in its way beside those: where there is any, the way ends.
+    /// Obstacles that block it besides those slots.
     pub obstacles: Vec<ObstacleDto>,
 }
 
-/// Something that is in a slot's way and no other slot.
+/// Something other than a slot that blocks a slot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ObstacleDto {
     /// `failed`, `killed`, `expired`, `skipped`, `missing`, `paused`, `undefined`, `backoff`, `under-way`, `queued`,
     /// `outside`, `clock` or `trigger`.
     pub kind: Code,
-    /// In words.
+    /// The obstacle in words.
     pub text: String,
 }

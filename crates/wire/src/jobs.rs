@@ -1,4 +1,4 @@
-//! Jobs: submitting them, and their parents and children.
+//! Jobs: submitted, and their parents and children.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use crate::value::{is_zero, present};
 use crate::{Code, SlotNameDto};
 
-/// Jobs to be submitted.
+/// A request to submit jobs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubmitRequest {
-    /// Which: 1 to 10,000.
+    /// The jobs, from 1 to 10,000.
     pub jobs: Vec<JobName>,
-    /// 1 goes first, 100 last; 100 where not given. What is opened for them has theirs.
+    /// Their priority, from 1, which runs first, to 100, the default. Ancestors that are opened for them inherit it.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 100))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Open those again that have ended, with all that depends on them and has ended.
+    /// Whether to reopen jobs that have ended, with everything downstream that has ended.
     #[serde(default)]
     pub readd: bool,
-    /// Why, in their words, for the log.
+    /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Only say what would run.
+    /// Whether to preview only, and change nothing.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -36,33 +36,33 @@ pub struct SubmitRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JobName {
-    /// Whose job.
+    /// The app of the job.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub workflow: WorkflowId,
     /// Its job id.
     pub job: String,
 }
 
-/// What became of jobs that were submitted, or what would.
+/// The result of submitting jobs, or its preview.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum SubmitResultDto {
-    /// What would happen.
+    /// The preview.
     Outlook(OutlookDto),
-    /// What became of them.
+    /// The result.
     Submitted(SubmittedListDto),
 }
 
-/// What became of jobs that were submitted.
+/// The result of submitting jobs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SubmittedListDto {
-    /// One for each, in the order in which they were given.
+    /// The result for each job, in the order of the request.
     pub items: Vec<SubmittedDto>,
 }
 
-/// What became of a job that was submitted.
+/// The result of submitting a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -72,36 +72,36 @@ pub struct SubmittedDto {
     pub slot: SlotNameDto,
     /// `opened`; `reopened`, where it had ended; or `existed`, where it was left as it is.
     pub result: Code,
-    /// Where it stood, of one that existed.
+    /// Its state, if it existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Code>,
-    /// How many that depend on it were opened again, of one that was opened again.
+    /// The number of reopened jobs downstream, if it was reopened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub descendants: Option<u32>,
-    /// Why it waits for no job though its workflow depends on others: an identifier that none of its groups is about.
+    /// The reason that it has no parents although its app has dependencies: an identifier that no group covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_group: Option<String>,
-    /// The jobs that wait for it and are never opened, since their ids can't be written.
+    /// Its children that are never opened, because their ids can't be formed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nameless_children: Option<String>,
 }
 
-/// What would happen if jobs were submitted, and all that runs succeeded.
+/// A preview of submitting jobs, which assumes that all runs succeed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutlookDto {
     /// Always true.
     pub dry_run: bool,
-    /// How many jobs would come to what: by `fate`.
+    /// The number of jobs for each `fate`.
     pub counts: BTreeMap<Code, usize>,
-    /// Each job once, after those that it waits for; the first 10,000.
+    /// The jobs, each after its parents; the first 10,000.
     pub items: Vec<ExpectedDto>,
-    /// Whether there is more than is listed.
+    /// Whether there are more jobs than are listed.
     pub cut: bool,
 }
 
-/// What would become of a job.
+/// The preview of one job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -109,30 +109,30 @@ pub struct ExpectedDto {
     /// The job.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// Where it stands now; none where it was never opened.
+    /// Its current state; none if it was never opened.
     pub state: Option<Code>,
     /// `ancestor`, `asked` (it is one of those that were named) or `descendant`.
     pub role: Code,
     /// `runs`, `under-way` (it goes on anyway), `ended` (it is left as it is), `blocked`, `skipped` or `paused`
     /// (its workflow is).
     pub fate: Code,
-    /// Whether a function of its workflow has the last word on whether it is worth running.
+    /// Whether a function of its app decides, once it is opened, if it is valid.
     pub asked_when_opened: bool,
-    /// Who blocks it.
+    /// The jobs that block it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<SlotNameDto>,
-    /// How many more do.
+    /// The number of further jobs that block it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_blockers: usize,
-    /// Why it would wait for no job though its workflow depends on others.
+    /// The reason that it would have no parents although its app has dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_group: Option<String>,
-    /// Why it could never run: the jobs that it waits for can't all be named.
+    /// The reason that it could never run: the ids of some of its parents can't be formed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_way: Option<String>,
 }
 
-/// What a job waits for.
+/// The parents of a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -140,78 +140,78 @@ pub struct ParentsDto {
     /// The job.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// The groups that are about it: all jobs of any one of them must succeed. None at all means that it waits for nothing.
+    /// The groups of its parents, of which one must succeed as a whole; it has no parents if there are no groups.
     pub any_of: Vec<GroupDto>,
-    /// Why there are none though its workflow depends on others: an identifier that none of its groups is about.
+    /// The reason that there are no groups although its app has dependencies: an identifier that no group covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_group: Option<String>,
 }
 
-/// Jobs of which one waits for all.
+/// A group of parents, all of which must succeed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GroupDto {
     /// Its name.
     pub group: String,
-    /// How many jobs it has, with those that can't be named.
+    /// The number of its jobs, including those whose ids can't be formed.
     pub total: usize,
-    /// Those of them that can't be named: the group is never met.
+    /// Its jobs whose ids can't be formed; the group can then never succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritable: Vec<UnwritableDto>,
-    /// How many of them succeeded; not there where only a file was asked.
+    /// The number of its jobs that succeeded; absent if the answer comes from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded: Option<usize>,
-    /// How many of them ended without success; not there where only a file was asked.
+    /// The number of its jobs that ended without success; absent if the answer comes from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_without_success: Option<usize>,
-    /// The part of them that was asked for.
+    /// The jobs, up to the requested limit.
     pub jobs: Vec<RelativeDto>,
 }
 
-/// Jobs of a workflow that belong to one by what is written, and can't be named.
+/// Parents or children whose ids can't be formed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnwritableDto {
-    /// Whose jobs.
+    /// The app of the jobs.
     pub workflow: String,
-    /// The group by which they belong to it.
+    /// The group of the dependency.
     pub group: String,
-    /// How many.
+    /// The number of jobs.
     pub count: usize,
-    /// Why: a word that stays the same.
+    /// The stable code of the cause.
     pub code: String,
-    /// Why, in words.
+    /// The cause in words.
     pub why: String,
 }
 
-/// A job beside another.
+/// A parent or child of a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RelativeDto {
     /// The job.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// Its state: null where it was never opened, and not there where only a file was asked.
+    /// Its state: null if it was never opened, absent if the answer comes from a file.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Option<Code>>,
-    /// The group by which it waits; of a child.
+    /// The group of the dependency, for a child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
-/// What waits for a job.
+/// The children of a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChildrenDto {
     /// The job.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// How many there are.
+    /// The number of children.
     pub total: usize,
-    /// The part of them that was asked for.
+    /// The jobs, up to the requested limit.
     pub children: Vec<RelativeDto>,
-    /// Those that can't be named, and are never opened.
+    /// Children that are never opened, because their ids can't be formed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritable: Vec<UnwritableDto>,
 }

@@ -1,4 +1,4 @@
-//! Events of the model, as they go over the wire.
+//! Conversions of the model's events into those of the wire.
 
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;

@@ -1,10 +1,10 @@
-//! Critical paths.
+//! Critical paths: the chain of slots and waits that determined when a slot ended.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, Instant, SlotNameDto};
 
-/// What determined when a slot ended, or keeps it from ending.
+/// The chain of slots and waits that determined when a slot ended, or that keeps it from ending.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -12,21 +12,21 @@ pub struct CriticalPathDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// When the path begins: when the first of its slots was planned, or opened again.
+    /// The start of the path: when its first slot was planned or reopened.
     pub from: Instant,
-    /// When the slot ended; the present where it has not.
+    /// When the slot ended; the present if it has not.
     pub until: Instant,
     /// Whether the slot has ended.
     pub is_over: bool,
-    /// How long the path is.
+    /// The duration of the path.
     pub millis: i64,
-    /// The slots on it, the furthest back first; the last one is the slot itself.
+    /// The slots of the path in order of time; the last one is the slot itself.
     pub links: Vec<LinkDto>,
-    /// Why it is not followed further back, where that is not because it begins there.
+    /// The reason that the path is not followed further back, if it does not begin there.
     pub cut: Option<String>,
 }
 
-/// A slot on a path, and its share of the time.
+/// A slot of the path, and its share of the time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -34,25 +34,25 @@ pub struct LinkDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// Its state when the path leaves it; none where it did not exist.
+    /// Its state at the end of its share; none if it did not exist.
     pub state: Option<Code>,
-    /// From when on the path is at this slot.
+    /// The start of its share.
     pub from: Instant,
-    /// Until when.
+    /// The end.
     pub until: Instant,
-    /// How long.
+    /// The duration.
     pub millis: i64,
-    /// Its share of the path.
+    /// Its share of the path, from 0 to 1.
     pub percent: f64,
-    /// What it did, in one sentence.
+    /// Its share in one sentence.
     pub sentence: String,
-    /// How it came to be open, where the path begins here.
+    /// The event that opened it, in words, if the path begins here.
     pub opened: Option<String>,
-    /// Its wait for the slot before it on the path.
+    /// Its wait for the previous slot of the path.
     pub waited: Option<WaitedDto>,
-    /// What it did in its share of the time, oldest first, without gaps.
+    /// The phases of its share in order of time, without gaps.
     pub steps: Vec<PathStepDto>,
-    /// What stands in its way besides, in words.
+    /// Other obstacles that block it, in words.
     pub besides: Vec<String>,
 }
 
@@ -64,27 +64,27 @@ pub struct WaitedDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// Since when.
+    /// The start.
     pub from: Instant,
-    /// Until when.
+    /// The end.
     pub until: Instant,
 }
 
-/// A stretch of time on a path.
+/// A phase of a slot on a path.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PathStepDto {
     /// `waited`, `queued`, `starting`, `ran`, `backed-off`, or `stuck` (it had ended without success).
     pub kind: Code,
-    /// From when on.
+    /// The start.
     pub from: Instant,
-    /// Until when.
+    /// The end.
     pub until: Instant,
-    /// How long.
+    /// The duration.
     pub millis: i64,
-    /// The number of the run that it is about.
+    /// The number of the run, if the phase is about one.
     pub run: Option<u32>,
-    /// What was waited for, or how it ended; may be empty.
+    /// The obstacle that it waited for, or the outcome of the run; may be empty.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Projects, and what a deployment changes.
+//! Projects, and the changes of a deployment.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Code, Instant, ProblemDto};
 
-/// A unit of deployment.
+/// A project, the unit of deployment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -19,51 +19,51 @@ pub struct ProjectDto {
     pub has_script: bool,
     /// Whether it has a script in the folder of defaults.
     pub has_defaults: bool,
-    /// What is wrong with its scripts.
+    /// The problems of its scripts.
     pub problems: Vec<ProblemDto>,
 }
 
-/// What a deployment changes, or would change.
+/// The changes of a deployment, or a preview of them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentDto {
-    /// Whose.
+    /// The project.
     pub project: String,
-    /// Whether the project goes.
+    /// Whether the project is removed.
     pub undeploy: bool,
-    /// Whether it was done; a plan only says what would be.
+    /// Whether the changes were made; false for a preview.
     pub done: bool,
-    /// What becomes of each file.
+    /// The change of each file.
     pub files: Vec<FileChangeDto>,
-    /// What becomes of workflows; those that stay as they are left out.
+    /// The changed workflows.
     pub workflows: Vec<WorkflowChangeDto>,
-    /// What becomes of slots.
+    /// The effect on slots.
     pub slots: SlotEffectDto,
-    /// What is probably not as it was meant.
+    /// Warnings about probable mistakes.
     pub warnings: Vec<ProblemDto>,
-    /// What else there is to know.
+    /// Notes on the deployment.
     pub notes: Vec<String>,
 }
 
-/// What becomes of a file.
+/// The change of a file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FileChangeDto {
-    /// Where it is.
+    /// Its path or address.
     pub place: String,
     /// `new`, `changed`, `same` or `removed`.
     pub change: Code,
-    /// Lines that come; none for other files than scripts.
+    /// The number of added lines; only for scripts.
     pub lines_added: Option<usize>,
-    /// Lines that go; none for other files than scripts.
+    /// The number of removed lines; only for scripts.
     pub lines_removed: Option<usize>,
-    /// How long it then is; none for one that goes.
+    /// Its new size in bytes; none for a removed file.
     pub bytes: Option<u64>,
 }
 
-/// What becomes of a workflow.
+/// The change of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -74,33 +74,33 @@ pub struct WorkflowChangeDto {
     pub project: String,
     /// `new`, `changed` or `removed`.
     pub change: Code,
-    /// What of it is different: `schedule`, `trigger`, `job` and the like.
+    /// Its changed parts: `schedule`, `trigger`, `job` and the like.
     pub parts: Vec<Code>,
 }
 
-/// What becomes of slots.
+/// The effect on slots.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SlotEffectDto {
-    /// Whether a server said which slots there are; otherwise only schedules of the last week were compared.
+    /// Whether the slots are those of a server; otherwise only schedules of the last week were compared.
     pub from_server: bool,
-    /// Slots that would be planned at once.
+    /// Slots that are planned at once.
     pub created: Vec<SlotTimesDto>,
-    /// Slots that have not ended and would be left alone from then on.
+    /// Live slots that are no longer scheduled.
     pub dropped: Vec<SlotTimesDto>,
-    /// Slots that wait, and would not have to any more.
+    /// Waiting slots whose trigger is then met.
     pub unblocked: Vec<SlotTimesDto>,
 }
 
-/// Slots of a workflow.
+/// A group of slots of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SlotTimesDto {
-    /// Whose.
+    /// The project.
     pub workflow: String,
-    /// How many.
+    /// The number of slots.
     pub count: usize,
     /// The time of the first one.
     pub first: Instant,
@@ -108,20 +108,20 @@ pub struct SlotTimesDto {
     pub last: Instant,
 }
 
-/// A project as it is to be.
+/// The files of a project, for a deployment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BundleDto {
     /// The text of `workflow.js`.
     pub workflow: String,
-    /// The text of `defaults.js`; without it, one that is there goes.
+    /// The text of `defaults.js`; if absent, an existing one is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<String>,
-    /// The files of an Oozie workflow in base64, by their paths in its folder; without it HDFS stays as it is.
+    /// The files of an Oozie workflow in base64, by their paths in its folder; if absent, HDFS is left unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hdfs: Option<BTreeMap<String, String>>,
-    /// The root in HDFS below which its folder goes; `/user/celos/app` where not given.
+    /// The directory in HDFS for its folder; `/user/celos/app` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hdfs_root: Option<String>,
 }

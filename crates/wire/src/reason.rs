@@ -1,4 +1,4 @@
-//! Reasons: what triggers and constraints found.
+//! Explanations of triggers and constraints.
 
 use kelos_model::probe::Verdict;
 use kelos_model::reason::{Evidence, words};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Code, Instant, SlotNameDto};
 
-/// Why a trigger gave its answer: a tree of the same shape as the trigger.
+/// The explanation of a trigger's answer: a tree of the same shape as the trigger.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -15,60 +15,60 @@ pub struct ExplanationDto {
     /// The kind of trigger, as in a definition.
     #[serde(rename = "type")]
     pub kind: Code,
-    /// What was found, for programs: the code stays the same while the words may get better.
+    /// The stable code of the finding.
     pub code: Code,
     /// `met`, `not-yet` or `never`.
     pub answer: Code,
     /// The answer in words.
     pub text: String,
-    /// What a leaf read to find it.
+    /// The evidence of a leaf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceDto>,
-    /// The answers of the nested triggers.
+    /// The explanations of the nested triggers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub nested: Vec<ExplanationDto>,
 }
 
-/// What a leaf of a trigger read.
+/// The evidence for the answer of a leaf.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "read", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum EvidenceDto {
-    /// The clock.
+    /// A reading of the clock.
     Clock {
-        /// What it said.
+        /// The current time.
         now: Instant,
-        /// The moment that it is compared with.
+        /// The time that it was compared with.
         until: Instant,
     },
-    /// Another slot.
+    /// The state of another slot.
     Slot {
-        /// That slot.
+        /// The slot.
         #[serde(flatten)]
         slot: SlotNameDto,
-        /// Its state; none where it does not exist.
+        /// Its state; none if it does not exist.
         #[serde(skip_serializing_if = "Option::is_none")]
         state: Option<Code>,
     },
-    /// The outside world.
+    /// The answer of a probe.
     Probe {
-        /// What it was asked.
+        /// The question.
         probe: String,
-        /// What it said: `yes`, `no`, `never` or `failed`.
+        /// The answer: `yes`, `no`, `never` or `failed`.
         verdict: Code,
-        /// What was seen, or why it failed.
+        /// Details of the answer, or why the probe failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
-        /// When it was looked at.
+        /// The time of the answer.
         looked_at: Instant,
     },
-    /// Nothing yet: the question is on its way.
+    /// A probe that has not answered yet.
     Asked {},
-    /// Something that this version does not know.
+    /// Evidence of a newer version.
     #[serde(untagged)]
     Other {
-        /// What was read.
+        /// Its kind.
         read: Code,
     },
 }

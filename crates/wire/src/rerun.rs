@@ -1,94 +1,94 @@
-//! Changes of slots: rerun, kill, skip, mark.
+//! Changes of slots: rerun, kill, skip and mark.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{SlotDto, SlotNameDto};
 
-/// How a slot is to be opened again.
+/// A request to rerun a slot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RerunRequest {
-    /// Why, in their words, for the log.
+    /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Also all slots whose triggers look at it, those that look at them, and so on.
+    /// Whether to rerun everything downstream, too.
     #[serde(default)]
     pub downstream: bool,
-    /// Only say what would happen; with `downstream`.
+    /// With `downstream`: whether to preview only, and change nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// Kill those that are dispatched or running first, which otherwise are in the way; with `downstream`.
+    /// With `downstream`: whether to kill live runs first, which otherwise prevent the rerun.
     #[serde(default)]
     pub kill_live: bool,
 }
 
-/// What a rerun did: the slot, or with `downstream` all slots that were touched.
+/// The result of a rerun: the slot, or with `downstream` all affected slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum RerunResultDto {
     /// The slot.
     Alone(SlotDto),
-    /// The slot and what depends on it.
+    /// The slot and everything downstream.
     Downstream(DownstreamDto),
 }
 
-/// What a rerun of a slot with all that depends on it does, or would do.
+/// The effect of a rerun with everything downstream, or its preview.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DownstreamDto {
-    /// Whether this only says what would happen.
+    /// Whether this is a preview, and nothing was changed.
     pub dry_run: bool,
-    /// The slot itself, where it was never planned.
+    /// The slot itself, if it was never planned.
     pub created: TouchedSlotsDto,
-    /// Slots that had ended, or were only queued, and are opened again.
+    /// Slots that had ended or were only queued, and are reopened.
     pub reopened: TouchedSlotsDto,
-    /// Slots that were dispatched or running: killed first with `killLive`, and in the way without.
+    /// Dispatched and running slots: with `killLive` they are killed first, without it they prevent the rerun.
     pub killed: TouchedSlotsDto,
-    /// How many slots stay as they are, because they wait for their triggers anyway.
+    /// The number of slots that are left unchanged, because they wait for their triggers anyway.
     pub untouched: u32,
 }
 
-/// Slots that a rerun touches in the same way.
+/// Slots that a rerun affects in the same way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TouchedSlotsDto {
-    /// How many.
+    /// The number of slots.
     pub count: usize,
-    /// Which, each after one that it depends on; the first 1000.
+    /// The slots, each after one that it depends on; the first 1000.
     pub slots: Vec<SlotNameDto>,
 }
 
-/// Why somebody asks.
+/// The reason for a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct ReasonRequest {
-    /// In their words, for the log.
+    /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How somebody says that a slot ended.
+/// The state that a slot is marked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkedState {
-    /// What it was for is done.
+    /// The slot counts as succeeded.
     Succeeded,
 }
 
-/// What somebody says of a slot.
+/// A request to mark a slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MarkRequest {
-    /// How it ended.
+    /// The new state.
     pub state: MarkedState,
-    /// Why, in their words, for the log.
+    /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

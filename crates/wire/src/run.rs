@@ -1,4 +1,4 @@
-//! Runs, and how they ended.
+//! Runs, their outcomes and their output.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub struct RunDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// Which attempt, from 1; never reset.
+    /// The number of the run, from 1; it is never reset.
     pub number: u32,
     /// `dispatched`, `running`, `succeeded`, `failed`, `killed` or `unknown`.
     pub state: Code,
-    /// Which executor does it.
+    /// The name of its executor.
     pub executor: String,
-    /// What the executor calls it.
+    /// The executor's name of the run.
     pub external_id: Option<String>,
     /// When the intent was stored.
     pub dispatched_at: Instant,
@@ -31,20 +31,20 @@ pub struct RunDto {
     pub started_at: Option<Instant>,
     /// When its end was recorded.
     pub ended_at: Option<Instant>,
-    /// How it ended.
+    /// Its outcome, once it has ended.
     pub outcome: Option<OutcomeDto>,
-    /// The version of its workflow's definition with which it began; in a run by itself and in the runs of a slot, where it is known.
+    /// The version of the definition with which it was started; only where a run is asked for, or the runs of a slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition_version: Option<u32>,
-    /// The arguments that it was given, by name. What looks like a secret is masked.
+    /// Its arguments by name, with secrets masked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
-    /// What it gave to those that it triggers. What looks like a secret is masked.
+    /// Its outputs, with secrets masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -54,23 +54,23 @@ pub struct OutcomeDto {
     /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `outputs-too-large`, `reported`, or `failed` where no more is
     /// known), of a refusal `arguments-too-large` where it is that, else as `result`. Others may come.
     pub code: String,
-    /// In words.
+    /// The outcome in words.
     pub text: String,
-    /// The exit status, where there was one other than 0.
+    /// The exit status, if there was one other than 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
 }
 
-/// A piece of output in a stream.
+/// A part of the output of a run, in a stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutputDto {
-    /// Its first byte, counted over all that the run ever wrote.
+    /// The position of its first byte in all output of the run.
     pub offset: u64,
-    /// Where to read on.
+    /// The position to continue from.
     pub next_offset: u64,
-    /// How many bytes before it are not kept any more.
+    /// The number of bytes before it that are no longer kept.
     pub dropped: u64,
     /// The text.
     pub text: String,
@@ -92,7 +92,7 @@ impl From<Outcome> for OutcomeDto {
 }
 
 impl RunDto {
-    /// The same, with the version of the definition with which it began.
+    /// A run with the version of the definition with which it was started.
     #[must_use]
     pub fn of_version(run: Run, version: Option<u32>) -> RunDto {
         RunDto { definition_version: version, ..run.into() }

@@ -1,4 +1,4 @@
-//! Event schedules, their status, and what they decided.
+//! Event schedules, their status and their decisions.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     Code, CollectedDto, ConstraintDto, Counts, ExplanationDto, Instant, RunDto, SlotNameDto, SourceDto, TriggerDto,
 };
 
-/// An event schedule: what has it go, what it runs, and how it stands.
+/// An event schedule: its trigger, its program and its status.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -17,52 +17,52 @@ pub struct EventScheduleDto {
     pub id: String,
     /// Its name, unique in its project.
     pub name: String,
-    /// The unit of deployment that owns it.
+    /// The project that owns it.
     pub project: String,
     /// The workflow whose job it runs.
     pub program: String,
-    /// Whether facts count.
+    /// Whether it is enabled, so that facts count.
     pub enabled: bool,
-    /// Counts its definitions, from 1.
+    /// The version of its definition, from 1.
     pub version: u32,
-    /// Where its definition comes from: a file, or a request.
+    /// The origin of its definition: a file, or a request.
     pub source: SourceDto,
     /// When it was last created, changed, enabled or disabled.
     pub updated: Option<Instant>,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// What has it go.
+    /// Its trigger.
     pub trigger: TriggerDto,
-    /// What must hold besides, once the trigger is met.
+    /// Its constraints, which are evaluated once the trigger is met.
     pub constraints: Vec<ConstraintDto>,
     /// Arguments of its runs.
     pub properties: BTreeMap<String, String>,
-    /// A slot that has not been queued this long after it came to be expires.
+    /// Milliseconds after its creation at which a slot that has not been queued expires.
     pub timeout_millis: u64,
-    /// The zone of its times and windows, where it is the same for all of them.
+    /// The time zone of its cron expressions and windows, if all have the same.
     pub time_zone: Option<String>,
-    /// Nothing counts before this moment.
+    /// Facts before this time are ignored.
     pub start_time: Option<Instant>,
-    /// Nothing counts at or after this moment.
+    /// Facts at this time and later are ignored.
     pub end_time: Option<Instant>,
-    /// A time counts up to this much late.
+    /// The longest random delay of a cron time, in milliseconds.
     pub jitter_millis: u64,
-    /// What happens to times that passed while nobody scheduled: `skip`, `latest` or `all`.
+    /// The handling of misfires: `skip`, `latest` or `all`.
     pub catch_up: Code,
-    /// When it fires next; none without a cron expression, or while it is disabled.
+    /// Its next cron time; none without a cron expression, or while it is disabled.
     pub next: Option<FiringTimeDto>,
-    /// Its run that was dispatched last.
+    /// The latest run.
     pub last_run: Option<RunDto>,
-    /// When its last successful run was started.
+    /// The start of its last successful run.
     pub last_success: Option<Instant>,
-    /// What has not started yet, newest first; the first ten.
+    /// Its pending slots, newest first; the first ten.
     pub pending: Vec<PendingDto>,
-    /// How it stands, in words.
+    /// Its status in words.
     pub standing: String,
-    /// What looks as if it were not meant, in words: that it goes round for ever.
+    /// Warnings about probable mistakes, such as a schedule that triggers itself for ever.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// How many of its slots are in each state; not there in lists.
+    /// The number of its slots in each state; absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, u64>>))]
     pub counts: Option<Counts>,
@@ -75,7 +75,7 @@ pub struct EventScheduleDto {
 pub struct FiringTimeDto {
     /// The time.
     pub time: Instant,
-    /// The same by the clocks of its zone.
+    /// The local time in its zone.
     #[cfg_attr(feature = "openapi", schema(examples("2026-11-22T04:00:00+01:00")))]
     pub local: String,
     /// The expression.
@@ -84,7 +84,7 @@ pub struct FiringTimeDto {
     pub zone: String,
 }
 
-/// A slot that has not started yet.
+/// A slot whose run has not started yet.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -94,59 +94,59 @@ pub struct PendingDto {
     pub slot: SlotNameDto,
     /// `waiting` (it collects), `held`, `queued` or `backoff`.
     pub state: Code,
-    /// Since when.
+    /// When it entered this state.
     pub since: Instant,
-    /// What it waits for: `3 of 4 partitions of purchases`.
+    /// The condition that it waits for: `3 of 4 partitions of purchases`.
     pub text: String,
-    /// When it is over if nothing changes.
+    /// When it expires unless it is queued before.
     pub expires: Option<Instant>,
-    /// What it has collected.
+    /// The facts that it has collected.
     pub collected: Option<CollectedDto>,
-    /// What its trigger says where it waits, and what its constraints say where it is held.
+    /// The explanation of its trigger while it waits, or of its constraints while it is held.
     pub explanation: Option<ExplanationDto>,
 }
 
-/// What an event schedule decided about something, or what happened to itself.
+/// A decision of an event schedule about a slot, or a change of the schedule itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionDto {
-    /// When.
+    /// The time of the decision.
     pub at: Instant,
-    /// Position in the log of what settled it.
+    /// The position of its event in the log.
     pub seq: u64,
     /// `fired`, `pending`, `aborted` (a constraint was not met), `expired`, `disabled`, `changed`, `deleted`, `skipped`,
     /// `killed`, `missed` (times that passed while nobody scheduled), or `schedule`: something happened to the schedule itself.
     pub kind: Code,
-    /// The slot that it is about.
+    /// The slot concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<SlotNameDto>,
-    /// Where that stands now.
+    /// The current state of the slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Code>,
-    /// What happened and why.
+    /// The decision and its cause, in words.
     pub text: String,
-    /// What had been collected, in words.
+    /// The collected facts in words.
     pub collected: Vec<String>,
-    /// Facts that came while it was held, and opened no slot of their own.
+    /// The number of facts that arrived while the slot was held, and opened no other slot.
     pub absorbed: u32,
-    /// What the trigger or the constraints said.
+    /// The explanation of the trigger or of the constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<ExplanationDto>,
 }
 
-/// A run that somebody wants now.
+/// A request to start a workflow, or to fire an event schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartRequest {
-    /// Arguments beside those of the workflow; they go before them.
+    /// Arguments in addition to those of the workflow, which they override.
     #[serde(default)]
     pub arguments: BTreeMap<String, String>,
-    /// Whether constraints are passed over, too.
+    /// Whether constraints are ignored, too.
     #[serde(default)]
     pub unconstrained: bool,
-    /// Why, in their words, for the log.
+    /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

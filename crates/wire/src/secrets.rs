@@ -1,4 +1,4 @@
-//! Masks: what may be a secret is shown to nobody, on pages and by every API.
+//! Masks of secrets, on pages and in every API.
 //!
 //! One rule for all: the variables of an environment and the headers of a request are masked unless their names are known to be
 //! harmless; anything else is masked if its name or its form is that of a secret. What is *absent*: ways to see what is masked.
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The text that is shown in the place of a secret.
+/// The text that replaces a secret.
 pub const MASK: &str = "••••••";
 
 /// Parts of names whose values are secrets.
@@ -29,7 +29,7 @@ const SECRET: [&str; 15] = [
     "sharedaccess",
 ];
 
-/// Ends of names that end in "key" and are no secrets.
+/// Names ending in "key" that are no secrets.
 const HARMLESS_KEYS: [&str; 8] =
     ["partitionkey", "primarykey", "sortkey", "foreignkey", "publickey", "rowkey", "groupkey", "joinkey"];
 
@@ -69,7 +69,7 @@ const HARMLESS: [&str; 29] = [
     "useragent",
 ];
 
-/// The same value with everything masked that looks like a secret, by its name or by its form.
+/// A value with everything masked that looks like a secret, by its name or by its form.
 pub fn masked(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(masked_fields(fields)),
@@ -79,7 +79,7 @@ pub fn masked(value: &Value) -> Value {
     }
 }
 
-/// The same for the fields of an object.
+/// An object with everything masked that looks like a secret.
 pub fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     let masked = |(name, value): (&String, &Value)| {
         let shown = match value {
@@ -93,7 +93,7 @@ pub fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     fields.iter().map(masked).collect()
 }
 
-/// The same for names with texts.
+/// Named texts with everything masked that looks like a secret.
 pub fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let masked = |(name, text): (&String, &String)| {
         (name.clone(), if is_secret(name) { MASK.to_owned() } else { masked_text(text) })
@@ -101,8 +101,8 @@ pub fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String
     texts.iter().map(masked).collect()
 }
 
-/// Puts back what a client was shown as a mask, and gave back with the rest, so that a change of one text leaves the others
-/// as they are.
+/// Restores the texts that a client received as masks and sent back, so that a change of one text leaves the others
+/// unchanged.
 pub fn unmask(given: &mut BTreeMap<String, String>, stored: &BTreeMap<String, String>) {
     let masked = masked_texts(stored);
     for (name, text) in given.iter_mut().filter(|(name, text)| text.contains(MASK) && masked.get(*name) == Some(*text))
@@ -130,7 +130,7 @@ fn masked_items(items: &[Value]) -> Vec<Value> {
     items.iter().zip(before).map(|(item, before)| if hidden(before) { MASK.into() } else { masked(item) }).collect()
 }
 
-/// A name as it is compared: without case and separators.
+/// The form of a name for comparisons: without case and separators.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
@@ -193,7 +193,7 @@ fn masked_word(word: &str) -> String {
     shown + space
 }
 
-/// `name=value&` of an address.
+/// The parameters of an address, `name=value&`, with secrets masked.
 fn masked_parameter(part: &str) -> String {
     let (pair, separator) = part.split_at(part.trim_end_matches(['?', '&', ';']).len());
     match pair.split_once('=').filter(|(name, _)| is_secret(name)) {
@@ -202,7 +202,7 @@ fn masked_parameter(part: &str) -> String {
     }
 }
 
-/// `scheme://user:password@host` without the password.
+/// An address without its password: `scheme://user:password@host`.
 fn without_user(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
     let authority = rest.find('/').unwrap_or(rest.len());

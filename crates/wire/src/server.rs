@@ -1,4 +1,4 @@
-//! The server itself.
+//! The server itself: its health, endpoints, workers, registers and groups.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Code, FreezeDto, Instant};
 
-/// How the server is.
+/// The health of a server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -17,34 +17,34 @@ pub struct HealthDto {
     /// server leads on the same data), `starting`, `troubled` (the store fails), `damaged` (what is stored does not agree with
     /// itself: nothing is scheduled) or `stopped`.
     pub status: Code,
-    /// What the trouble is.
+    /// The problem, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What to do about it.
+    /// A hint on how to solve the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The workflows that are left alone because the scheduler found something wrong in itself about them. All others go on.
+    /// The frozen workflows, for which an invariant of the scheduler broke. All others continue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frozen: Vec<FrozenDto>,
     /// Position of the last event in the log.
     pub last_seq: Option<u64>,
-    /// What the server's clock says.
+    /// The time of the server's clock.
     pub now: Instant,
 }
 
-/// A workflow that is left alone until somebody resumes it.
+/// A workflow that is frozen until it is resumed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FrozenDto {
     /// The workflow.
     pub workflow: String,
-    /// Since when, and why.
+    /// When and why it was frozen.
     #[serde(flatten)]
     pub freeze: FreezeDto,
 }
 
-/// Which program this is.
+/// The name and version of the server's program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VersionDto {
@@ -54,69 +54,69 @@ pub struct VersionDto {
     pub version: String,
 }
 
-/// A step that somebody asks for.
+/// A request for a step of the scheduler.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StepRequest {
-    /// The moment to step to; now where not given.
+    /// The time to step to; now by default.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Instant>,
-    /// Only these workflows; all where not given.
+    /// The workflows to step; all by default.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflows: Option<BTreeSet<WorkflowId>>,
 }
 
-/// A step that was made.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StepResultDto {
-    /// The moment that was stepped to.
+    /// The time that was stepped to.
     pub time: Instant,
     /// Position of the last event in the log after it.
     pub last_seq: u64,
 }
 
-/// A scheme and the server behind it: what paths share their fate.
+/// An endpoint: a scheme and the server behind it, with one circuit breaker.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointDto {
-    /// As `hdfs://nameservice1`.
+    /// Its name, such as `hdfs://nameservice1`.
     pub name: String,
-    /// Calls under way.
+    /// The number of calls in progress.
     pub under_way: usize,
-    /// Why it is spared further calls for a while; not there while it answers.
+    /// The state of its circuit breaker while that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<BrokenDto>,
 }
 
-/// Since when and why an endpoint is left alone.
+/// An open circuit breaker of an endpoint.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BrokenDto {
-    /// When the first of its failures came.
+    /// The time of the first failure.
     pub since: Instant,
-    /// What the last one said.
+    /// The message of the last failure.
     pub last_error: String,
-    /// Seconds until it is tried again.
+    /// Seconds until the next attempt.
     pub next_try_seconds: u64,
 }
 
-/// A worker that is there.
+/// A connected worker.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerDto {
     /// Its name.
     pub name: String,
-    /// The workflows whose jobs it does; none means all.
+    /// The workflows whose jobs it runs; empty for all.
     pub workflows: Vec<String>,
-    /// How many more runs it takes.
+    /// The number of further runs that it accepts.
     pub free: u32,
     /// The runs that it has.
     pub runs: Vec<String>,
@@ -134,21 +134,21 @@ pub struct RegisterDto {
     pub value: Value,
 }
 
-/// Which workflows stand together on the board. It may be sent back as it is, or changed.
+/// The groups of workflows on the board, in a form that can be sent back.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GroupsDto {
-    /// The groups, in their order. What none mentions stands last.
+    /// The groups in order. Workflows in no group come last.
     pub groups: Vec<BoardGroupDto>,
-    /// Who said so: somebody by the `api`, the `file` that the server was started with, or nobody, by `projects`.
+    /// Their origin: the `api`, the `file` that the server was started with, or `projects` if none are set.
     pub from: Code,
 }
 
-/// Workflows that stand together on the board.
+/// A group of workflows on the board.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BoardGroupDto {
-    /// What stands above them.
+    /// Its title.
     pub name: String,
     /// Their ids, in the order in which they are shown. They need not be defined.
     pub workflows: Vec<String>,

@@ -1,4 +1,4 @@
-//! Slots, and why they are in their state.
+//! Slots, and explanations of their states.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Code, EventDto, ExplanationDto, Instant, RunDto, secrets};
 
-/// Which slot of its workflow: its time or its job id. All answers that name a slot have these fields beside their own.
+/// The key of a slot: its time or its job id. All answers that name a slot have these fields beside their own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyDto {
-    /// Its scheduled time; not there for a job.
+    /// Its scheduled time; absent for a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Instant>,
-    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    /// Its job id; only for a job, which is a slot of a workflow that is keyed by job ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
 }
@@ -42,9 +42,9 @@ impl fmt::Display for KeyDto {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SlotNameDto {
-    /// Whose slot.
+    /// Its workflow.
     pub workflow: String,
-    /// Which of its slots.
+    /// Its key.
     #[serde(flatten)]
     pub key: KeyDto,
 }
@@ -72,28 +72,28 @@ pub struct SlotDto {
     /// `waiting`, `held`, `queued`, `dispatched`, `running`, `backoff`, `succeeded`, `failed`, `expired`,
     /// `skipped` or `killed`.
     pub state: Code,
-    /// Since when.
+    /// When it entered this state.
     pub since: Instant,
     /// Failed attempts since it was planned or last reopened.
     pub retries: u32,
     /// The number of its latest run; 0 before the first.
     pub last_run: u32,
-    /// Whether that run may still be alive; also for a killed or skipped slot whose run is being ended.
+    /// Whether that run may still be live; also for a killed or skipped slot whose run is being ended.
     pub run_alive: bool,
-    /// What the executor calls that run.
+    /// The executor's name of that run.
     pub external_id: Option<String>,
-    /// Larger goes first; 0 is normal.
+    /// Its priority: larger numbers run first; 0 by default.
     pub priority: i32,
-    /// The backfill that last asked for it.
+    /// The latest backfill that it belongs to.
     pub backfill: Option<String>,
     /// When the retry is due, in state `backoff`.
     pub due: Option<Instant>,
-    /// What it has collected, where its trigger or its constraints ask for that.
+    /// The facts that it has collected, if its trigger waits for facts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collected: Option<CollectedDto>,
 }
 
-/// Why a slot stands, or stood, where it does.
+/// The explanation of a slot's state, now or at an earlier time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -101,93 +101,93 @@ pub struct WhyDto {
     /// The slot.
     #[serde(flatten)]
     pub slot: SlotNameDto,
-    /// The moment that this is about.
+    /// The time of the explanation.
     pub at: Instant,
-    /// The state then; none where the slot did not exist.
+    /// The state at that time; none if the slot did not exist.
     pub state: Option<Code>,
-    /// Since when it was in that state.
+    /// When it entered that state.
     pub since: Option<Instant>,
     /// The answer in one sentence.
     pub headline: String,
-    /// What stands in the way.
+    /// The obstacles that block it.
     pub blockers: Vec<String>,
-    /// Why it waits for no job though its workflow depends on others: an identifier that none of its groups is about.
+    /// The reason that it has no parents although its app has dependencies: an identifier that no group covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_group: Option<String>,
-    /// The jobs that wait for it and are never opened, since their ids can't be written; only for the present.
+    /// Its children that are never opened, because their ids can't be formed; only for the present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nameless_children: Option<String>,
-    /// When it is looked at next by itself; only for the present.
+    /// The next time at which it is evaluated without an event; only for the present.
     pub next_look: Option<Instant>,
-    /// The event that put it into that state.
+    /// The event by which it entered that state.
     pub decision: Option<EventDto>,
-    /// What its trigger was last found to say, with what each leaf read.
+    /// The latest answer of its trigger, with the evidence of each leaf.
     pub trigger: Option<ExplanationDto>,
-    /// When that was found.
+    /// The time of that answer.
     pub found_at: Option<Instant>,
-    /// What its constraints were last found to see.
+    /// The latest answer of its constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints: Option<ExplanationDto>,
-    /// When that was found.
+    /// The time of that answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints_at: Option<Instant>,
-    /// When it expires, if it still waits then; only of a slot of an event schedule.
+    /// When it expires unless it is queued before; only for a slot of an event schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Instant>,
-    /// Its runs up to then, oldest first.
+    /// Its runs up to that time, oldest first.
     pub runs: Vec<RunDto>,
 }
 
-/// What a slot has collected of the facts that its trigger waits for.
+/// The facts that a slot has collected.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CollectedDto {
-    /// Since when: timeouts and delays count from here.
+    /// When it began to collect, from which timeouts and delays count.
     pub since: Instant,
-    /// The same in words: `4 partitions of purchases`.
+    /// The facts in words: `4 partitions of purchases`.
     pub words: Vec<String>,
-    /// What came, by what it is about.
+    /// The facts by their subjects.
     pub tallies: Vec<TallyDto>,
-    /// What somebody wants who had it go without its trigger.
+    /// The manual start, if it was fired by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedDto>,
-    /// Whether its trigger was met once; it stays so.
+    /// Whether its trigger has been met, which lasts.
     pub met: bool,
 }
 
-/// What came about one thing.
+/// The facts about one subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TallyDto {
-    /// What it is about: `partition:purchases`.
+    /// The subject: `partition:purchases`.
     pub about: String,
-    /// How many facts.
+    /// The number of facts.
     pub facts: u32,
-    /// How much they count together: partitions.
+    /// Their total, such as the number of partitions.
     pub count: u64,
-    /// The first of them, in words.
+    /// The first fact in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
 }
 
-/// What somebody wants who had a slot go.
+/// A manual start of a slot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AskedDto {
-    /// Arguments beside those of its workflow.
+    /// Arguments in addition to those of its workflow.
     pub arguments: BTreeMap<String, String>,
-    /// Whether its constraints are passed over, too.
+    /// Whether its constraints are ignored, too.
     pub unconstrained: bool,
-    /// Who they are.
+    /// The name of the actor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl SlotDto {
-    /// The slot of that name.
+    /// A slot with its name.
     #[must_use]
     pub fn new(id: &SlotRef, slot: Slot) -> SlotDto {
         SlotDto {

@@ -1,10 +1,10 @@
-//! What is stuck.
+//! Stuck slots.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, Instant, SlotNameDto};
 
-/// A slot that does not get on, for all of its workflow that are stuck in the same way: it is the oldest of them.
+/// A stuck slot, the oldest of those of its workflow that are stuck in the same way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -16,31 +16,31 @@ pub struct StuckDto {
     /// for long), `failed` (and nothing later has succeeded), `paused` (it is due and its workflow is paused) or `frozen` (it
     /// is due and its workflow is frozen).
     pub kind: Code,
-    /// Where it stands; none where it was not planned.
+    /// Its state; none if it was not planned.
     pub state: Option<Code>,
-    /// Since when: since it was due, its run began, or it failed.
+    /// When it was due, its run began, or it failed.
     pub since: Instant,
-    /// Seconds from due to success, or of a run, that are usual; none where too little is known.
+    /// The usual seconds from due to success, or of a run; none if too little is known.
     pub usual_seconds: Option<i64>,
-    /// Seconds beyond what is taken for late; 0 where it is not.
+    /// Seconds by which it is late; 0 if it is not.
     pub beyond_seconds: i64,
-    /// Why, in one sentence.
+    /// The cause in one sentence.
     pub reason: String,
-    /// When it is looked at next by itself, tried again, or expires.
+    /// When it is evaluated next without an event, retried, or expires.
     pub next: Option<Instant>,
-    /// Later slots of the workflow that are stuck in the same way.
+    /// The number of later slots of the workflow that are stuck in the same way.
     pub others: usize,
 }
 
-/// Everything that is stuck, the worst first.
+/// All stuck slots, the worst first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StuckListDto {
-    /// Furthest beyond what is usual first; what is paused comes last.
+    /// The slots, the latest first, paused ones last.
     pub items: Vec<StuckDto>,
-    /// How many are left out.
+    /// The number of slots that are left out.
     pub more: usize,
-    /// Whether there are more live slots than were looked at; the newest were not.
+    /// Whether there are more live slots than were examined; the newest were not.
     pub partial: bool,
 }

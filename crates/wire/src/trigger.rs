@@ -24,17 +24,17 @@ impl TriggerDto {
         TriggerDto(Value::String(text.into()))
     }
 
-    /// The text form; the JSON where it is none that is known here.
+    /// The text form; JSON for a trigger of a newer version.
     #[must_use]
     pub fn line(&self) -> String {
         let read = Trigger::from_json(&self.0, &Zone::utc(), "trigger");
         read.map_or_else(|_| self.0.to_string(), |trigger| trigger.to_string())
     }
 
-    /// The trigger that is meant; times without a zone are in this one. `field` is what it is called where it stands.
+    /// The trigger of the model. Cron expressions that name no zone are in `zone`; errors call the trigger `field`.
     ///
     /// # Errors
-    /// When there is no such trigger, or it asks a script's function.
+    /// When the trigger is invalid, or asks a function of a script.
     pub fn read(&self, zone: &Zone, field: &str) -> Result<Trigger, String> {
         let trigger = Trigger::from_json(&self.0, zone, field).map_err(|error| error.to_string())?;
         if trigger.asks_function() {

@@ -1,4 +1,4 @@
-//! The values that many types share: moments, codes, pages and lists.
+//! Values that many types share: times, codes, pages and lists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use kelos_model::SlotState;
 use kelos_model::time::{format_full, format_short, parse_instant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
+/// A time in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime, examples("2015-09-13T13:40:00.000Z")))]
 pub struct Instant(pub Timestamp);
 
 impl Instant {
-    /// `2015-09-13T13:40:00Z`: without what is finer than a second, and without seconds that are zero.
+    /// The short form, to the second, without seconds that are zero: `2015-09-13T13:40Z`.
     #[must_use]
     pub fn short(self) -> String {
         format_short(Timestamp::from_second(self.0.as_second()).unwrap_or(self.0))
     }
 
-    /// The same, but whole: with the milliseconds where there are some.
+    /// The short form with milliseconds, if there are any.
     #[must_use]
     pub fn exact(self) -> String {
         format_short(self.0)
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Instant {
     }
 }
 
-/// A word of a list that may grow: a state, a kind, a verdict. A client that does not know it can still show it.
+/// A stable word of a list that may grow: a state, a kind, a verdict. A client that does not know it can still show it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -114,9 +114,9 @@ impl std::borrow::Borrow<str> for Code {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PageDto<T> {
-    /// The rows. A page may hold fewer than asked for although the list goes on.
+    /// The rows. A page may hold fewer than requested although the list continues.
     pub items: Vec<T>,
-    /// Hand it back as `cursor` for the next page; none at the end.
+    /// The `cursor` of the next page; none at the end.
     pub next: Option<String>,
 }
 
@@ -129,7 +129,7 @@ pub struct ListDto<T> {
 }
 
 impl<T> ListDto<T> {
-    /// A list of what can be made of each row.
+    /// A list of rows, each converted.
     pub fn of<M>(rows: impl IntoIterator<Item = M>) -> ListDto<T>
     where
         T: From<M>,
@@ -138,7 +138,7 @@ impl<T> ListDto<T> {
     }
 }
 
-/// How many slots are in each state; states without slots are left out.
+/// The number of slots in each state; states without slots are omitted.
 pub type Counts = BTreeMap<Code, u64>;
 
 /// The counts of states that have slots.
@@ -152,7 +152,7 @@ pub(crate) fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Tells null from nothing.
+/// Distinguishes null from a missing field.
 pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }

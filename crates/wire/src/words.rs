@@ -9,7 +9,7 @@ use crate::{
     SlotNameDto, WorkflowEventDto,
 };
 
-/// What an event happened to: `wordcount@2016-01-01T00:00Z`, `backfill b`, `register bucket/key`.
+/// The subject of an event: `wordcount@2016-01-01T00:00Z`, `backfill b`, `register bucket/key`.
 #[must_use]
 pub fn subject(event: &EventDto) -> String {
     match &event.body {
@@ -22,7 +22,7 @@ pub fn subject(event: &EventDto) -> String {
     }
 }
 
-/// What kind of thing it happened to: `slot`, `workflow`, `backfill`, `register` or `fact`.
+/// The kind of its subject: `slot`, `workflow`, `backfill`, `register` or `fact`.
 #[must_use]
 pub fn tag(event: &EventDto) -> &str {
     match &event.body {
@@ -35,7 +35,7 @@ pub fn tag(event: &EventDto) -> &str {
     }
 }
 
-/// The name of what happened: `trigger-met`, `backed-off`.
+/// The name of an event: `trigger-met`, `backed-off`.
 #[must_use]
 pub fn name(event: &EventDto) -> &str {
     match &event.body {
@@ -114,7 +114,7 @@ fn backfill_event(what: &BackfillEventDto) -> &str {
     }
 }
 
-/// The words about an event beside its name: `run 1, exited with status 3, retry at …`. May be empty.
+/// The details of an event beside its name: `run 1, exited with status 3, retry at …`. May be empty.
 #[must_use]
 pub fn details(event: &EventDto) -> String {
     let parts = match &event.body {
@@ -128,7 +128,7 @@ pub fn details(event: &EventDto) -> String {
     parts.join(", ")
 }
 
-/// What a trigger or constraints said, of an event that goes by that.
+/// The explanation of a trigger or of constraints, for events that have one.
 #[must_use]
 pub fn explanation(event: &EventDto) -> Option<&ExplanationDto> {
     use SlotEventDto as S;
@@ -144,7 +144,7 @@ pub fn explanation(event: &EventDto) -> Option<&ExplanationDto> {
     }
 }
 
-/// Who asked for it, where somebody did.
+/// The actor who requested it, if one did.
 #[must_use]
 pub fn by(event: &EventDto) -> Option<&str> {
     use {BackfillEventDto as B, SlotEventDto as S, WorkflowEventDto as W};
@@ -297,12 +297,12 @@ fn requester(who: &RequesterDto) -> Vec<String> {
     who.by.iter().map(|by| format!("by {by}")).chain(who.reason.clone()).collect()
 }
 
-/// What an explanation says: of constraints those that were not met, of a trigger all of it.
+/// An explanation in words: of constraints those that were not met, of a trigger all of it.
 fn said(explanation: &ExplanationDto) -> Vec<String> {
     if explanation.kind == "constraints" { unmet(explanation) } else { vec![explanation.text.clone()] }
 }
 
-/// The constraints that were not met, each with what it saw; nothing of a trigger, whose name says it all.
+/// The constraints that were not met, each with its finding; nothing for a trigger.
 fn unmet(explanation: &ExplanationDto) -> Vec<String> {
     if explanation.kind != "constraints" {
         return Vec::new();

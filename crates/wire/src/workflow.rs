@@ -1,4 +1,4 @@
-//! Workflows, their definitions, and what is wrong with these.
+//! Workflows, their definitions and the problems of these.
 
 use kelos_model::Freeze;
 use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
@@ -9,79 +9,79 @@ use serde_json::{Map, Value};
 
 use crate::{Code, ConstraintDto, Counts, Instant, TriggerDto, secrets};
 
-/// A workflow in short.
+/// A summary of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowDto {
     /// Its id.
     pub id: String,
-    /// The unit of deployment that owns it.
+    /// The project that owns it.
     pub project: String,
-    /// Whether it is defined now; false once its definition went away.
+    /// Whether it is defined; false once its definition is removed.
     pub present: bool,
-    /// Whether it is in force at all: an event schedule is disabled until somebody enables it, all else is always enabled.
+    /// Whether it is enabled: an event schedule is disabled until it is enabled, every other workflow is always enabled.
     pub enabled: bool,
     /// Whether a person paused it.
     pub paused: bool,
-    /// Since when and why nothing of it is planned, looked at or started: the scheduler found something wrong in itself
-    /// about it. `POST /workflows/{id}/resume` ends that.
+    /// Its freeze, during which none of its slots is planned, evaluated or started: an invariant of the scheduler broke for it.
+    /// `POST /workflows/{id}/resume` ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen: Option<FreezeDto>,
-    /// Counts its definitions, from 1.
+    /// The version of its definition, from 1.
     pub version: u32,
-    /// When its slots are.
+    /// Its schedule.
     pub schedule: ScheduleDto,
     /// The executor of its job.
     pub executor: String,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// A page about it.
+    /// The address of a page about it.
     pub url: Option<String>,
-    /// Words to find it by.
+    /// Its tags.
     pub tags: Vec<String>,
-    /// Where it is defined.
+    /// The origin of its definition.
     pub source: SourceDto,
 }
 
-/// The reason why a workflow is left alone until somebody resumes it.
+/// The freeze of a workflow, which lasts until it is resumed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FreezeDto {
-    /// Since when.
+    /// When it was frozen.
     pub since: Instant,
-    /// Code of the invariant that broke; it never changes.
+    /// The stable code of the broken invariant.
     pub code: Code,
-    /// What broke, in words.
+    /// The broken invariant in words.
     pub text: String,
-    /// Runs whose reports were set aside: they are not heard until the workflow is resumed, and asked about then.
+    /// Runs whose reports were set aside until the workflow is resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<String>,
 }
 
-/// A workflow in full.
+/// A workflow in detail.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowDetailDto {
-    /// What lists show of it.
+    /// Its summary, as in lists.
     #[serde(flatten)]
     pub summary: WorkflowDto,
     /// Its definition.
     pub definition: DefinitionDto,
     /// The next times of its schedule.
     pub next_times: Vec<Instant>,
-    /// Why its schedule has no times, where it can't be followed.
+    /// The reason that its schedule has no times, if it is invalid.
     pub schedule_problem: Option<String>,
-    /// How many of its slots are in each state.
+    /// The number of its slots in each state.
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, u64>))]
     pub counts: Counts,
-    /// What is wrong with its file.
+    /// The problems of its file.
     pub problems: Vec<ProblemDto>,
 }
 
-/// What makes the slots of a workflow: the times of a cron expression, or those of another workflow, or job ids.
+/// The source of a workflow's slots: a cron expression, the schedule of another workflow, or job ids.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -89,40 +89,40 @@ pub struct ScheduleDto {
     /// A Quartz cron expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The time zone in which it is read.
+    /// The time zone of the expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// What happens to times that the zone leaves out: `shift` or `skip`.
+    /// The handling of times that the zone skips: `shift` or `skip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<Code>,
-    /// What happens to times that the zone has twice: `first`, `second` or `both`.
+    /// The handling of times that the zone has twice: `first`, `second` or `both`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<Code>,
     /// The workflow whose schedule it borrows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depends_on: Option<String>,
-    /// How its job ids are made of identifiers: `{date}_{client_id}`.
+    /// The template of its job ids: `{date}_{client_id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// The workflow that it runs, where it is an event schedule.
+    /// The workflow that it runs, if it is an event schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<String>,
-    /// Whether it has no schedule of its own: a program, which people start and event schedules run.
+    /// Whether it has no schedule: a program, which people start and event schedules run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_request: Option<bool>,
 }
 
-/// Where a definition comes from, and where it stands there.
+/// The origin of a definition.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SourceDto {
-    /// Who gives it: `file`, `api` (an event schedule that was made or changed by a request) or `code` (the program that Kelos is a
-    /// library of). What one of them says leaves the definitions of the others alone.
+    /// Its provenance: `file`, `api` (an event schedule that was made or changed by a request) or `code` (the program that Kelos is a
+    /// library of). Definitions of one provenance never change those of another.
     pub provenance: Code,
-    /// The file, relative to the folder of definitions; empty where it is in none.
+    /// The file, relative to the folder of definitions; empty if it is in none.
     pub file: String,
-    /// The line, from 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
 }
 
@@ -131,140 +131,140 @@ pub struct SourceDto {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionDto {
-    /// The unit of deployment that owns it.
+    /// The project that owns it.
     pub project: String,
-    /// Where it stands.
+    /// Its origin.
     pub source: SourceDto,
-    /// When its slots are.
+    /// Its schedule.
     pub schedule: ScheduleDto,
-    /// When a slot may go.
+    /// Its trigger.
     pub trigger: TriggerDto,
-    /// What must hold besides, once the trigger is met.
+    /// Its constraints, which are evaluated once the trigger is met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<ConstraintDto>,
-    /// How many of its slots may run at a time; null where that has no limit.
+    /// The limit of its concurrent runs; null for none.
     pub concurrency: Option<u32>,
     /// The pools whose permits each of its runs holds.
     pub pools: Vec<PoolUseDto>,
-    /// What happens after a failure.
+    /// Its retry policy.
     pub retry: RetryDto,
-    /// No slot before this moment is planned by the schedule.
+    /// The time before which its schedule plans no slot.
     pub start_time: Option<Instant>,
-    /// A slot that still waits this long after its time expires; none waits for ever.
+    /// Seconds after its time at which a waiting slot expires; null for never.
     pub wait_timeout_seconds: Option<u64>,
-    /// What is executed.
+    /// The job that a run executes.
     pub job: JobDto,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// A page about it.
+    /// The address of a page about it.
     pub url: Option<String>,
-    /// Who knows more.
+    /// Its contacts.
     pub contacts: Vec<ContactDto>,
-    /// Words to find it by.
+    /// Its tags.
     pub tags: Vec<String>,
 }
 
-/// What each run takes of a pool.
+/// The use of a pool by each run of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PoolUseDto {
-    /// Its name.
+    /// The name of the pool.
     pub pool: String,
-    /// How many permits it has by this definition; the smallest that a definition says holds.
+    /// The size of the pool by this definition; the smallest size in any definition applies.
     pub size: u32,
-    /// How many of them a run takes.
+    /// The number of permits that a run holds.
     pub permits: u32,
 }
 
-/// How often a failed slot is tried again.
+/// The retry policy of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RetryDto {
-    /// Retries after the first attempt.
+    /// The number of retries after the first attempt.
     pub count: u32,
-    /// Wait before the first retry.
+    /// The delay of the first retry in seconds.
     pub delay_seconds: u64,
-    /// How the wait grows: `fixed` or `exponential`.
+    /// The growth of the delay: `fixed` or `exponential`.
     pub growth: Code,
-    /// No wait is longer than this.
+    /// The longest delay in seconds.
     pub cap_seconds: Option<u64>,
-    /// Up to this share of the wait is taken off by chance.
+    /// The share of the delay, in percent, up to which it is shortened at random.
     pub jitter_percent: u8,
-    /// What an unknown outcome leads to: `retry` or `fail`.
+    /// The handling of an unknown outcome: `retry` or `fail`.
     pub on_unknown: Code,
 }
 
-/// What is executed.
+/// The job that a run executes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobDto {
     /// The name of the executor.
     pub executor: String,
-    /// What the executor needs; texts inside are templates.
+    /// The settings for the executor; texts in them are templates.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub settings: Map<String, Value>,
-    /// What the job is given; none where a function of the script says so for each slot.
+    /// The properties of the job; none if a function of the script computes them for each slot.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub properties: Option<Map<String, Value>>,
 }
 
-/// A person or a team.
+/// A contact: a person or a team.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContactDto {
-    /// Name, where given.
+    /// Its name, if given.
     pub name: Option<String>,
-    /// Address, where given.
+    /// Its address, if given.
     pub email: Option<String>,
 }
 
-/// A definition as it once was.
+/// A version of a definition.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PastDefinitionDto {
-    /// Counts the definitions of a workflow, from 1.
+    /// The version, from 1.
     pub version: u32,
-    /// When it came into force.
+    /// When it took effect.
     pub at: Instant,
     /// The definition.
     pub definition: DefinitionDto,
-    /// The text of the file that it came from, where known.
+    /// The text of its file, if known.
     pub source: Option<String>,
 }
 
-/// Something wrong with a file of definitions.
+/// A problem of a file of definitions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemDto {
     /// `error` or `warning`.
     pub severity: Code,
-    /// Of which kind it is: a word that stays the same.
+    /// The stable code of the kind of problem.
     pub code: Code,
     /// The file, relative to the folder of definitions.
     pub file: String,
-    /// Line, from 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// Column, from 1; 0 where unknown.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// What is wrong and what was expected.
+    /// The fault in words, and what was expected.
     pub message: String,
-    /// What could be done about it.
+    /// A hint on how to solve the problem.
     pub hint: Option<String>,
-    /// The workflow that it is about.
+    /// The workflow concerned.
     pub workflow: Option<String>,
-    /// Whether an earlier, good version of the file is in use in its place.
+    /// Whether the last good version of the file is in use instead.
     pub kept_last_good: bool,
-    /// The text of that line.
+    /// The text of the line.
     pub source_line: Option<String>,
 }
 
-/// Times of a schedule.
+/// A list of times of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TimesDto {

@@ -75,7 +75,7 @@ pub fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
-/// What was done to an event schedule whose pending slots were aborted.
+/// The change of an event schedule that aborted its pending slots.
 #[must_use]
 pub fn aborted(cause: Abort) -> &'static str {
     match cause {
