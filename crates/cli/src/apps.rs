@@ -16,7 +16,7 @@ use kelos_sandbox::apps::{AppFormat, AppsSource};
 
 use crate::failure::Failure;
 
-/// Where the password of Redis is.
+/// The variable that holds the password of Redis.
 #[cfg(feature = "redis")]
 const PASSWORD: &str = "KELOS_REDIS_PASSWORD";
 /// The file of apps, in a folder of scripts.
@@ -44,7 +44,7 @@ pub(crate) fn format() -> Arc<dyn AppFormat> {
 }
 
 impl Apps {
-    /// What the environment says of apps.
+    /// The apps that the environment names.
     pub(crate) fn of_environment() -> Apps {
         let said = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         Apps {
@@ -60,7 +60,7 @@ impl Apps {
         self.tasks_json.is_some() || self.tasks_redis.is_some() || !matches!(redis(), Ok(None))
     }
 
-    /// Where the apps of a folder are.
+    /// The source of the apps of a folder.
     pub(crate) fn source(&self, dir: &Path) -> Result<AppsSource, Failure> {
         if let Some(template) = &self.template {
             JobTemplate::new(template).map_err(|error| Failure::usage(format!("use --template: {error}")))?;
@@ -98,7 +98,7 @@ impl Apps {
     }
 }
 
-/// Where the variables of Stolos say that apps are, if that is in Redis.
+/// The address in Redis at which the variables of Stolos place the apps, if they do.
 pub(crate) fn redis_of_stolos(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
     let variable = |name: &str, usual: &str| variable(&format!("STOLOS_{name}")).unwrap_or_else(|| usual.to_owned());
     let backend = variable("CONFIGURATION_BACKEND", "json");

@@ -23,7 +23,7 @@ Clients use the server given by --server or KELOS_SERVER, else that of `kelos up
 in the current folder, else http://127.0.0.1:7437. Times are in UTC, such as
 2016-01-01T12:00Z, or `now`.";
 
-/// What was typed.
+/// The command line.
 #[derive(Parser)]
 #[command(name = "kelos", version, about = "A scheduler for recurring data jobs that explains every decision", after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -35,7 +35,7 @@ pub(crate) struct Cli {
 /// does it.
 macro_rules! commands {
     ($($(#[$about:meta])* $name:ident($args:ty) => $run:path,)*) => {
-        /// What is to be done.
+        /// The commands.
         #[derive(Subcommand)]
         pub(crate) enum Command {
             $($(#[$about])* $name($args),)*

@@ -15,7 +15,7 @@ use crate::options::{Because, Door, Range};
 use crate::render;
 use crate::text as words;
 
-/// Which existing slots a backfill opens again.
+/// The existing slots that a backfill reopens.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Mode {
     /// None: only create slots that do not exist
@@ -32,7 +32,7 @@ pub(crate) struct BackfillArgs {
     workflow: String,
     #[command(flatten)]
     range: Range,
-    /// Which existing slots to run again
+    /// Existing slots to run again
     #[arg(long, value_enum, default_value_t = Mode::Missing)]
     mode: Mode,
     /// Priority: larger runs first, below 0 runs after current work [default: -1]
@@ -111,7 +111,7 @@ fn request(args: &BackfillArgs) -> Result<BackfillRequest, Failure> {
     })
 }
 
-/// What it does with slots, and to which.
+/// The effect on slots, in words.
 fn kinds(made: &BackfillResultDto) -> [(&'static str, &TouchedTimesDto); 3] {
     [("new", &made.created), ("opened again", &made.reopened), ("adopted while live", &made.adopted)]
 }
@@ -123,7 +123,7 @@ fn summary(made: &BackfillResultDto) -> String {
     parts.join(", ")
 }
 
-/// What a backfill would do.
+/// The preview of a backfill.
 fn tell(made: &BackfillResultDto) {
     words::line(format!("would be backfill {}: {}", made.id, summary(made)));
     for (heading, touched) in kinds(made) {

@@ -49,7 +49,7 @@ pub(crate) struct RerunArgs {
     kill_live: bool,
 }
 
-/// How a slot can be said to have ended.
+/// The state that a slot can be marked with.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum MarkOutcome {
     /// The work of the slot is done
@@ -72,14 +72,14 @@ pub(crate) struct MarkArgs {
     door: Door,
 }
 
-/// What can be done to a slot.
+/// A change of a slot.
 struct Change {
     verb: &'static str,
     /// Whether it is done to slots that have ended, or to those that have not.
     to_final: bool,
 }
 
-/// What the server said of each slot.
+/// The answers of the server, slot by slot.
 struct Answers<T> {
     done: Vec<Reply<T>>,
     refused: Vec<(String, Failure)>,
@@ -198,7 +198,7 @@ impl<T> Answers<T> {
     }
 }
 
-/// What was refused: of a slot by time, or of a job.
+/// The refusal for a slot by time, or for a job.
 fn refusal(key: &str, failure: &Failure) -> Value {
     match words::time(key) {
         Ok(time) => json!({ "time": words::wire(time), "error": failure.message }),

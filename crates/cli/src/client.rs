@@ -233,7 +233,7 @@ impl Client {
     }
 }
 
-/// What to do about a refusal, in the words of this program instead of those of HTTP.
+/// The hint for a refusal, in terms of commands instead of HTTP.
 fn own_hint(code: &str) -> Option<&'static str> {
     Some(match code {
         "workflow-not-found" => "`kelos ls` lists the workflows, `kelos check` says which scripts are broken",

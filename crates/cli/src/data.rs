@@ -17,7 +17,7 @@ pub(crate) enum System {
     Celos,
 }
 
-/// Whose data a command works on.
+/// The data that a command works on.
 #[derive(clap::Args)]
 pub(crate) struct Place {
     /// Folder that `kelos up` runs
@@ -39,7 +39,7 @@ const NAMED: usize = 100;
 
 /// The data of `kelos up` or of `kelos serve`.
 pub(crate) struct Data {
-    /// Where `kelos.db` is.
+    /// The folder of `kelos.db`.
     folder: PathBuf,
     /// The folder of scripts that it belongs to, for `kelos up`.
     dir: Option<PathBuf>,
@@ -66,7 +66,7 @@ impl Data {
         if self.dir.is_some() { location::make_state(&self.folder) } else { Ok(()) }
     }
 
-    /// Where the scripts are.
+    /// The folders of scripts.
     pub(crate) fn folders(&self, place: &Place) -> Result<Folders, Failure> {
         if let Some(dir) = &self.dir {
             return Ok(folder::folders(dir, None));

@@ -22,7 +22,7 @@ use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, count};
 
-/// What Celos's own tool was told to do.
+/// The mode of Celos's own tool.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum DeployMode {
     /// Deploy a project
@@ -36,7 +36,7 @@ enum DeployMode {
 #[derive(clap::Args)]
 #[command(rename_all = "camelCase")]
 pub(crate) struct DeployArgs {
-    /// What to do
+    /// Action of the tool
     #[arg(long, value_enum, ignore_case = true, hide = true)]
     mode: Option<DeployMode>,
     /// Name of the project

@@ -10,7 +10,7 @@ pub(crate) const USAGE: u8 = 2;
 /// No server answers.
 pub(crate) const UNREACHABLE: u8 = 3;
 
-/// What is stored is damaged.
+/// The exit code for a damaged database.
 pub(crate) const DAMAGED: u8 = 4;
 
 /// A command that was not carried out.
@@ -21,7 +21,7 @@ pub(crate) struct Failure {
     pub(crate) code: u8,
     /// Completes "failed to …".
     pub(crate) message: String,
-    /// What to do about it.
+    /// A hint on how to solve the problem.
     pub(crate) hint: Option<String>,
     /// Lines that show the place, printed below the message.
     pub(crate) shown: Vec<String>,
@@ -40,7 +40,7 @@ impl Failure {
         Failure::new(USAGE, message)
     }
 
-    /// What the store said.
+    /// The failure for an error of the store.
     pub(crate) fn of_store(error: &StoreError) -> Failure {
         match error {
             StoreError::Corrupt { .. } => Failure::damaged(error.to_string()),

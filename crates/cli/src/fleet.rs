@@ -29,7 +29,7 @@ const PATIENCE: Duration = kelos::LEASE.saturating_add(Duration::from_secs(10));
 const GLANCE: Duration = Duration::from_secs(5);
 /// Wait until the next look for a leader.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// What lies in a folder that a fleet may work on.
+/// The entries by which a folder of jobs is recognised.
 const SIGNS: [&str; 3] = [STATE, TASKS_JSON, "workflows"];
 /// So many of the signs, from the first on, are of a folder with apps.
 const SIGNS_OF_APPS: usize = 2;
@@ -43,7 +43,7 @@ pub(crate) struct Fleet {
     seat: Mutex<Seat>,
 }
 
-/// Where the leader is, as far as this process knows.
+/// The location of the leader, as far as this process knows.
 #[derive(Default)]
 struct Seat {
     location: Option<Location>,
@@ -69,7 +69,7 @@ impl Fleet {
         &self.state
     }
 
-    /// What this process misses where it looks for apps.
+    /// The apps that this process found missing, in words.
     pub(crate) fn missing_apps(&self) -> String {
         let (name, dir) = (self.apps.name(), self.apps.folder().display());
         match (self.apps.is_there(), self.apps.is_of_files()) {
@@ -79,7 +79,7 @@ impl Fleet {
         }
     }
 
-    /// Where the leader is: another process, or this one from now on. Blocks.
+    /// The location of the leader: another process, or this one from now on. Blocks.
     pub(crate) fn find(&self) -> Result<Location, Failure> {
         let mut seat = self.seat();
         if let Some(location) = &seat.location {

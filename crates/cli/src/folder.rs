@@ -43,7 +43,7 @@ pub(crate) fn make_private(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Where the scripts of a folder are: in its subfolder `workflows`, or in itself.
+/// The folders of scripts in a folder: its subfolder `workflows`, or itself.
 pub(crate) fn folders(dir: &Path, defaults: Option<&Path>) -> Folders {
     let below = dir.join("workflows");
     let workflows = if is_folder(&below) { below } else { dir.to_owned() };

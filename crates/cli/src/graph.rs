@@ -14,7 +14,7 @@ use crate::relatives::UNNAMED;
 use crate::render;
 use crate::text as words;
 
-/// How the graph is printed.
+/// The format of a printed graph.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Shape {
     /// Tree: under each workflow, the workflows that depend on it
@@ -129,7 +129,7 @@ fn tree(graph: &GraphDto) -> Vec<String> {
     lines
 }
 
-/// How an edge differs from plain success of the same time.
+/// The label of an edge, unless it is plain success at the same time.
 fn annotation(edge: &EdgeDto) -> String {
     match (edge.kind.as_str(), edge.later_seconds) {
         ("schedule", _) => "  [uses its schedule]".to_owned(),
@@ -153,7 +153,7 @@ fn groups(edge: &EdgeDto) -> String {
     groups.join(", ")
 }
 
-/// How a workflow's slots do.
+/// The states of a workflow's slots, in words.
 fn standing(node: &NodeDto) -> String {
     if node.kind == "missing" {
         return render::paint("not defined", "failed");
@@ -209,7 +209,7 @@ fn named(slot: &str) -> Option<(String, String)> {
     slot.split_once('@').map(|(workflow, key)| (workflow.to_owned(), key.to_owned()))
 }
 
-/// What is in a slot's way.
+/// The obstacles of a slot.
 fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
     let expected = || Failure::usage(format!("read the slot {slot:?}: expected WORKFLOW@TIME or WORKFLOW@JOB_ID"));
     let (workflow, key) = named(slot).ok_or_else(expected)?;

@@ -22,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use crate::{folder, text};
 
-/// What the scheduler of a server may use.
+/// The settings of a server.
 #[derive(clap::Args)]
 pub(crate) struct Tunables {
     /// Address to listen on
@@ -64,32 +64,32 @@ impl Default for Tunables {
     }
 }
 
-/// What a server is to be.
+/// The configuration of a server.
 pub(crate) struct Plan<'a> {
     pub(crate) folders: Folders,
-    /// Where apps are described beside the scripts.
+    /// The source of the apps that are described beside the scripts.
     pub(crate) apps: AppsSource,
-    /// Where `kelos.db` and `runs/` are.
+    /// The folder of `kelos.db` and `runs/`.
     pub(crate) data: PathBuf,
     pub(crate) pace: Pace,
     pub(crate) reload_every: Duration,
     pub(crate) tunables: &'a Tunables,
-    /// What its pages are told.
+    /// The configuration of its pages.
     pub(crate) pages: Pages,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
-    /// Who does its jobs, where that is not the server itself.
+    /// The terms for workers, if jobs are left to them.
     pub(crate) workers: Option<Workers>,
     /// The name by which clients know it again, where it writes down how it is found.
     pub(crate) instance: Option<Arc<str>>,
 }
 
-/// How a server takes workers.
+/// The terms on which a server accepts workers.
 #[derive(Clone)]
 pub(crate) struct Workers {
     /// How long one may be silent before its runs are taken from it.
     pub(crate) lease: Duration,
-    /// What one has to show.
+    /// The token that a worker must show.
     pub(crate) token: Arc<str>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Host {
     listener: TcpListener,
 }
 
-/// What a server that was just started turned out to be.
+/// The role of a server that has just started.
 pub(crate) enum Role {
     /// It schedules.
     Leader,
@@ -112,16 +112,16 @@ pub(crate) enum Role {
     Standby,
     /// Its store fails; why completes "failed to …".
     Troubled(String),
-    /// What is stored is damaged; why completes "failed to …".
+    /// A server whose stored data is damaged; the reason completes "failed to …".
     Damaged(String),
 }
 
-/// What pages are told when a server starts.
+/// The configuration of pages.
 #[derive(Default)]
 pub(crate) struct Pages {
-    /// What stands together on the board.
+    /// The groups of workflows on the board.
     groups: Groups,
-    /// Where runs lead to.
+    /// The links from runs to other pages.
     links: Links,
     /// Prefixes that are watched for new files; for the node, and no page's.
     watches: Vec<Watch>,
@@ -131,7 +131,7 @@ pub(crate) struct Pages {
 const LONGEST_CONFIG: u64 = 16 << 20;
 
 impl Pages {
-    /// What the options say; without a file there are no groups.
+    /// The configuration by the options; without a file there are no groups.
     pub(crate) fn read(tunables: &Tunables) -> Result<Pages, Failure> {
         let pages = tunables.config.as_deref().map_or_else(|| Ok(Pages::default()), Pages::of_file)?;
         let links = match &tunables.hue {
@@ -334,7 +334,7 @@ pub(crate) fn address(listener: &TcpListener) -> String {
     }
 }
 
-/// How a path is shown: relative to where the person stands, where that is shorter.
+/// A path for display: relative to the current folder, where that is shorter.
 pub(crate) fn shown(path: &Path, from: &Path) -> String {
     match path.strip_prefix(from) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),

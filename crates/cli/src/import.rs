@@ -120,7 +120,7 @@ fn table(workflows: &[ImportedWorkflow]) {
     render::print(table);
 }
 
-/// What to know about a workflow beyond the numbers.
+/// Notes on a workflow beyond the numbers.
 fn notes(one: &ImportedWorkflow, as_of: Timestamp) {
     let note = |words: String| text::line(format!("{}: {words}", one.id));
     if !one.defined {

@@ -11,11 +11,11 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::failure::Failure;
 
-/// What is logged where nothing else is said. That workers are told to ask elsewhere while a leader ends is no error; and
+/// The default level of the log. That workers are told to ask elsewhere while a leader ends is no error; and
 /// whoever wants a job done now has not asked what is unusual about each app.
 pub(crate) const USUAL: &str = "warn,tower_http=off,kelos::first_load::warnings=off";
 
-/// Where daily files go, and how many of them stay.
+/// The folder of daily log files, and how many of them are kept.
 pub(crate) struct Daily<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) days: usize,

@@ -99,7 +99,7 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> 
     }
 }
 
-/// What there is to say about a run that wrote nothing: how it ended says why, perhaps.
+/// The message about a run without output, with its outcome.
 fn silence(client: &Client, slot: &str, number: u32) -> String {
     match client.get::<RunDto>(DOING, &format!("{slot}/runs/{number}"), &Query::new()) {
         Ok(run) if run.ended_at.is_some() => {

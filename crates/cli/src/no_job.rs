@@ -41,7 +41,7 @@ fn is_final(state: &Code) -> bool {
     SlotState::parse(state.as_str()).is_some_and(SlotState::is_final)
 }
 
-/// Why this job was not run.
+/// The reason that this job was not run.
 pub(crate) fn of_job(fleet: &Fleet, job: &SlotRef, within: Duration) -> Failure {
     let (app, id) = (&job.workflow, job.key.short());
     match why(fleet, app.as_str(), &id) {
@@ -57,7 +57,7 @@ pub(crate) fn of_job(fleet: &Fleet, job: &SlotRef, within: Duration) -> Failure 
     }
 }
 
-/// Why there was no job of an app.
+/// The reason that there was no job of an app.
 pub(crate) fn of_app(fleet: &Fleet, app: &WorkflowId, within: Duration) -> Failure {
     let none = format!("find a job of {app} within {} s", within.as_secs_f64());
     let (waiting, more) = fleet.ask(|client| waiting(client, app)).unwrap_or_default();
@@ -96,7 +96,7 @@ fn ended(why: &WhyDto) -> String {
     }
 }
 
-/// What is in a job's way.
+/// The obstacles of a job.
 fn blockers(why: &WhyDto) -> String {
     if why.blockers.is_empty() { why.headline.clone() } else { why.blockers.join("; ") }
 }

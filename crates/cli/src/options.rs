@@ -10,12 +10,12 @@ use kelos_wire::ReasonRequest;
 use crate::address::escape;
 use crate::text;
 
-/// Where Celos has its workflows unless told otherwise.
+/// The folder of workflows of Celos by default.
 pub(crate) const CELOS_WORKFLOWS: &str = "/etc/celos/workflows";
-/// Where Celos has what they import.
+/// The folder of imports of Celos by default.
 pub(crate) const CELOS_DEFAULTS: &str = "/etc/celos/defaults";
 
-/// How to answer.
+/// The format of an answer.
 #[derive(clap::Args)]
 pub(crate) struct Form {
     /// Print JSON
@@ -23,7 +23,7 @@ pub(crate) struct Form {
     pub(crate) json: bool,
 }
 
-/// How to reach a server and how to answer.
+/// The server, and the format of the answer.
 #[derive(clap::Args)]
 pub(crate) struct Door {
     /// Address of the server
@@ -65,7 +65,7 @@ pub(crate) struct Range {
     pub(crate) to: Timestamp,
 }
 
-/// What is to be remembered of a change.
+/// The reason for a change.
 #[derive(clap::Args)]
 pub(crate) struct Because {
     /// Reason, recorded in the history

@@ -75,7 +75,7 @@ impl RelativesArgs {
         Ok(tasks)
     }
 
-    /// What a server says of the job.
+    /// The answer of a server about the job.
     fn ask<T: DeserializeOwned>(&self, what: &str) -> Result<Reply<T>, Failure> {
         let path = format!("/jobs/{}/{}/{what}", escape(self.workflow.as_str()), escape(&self.job_id));
         let mut query = Query::new();
@@ -113,7 +113,7 @@ fn unwritable(all: &[Unwritable]) -> Vec<UnwritableDto> {
     all.iter().map(UnwritableDto::from).collect()
 }
 
-/// What the relation of a file says of a job, in the form in which a server says it.
+/// The answer of a file about a job, in the form of a server's answer.
 fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<ParentsDto, JobError> {
     let job = tasks.graph.job(&args.workflow, &args.job_id)?;
     let relative = |one: &Job| RelativeDto { slot: named(one), ..RelativeDto::default() };

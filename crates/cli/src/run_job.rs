@@ -81,7 +81,7 @@ fn patience(text: &str) -> Result<Duration, String> {
 }
 
 impl RunArgs {
-    /// What is asked for beyond what the app says.
+    /// The options beyond the definition of the app.
     fn extras(&self) -> Extras {
         Extras { words: self.bash_cmd.join(" "), watch: self.watch }
     }

@@ -60,7 +60,7 @@ const OPTIONS: [&str; 12] = [
     "max-running",
 ];
 
-/// Where the log goes besides standard error, if this folder exists and no other was named.
+/// The default folder of the log, besides standard error, if it exists and no other is named.
 const USUAL_LOGS: &str = "/var/log/celos";
 
 /// Celos takes `-port` for `--port`.

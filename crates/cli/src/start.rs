@@ -35,7 +35,7 @@ pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What is wanted of a run.
+/// The body of a request for a run.
 pub(crate) fn body(
     doing: &str,
     arguments: &[String],

@@ -38,7 +38,7 @@ const OF_THE_APP: [(&str, &str); 7] = [
     ("sample", "take a sample in the module's own main"),
 ];
 
-/// What is told of options after the others.
+/// The help about options, after that of the others.
 const ABOUT_OPTIONS: &str = "\
 Accepted, without effect: --queue_backend and --qb_… (the queue is in the folder's own database),
 --job_id_validations (identifiers.json says it), --job_id_delimiter (the template says what stands between identifiers),
@@ -72,7 +72,7 @@ struct Stolos {
     /// File that describes the apps
     #[arg(long = "tasks_json", value_name = "FILE", env = "STOLOS_TASKS_JSON")]
     tasks_json: Option<String>,
-    /// Where the apps are: json (a file) or redis
+    /// Backend that holds the apps: json (a file) or redis
     #[arg(long = "configuration_backend", value_name = "NAME")]
     configuration_backend: Option<String>,
     /// Host of the Redis that has the apps
@@ -118,7 +118,7 @@ pub(crate) fn words(typed: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> 
 /// Options after which job ids stand.
 const OF_JOBS: [&str; 4] = ["-j", "--job", "--job-id", "--job_id"];
 
-/// Where a job id begins with a minus and a digit, such as `-1_7`, all of them are written so that they are no options.
+/// The arguments with job ids that begin with a minus and a digit, such as `-1_7`, in a form that is no option.
 fn with_jobs(typed: Vec<OsString>) -> Vec<OsString> {
     let is_option =
         |word: &OsString| word.to_str().is_some_and(|word| word.starts_with('-') && !begins_with_minus(word));

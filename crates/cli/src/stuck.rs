@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// How a slot is stuck, in words.
+/// The way in which a slot is stuck, in words.
 fn kind(name: &str) -> &str {
     match name {
         "expiring" => "about to expire",

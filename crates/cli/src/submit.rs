@@ -72,7 +72,7 @@ impl SubmitArgs {
     }
 }
 
-/// What became of a job, and what to look at where it waits for nobody.
+/// The result for a job, and a hint if it has no parents.
 fn told(one: &SubmittedDto) -> Vec<String> {
     let nameless = one.nameless_children.as_ref();
     // A child whose id can't be written is never opened.
@@ -120,7 +120,7 @@ fn expected(answer: &OutlookDto) -> Vec<String> {
     lines
 }
 
-/// What would become of a job, in words.
+/// The preview of a job in words.
 fn fate(one: &ExpectedDto) -> String {
     let state = one.state.as_ref().map(Code::as_str);
     match (one.fate.as_str(), state) {

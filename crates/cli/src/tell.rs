@@ -28,7 +28,7 @@ enum Report {
     Signal(SignalArgs),
 }
 
-/// What all facts have.
+/// The options of all facts.
 #[derive(clap::Args)]
 struct Common {
     /// Idempotency key: a fact that is published twice counts once
@@ -137,7 +137,7 @@ impl SignalArgs {
     }
 }
 
-/// Which facts are listed.
+/// The selection of facts.
 #[derive(clap::Args)]
 pub(crate) struct FactsArgs {
     /// Only facts about this subject: partition:DATASET, ended:STATE:PROGRAM, signal:NAME

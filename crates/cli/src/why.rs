@@ -153,7 +153,7 @@ fn combined(node: &ExplanationDto) -> &str {
     }
 }
 
-/// What a leaf read, without what its words say already.
+/// The evidence of a leaf, without what its text says already.
 fn evidence(said: &str, node: &ExplanationDto) -> String {
     let is_path = node.kind != "function";
     let new = |what: &str| {

@@ -46,7 +46,7 @@ pub(crate) struct WorkerArgs {
     lease: Lease,
 }
 
-/// What a job is asked for beyond what its app says.
+/// The options of a job beyond the definition of its app.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
     /// Words behind those of its command.
@@ -140,7 +140,7 @@ fn named(run: &RunId) -> String {
     format!("{} run {}", run.slot.short(), run.number)
 }
 
-/// How a run ended, in words.
+/// The outcome of a run in words.
 pub(crate) fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded => "succeeded".to_owned(),
@@ -186,7 +186,7 @@ impl Crew {
         apps.iter().try_for_each(|app| self.fleet.ask(|client| client.workflow("take jobs", app.as_str())).map(|_| ()))
     }
 
-    /// What to say where nothing is defined yet; none where something is.
+    /// A notice if no apps are defined yet; none otherwise.
     fn no_apps(&self) -> Option<String> {
         let read = |client: &Client| client.get::<ListDto<WorkflowDto>>("list the apps", "/workflows", &Query::new());
         let list = self.fleet.ask(read).ok()?;
@@ -220,7 +220,7 @@ pub(crate) fn enter(dir: &Path, apps: &Apps) -> Result<(PathBuf, AppsSource), Fa
     Ok((dir, apps))
 }
 
-/// Where the files of a fleet's runs are.
+/// The folder of the files of a fleet's runs.
 fn runs_of(fleet: &Fleet) -> PathBuf {
     fleet.state().join("runs")
 }

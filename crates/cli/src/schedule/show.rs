@@ -8,12 +8,12 @@ pub(super) fn status(schedule: &EventScheduleDto) -> &'static str {
     if schedule.enabled { "enabled" } else { "disabled" }
 }
 
-/// What it has pending; nothing is a dash.
+/// The pending slots in words; a dash for none.
 pub(super) fn standing(schedule: &EventScheduleDto) -> String {
     if schedule.pending.is_empty() { "-".to_owned() } else { schedule.standing.clone() }
 }
 
-/// What has it go, what must hold besides, and how it stands.
+/// The trigger, the constraints and the status, line by line.
 pub(super) fn told(schedule: &EventScheduleDto) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |name: &str, told: String| lines.push(format!("  {name:<11} {told}"));
@@ -57,7 +57,7 @@ pub(super) fn told(schedule: &EventScheduleDto) -> Vec<String> {
     lines
 }
 
-/// Where a definition comes from.
+/// The origin of a definition.
 fn provenance(source: &SourceDto) -> String {
     let file = &source.file;
     match source.provenance.as_str() {

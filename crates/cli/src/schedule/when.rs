@@ -49,7 +49,7 @@ fn read(line: &str) -> Result<Trigger, String> {
     Trigger::parse(line, &Zone::utc()).map_err(|error| error.to_string())
 }
 
-/// How a run ends.
+/// The final state of a run.
 pub(crate) fn end(state: &str) -> Result<&'static str, String> {
     parse_end(state).map(SlotState::as_str)
 }

@@ -49,16 +49,16 @@ pub(crate) struct TestArgs {
     form: Form,
 }
 
-/// What came of a test file.
+/// The outcome of a test file.
 struct FileOutcome {
     /// Its name, as it is printed.
     label: String,
-    /// What is wrong with it, where it could not be read; warnings otherwise.
+    /// Its problems, if it could not be read; warnings otherwise.
     problems: Vec<Problem>,
     tests: Vec<TestOutcome>,
 }
 
-/// What came of a test.
+/// The outcome of a test.
 struct TestOutcome {
     name: String,
     line: u32,

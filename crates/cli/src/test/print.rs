@@ -50,7 +50,7 @@ fn test_lines(label: &str, test: &TestOutcome, verbose: bool) -> Vec<String> {
     lines
 }
 
-/// What is wrong with a test, line by line; the place of the test first.
+/// The mismatches of a test, line by line; its position first.
 pub(super) fn details(label: &str, test: &TestOutcome) -> Vec<String> {
     match &test.report.verdict {
         Verdict::Passed | Verdict::Skipped(_) => Vec::new(),
