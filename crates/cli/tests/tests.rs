@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use support::{Folder, run};
 
 const WORKFLOWS: &str = r#"
@@ -176,8 +178,19 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn the_tests_of_the_sample_pass() {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/quickstart");
-    let out = run(&["test", "--real", sample]).ok();
-    assert!(out.contains("4 tests: 4 passed; "), "{out}");
+fn the_tests_of_the_samples_pass() {
+    for sample in ["quickstart", "daily-etl", "hourly-ingestion"] {
+        let sample = format!("{}/../../samples/{sample}", env!("CARGO_MANIFEST_DIR"));
+        let out = run(&["test", "--real", &sample]).ok();
+        assert!(out.contains("4 tests: 4 passed; "), "{out}");
+    }
+}
+
+#[test]
+fn the_samples_of_newcomers_are_short() {
+    for sample in ["daily-etl/workflows/orders.js", "hourly-ingestion/workflows/clicks.js"] {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(sample);
+        let lines = std::fs::read_to_string(&script).expect("a script").lines().count();
+        assert!(lines < 40, "{sample} has {lines} lines");
+    }
 }
