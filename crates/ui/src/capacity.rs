@@ -9,6 +9,7 @@ use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
 use maud::{Markup, html};
 
+use super::documents::Document;
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::words;
 
@@ -199,7 +200,7 @@ fn no_pools() -> Markup {
         div.narrow {
             p { "No workflow names a pool. A pool limits how many runs of several workflows use something at once: a cluster, a database, licences." }
             pre { code { "var SPARK = celos.pool(\"spark\", 4);      // four permits for all who name it\n\ncelos.defineWorkflow({\n    id: \"report\",\n    pools: [SPARK],                        // each run takes one\n    …\n});\ncelos.defineWorkflow({\n    id: \"rebuild\",\n    pools: [celos.pool(\"spark\", 4, 2)],    // each run takes two\n    …\n});" } }
-            p.soft { "A run gets all its permits or waits. Put the pool into a file of the defaults folder to share it between files." }
+            p.soft { "A run gets all its permits or waits. Put the pool into a file of the defaults folder to share it between files. " (Document::Capacity.link("More about capacity")) }
         }
     }
 }

@@ -9,6 +9,7 @@ mod assets;
 mod backfills;
 mod board;
 mod capacity;
+mod documents;
 mod events;
 mod fault;
 mod graph;

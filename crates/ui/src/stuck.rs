@@ -9,6 +9,7 @@ use kelos_front::fault::Fault;
 use kelos_model::SlotState;
 use maud::{Markup, html};
 
+use super::documents::Document;
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::state::badge;
 use super::words;
@@ -30,6 +31,7 @@ fn page(found: &StuckReport, now: Timestamp) -> Markup {
     html! {
         @if found.rows.is_empty() {
             p.headline { span.badge.good { "fine" } " Nothing is late, waiting for a retry, running long or failed." }
+            p.soft { "Slots that make no progress appear here by themselves, worst first. " a href="/ui" { "The board" } " has all slots. " (Document::Stuck.link("What counts as stuck")) }
         } @else {
             p.headline { (summary(found)) }
             div.wide { table.stuck {

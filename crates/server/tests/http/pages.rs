@@ -325,6 +325,24 @@ async fn the_activity_is_filtered_and_paged() {
 }
 
 #[tokio::test]
+async fn pages_without_anything_say_what_to_do_next() {
+    let server = Server::start("").await;
+    for (uri, said, document) in [
+        ("/ui", "kelos init FOLDER", "README.md#your-first-workflow"),
+        ("/ui/graph", "lets a slot start once", "docs/concepts.md#"),
+        ("/ui/timeline", "When the trigger of a slot is met its job runs", "docs/pages.md#timeline"),
+        ("/ui/schedules", "kelos schedule add NAME for PROGRAM", "docs/event-schedules.md#"),
+        ("/ui/backfills", "kelos backfill WORKFLOW --from TIME --to TIME", "docs/pages.md#backfills"),
+        ("/ui/stuck", "appear here by themselves", "docs/pages.md#stuck"),
+        ("/ui/capacity", "A pool limits how many runs", "docs/pages.md#capacity"),
+    ] {
+        let page = page(&server, uri).await;
+        assert_says(&page, &[said]);
+        assert!(page.contains(&format!("/blob/main/{document}")), "{uri} does not link to {document}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_told_as_a_page() {
     let server = Server::start(&workflow("w", "")).await;
     for (uri, status, said) in [

@@ -14,6 +14,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{bar, done_when, href, standing};
+use crate::documents::Document;
 use crate::page::{Page, Tab, segment, workflow_href};
 use crate::{asked, words};
 
@@ -96,7 +97,8 @@ impl ListPage {
             p { "No backfill has been made" @if self.is_later { " before that" } "." }
             p.soft {
                 "A backfill opens slots of the past: those that were never planned, or all of a range once more. They run after current work "
-                "unless you change the priority, and can be paused. Also " code { "kelos backfill WORKFLOW --from TIME --to TIME" } "."
+                "unless you change the priority, and can be paused. Also " code { "kelos backfill WORKFLOW --from TIME --to TIME" } ". "
+                (Document::Backfills.link("More about backfills"))
             }
         }
     }

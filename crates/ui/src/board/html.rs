@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::arrange::{By, GroupRows, Member};
 use super::view::{BoardView, DAY, WEEK, ZOOMS};
 use super::{BoardData, verdict};
+use crate::documents::Document;
 use crate::jobs;
 use crate::page::workflow_href;
 use crate::state::{is_trouble, look, meaning};
@@ -37,17 +38,20 @@ fn nothing(view: &BoardView, shown: &BoardData) -> Markup {
     html! {
         section.empty #empty data-stream=(view.stream_query(shown.seq)) {
             h1 { "No workflows yet" }
-            p { "Write a script into the folder of workflows, such as " code { "workflows/first.js" } ":" }
+            p { code { "kelos init FOLDER" } " writes a first project. Or write a script into the folder of workflows, such as " code { "workflows/first.js" } ":" }
             pre { (FIRST) }
             p { "It is picked up within a second, and its slots show up here by themselves. If they don't, " a href="/ui/problems" { "Problems" } " says why." }
-            p.soft { code { "kelos check FOLDER" } " checks scripts before a server reads them; " code { "kelos plan FOLDER" } " simulates them." }
+            p.soft {
+                code { "kelos check FOLDER" } " checks scripts before a server reads them; " code { "kelos plan FOLDER" } " simulates them. "
+                (Document::FirstWorkflow.link("A first workflow, step by step"))
+            }
         }
     }
 }
 
 const FIRST: &str = "celos.defineWorkflow({
     id: \"first\",
-    schedule: celos.minutelySchedule(),
+    schedule: celos.hourlySchedule(),
     schedulingStrategy: celos.serialSchedulingStrategy(),
     trigger: celos.alwaysTrigger(),
     externalService: celos.commandExternalService({ command: [\"date\"] })

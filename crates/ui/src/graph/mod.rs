@@ -30,6 +30,7 @@ use percent_encoding::percent_decode_str;
 use self::family::FamilyPage;
 use self::picture::Picture;
 use self::view::{GraphView, ViewQuery};
+use super::documents::Document;
 use super::page::{Page, Tab};
 use super::{asked, assets, words};
 
@@ -279,7 +280,7 @@ fn nothing() -> Markup {
             h1 { "No workflows yet" }
             p { "Each workflow will be a node here, with arrows from what it waits for. A trigger such as" }
             pre { "trigger: celos.successTrigger(\"upstream\")" }
-            p { "lets a slot start once the slot of " code { "upstream" } " with the same time has succeeded, and draws an arrow. " a href="/ui" { "The board" } " shows how to write a first workflow." }
+            p { "lets a slot start once the slot of " code { "upstream" } " with the same time has succeeded, and draws an arrow. " a href="/ui" { "The board" } " shows how to write a first workflow. " (Document::Concepts.link("How workflows depend on each other")) }
         }
     }
 }

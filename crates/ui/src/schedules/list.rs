@@ -16,6 +16,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{act, words as told};
+use crate::documents::Document;
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::state::badge;
 use crate::{asked, runs, words};
@@ -146,7 +147,11 @@ fn headline(found: &SchedulePage) -> Markup {
     html! {
         @if found.all == 0 {
             p.headline { "There are no event schedules." }
-            p.soft { "One runs a program when facts come, such as new partitions of a dataset, the end of another program, or a time." }
+            p.soft {
+                "One runs a program when facts come, such as new partitions of a dataset, the end of another program, or a time. For a program, that is a "
+                "workflow without a schedule of its own, " code { "kelos schedule add NAME for PROGRAM --partitions DATASET=4" } " makes one; scripts define them, too. "
+                (Document::EventSchedules.link("More about event schedules"))
+            }
         } @else {
             p.headline { (words::count(found.all as u64, "event schedule")) ", " (found.enabled) " of them enabled." }
             @if found.matching == 0 { p.soft { "None is like that." } }

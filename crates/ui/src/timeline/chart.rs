@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::lanes::{self, Mark, USUAL_WIDTH};
 use super::view::{By, TimelineView, WIDTHS};
 use super::{MOST_ROWS, MOST_RUNS, Name, TimelineData, path};
+use crate::documents::Document;
 use crate::page::{segment, slot_href, workflow_href};
 use crate::runs::{class, letter};
 use crate::words;
@@ -147,7 +148,7 @@ fn nothing(shown: &TimelineData) -> Markup {
         section.empty {
             @if !shown.has_runs {
                 p { "No run has ever been dispatched here. When the trigger of a slot is met its job runs, and the run is a bar on this page." }
-                p { "To see why slots still wait, open " a href="/ui" { "the board" } "." }
+                p { "To see why slots still wait, open " a href="/ui" { "the board" } ". " (Document::Timeline.link("How to read the timeline")) }
             } @else {
                 p {
                     "No run was under way in this time"
