@@ -6,9 +6,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, list, logs,
-    pause, plan, relatives, run_job, schedule, schedules, serve, shadow, source, start, stuck, submit, tell, test,
-    types, up, verify, watch, why, worker,
+    backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, init, list,
+    logs, pause, plan, relatives, run_job, schedule, schedules, serve, shadow, source, start, stuck, submit, tell,
+    test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -53,6 +53,8 @@ macro_rules! commands {
 }
 
 commands! {
+    /// Write a first project: a script, its tests, settings for editors
+    Init(init::InitArgs) => init::run,
     /// Run a folder of scripts, with its state kept in that folder
     Up(up::UpArgs) => up::run,
     /// Run a server, with the options of Celos

@@ -26,6 +26,7 @@ mod graph;
 mod groups;
 mod host;
 mod import;
+mod init;
 mod list;
 mod location;
 mod logging;

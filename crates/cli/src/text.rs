@@ -66,7 +66,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 
 /// A word of a command that is to be pasted into a shell.
 pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_.@:".contains(c);
+    let plain = |c: char| c.is_alphanumeric() || "-_.@:/".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_shell_takes_quoted_words_as_they_are() {
-        assert_eq!(quoted("totals-é.2"), "totals-é.2");
+        assert_eq!(quoted("a/totals-é.2"), "a/totals-é.2");
         assert_eq!(quoted("it's $(here)"), r"'it'\''s $(here)'");
         assert_eq!(quoted("two words"), "'two words'");
     }

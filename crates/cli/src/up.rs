@@ -127,7 +127,9 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: 
     let job = apps::example(&rows, Timestamp::now());
     tries.extend(job.map(|(app, id)| format!("kelos submit -a {} -j {}", text::quoted(&app), text::quoted(&id))));
     if rows.is_empty() && problems.is_empty() {
-        tries = vec!["write workflows/first.js; it is picked up within a second".to_owned()];
+        let first = folder::folders(dir, None).workflows.join("first.js");
+        let write = format!("write {}; it is picked up within a second", host::shown(&first, from));
+        tries = vec![write, "or stop it, and write a first project with `kelos init`".to_owned()];
     }
     lines.extend(tries.into_iter().map(|one| format!("  {one}")));
     lines.push("Stop with Ctrl-C; running commands continue.".to_owned());
