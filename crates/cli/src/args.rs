@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, init, list,
-    logs, pause, plan, relatives, run_job, schedule, schedules, serve, shadow, source, start, stuck, submit, tell,
-    test, types, up, verify, watch, why, worker,
+    logs, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source, start, stuck, submit,
+    tell, test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -140,6 +140,8 @@ commands! {
     Shadow(shadow::ShadowArgs) => shadow::run,
     /// Print kelos.d.ts, the type definitions of the script API for editors
     Types(types::TypesArgs) => types::run,
+    /// Print the JSON schema of a file, for editors: that of --config, tasks.json or identifiers.json
+    Schema(schema::SchemaArgs) => schema::run,
     /// Print completions for a shell
     Completions(completions::CompletionsArgs) => complete,
 }

@@ -40,6 +40,7 @@ mod render;
 mod run_job;
 mod schedule;
 mod schedules;
+mod schema;
 mod serve;
 mod shadow;
 mod source;

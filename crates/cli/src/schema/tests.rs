@@ -1,0 +1,198 @@
+//! The schemas accept what the program accepts, and nothing else that can be told by its form.
+
+use std::path::Path;
+
+use kelos_engine::sources::Watch;
+use kelos_front::{Groups, Links};
+use kelos_sandbox::apps::Settings;
+use regex_lite::Regex;
+use serde_json::{Value, json};
+
+use super::SchemaFile;
+
+/// Whether a value is of the type of a schema.
+fn is_of_type(name: &str, value: &Value) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        other => panic!("the type {other} is not known here"),
+    }
+}
+
+/// Whether a value fits a schema: the keywords that the schemas here have.
+fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
+    let below = |schema: &Value, value: &Value| fits(root, schema, value);
+    let list = |schema: &Value| schema.as_array().cloned().unwrap_or_default();
+    schema.as_object().expect("a schema").iter().all(|(keyword, wanted)| match keyword.as_str() {
+        "$ref" => {
+            let pointer = wanted.as_str().and_then(|text| text.strip_prefix('#')).expect("a reference to the file");
+            below(root.pointer(pointer).expect("a definition"), value)
+        }
+        "type" => match wanted {
+            Value::String(name) => is_of_type(name, value),
+            several => list(several).iter().any(|name| is_of_type(name.as_str().expect("a name"), value)),
+        },
+        "enum" => list(wanted).contains(value),
+        "const" => wanted == value,
+        "anyOf" => list(wanted).iter().any(|one| below(one, value)),
+        "not" => !below(wanted, value),
+        "required" => value
+            .as_object()
+            .is_none_or(|object| list(wanted).iter().all(|name| object.contains_key(name.as_str().expect("a name")))),
+        "properties" => value.as_object().is_none_or(|object| {
+            let wanted = wanted.as_object().expect("schemas by name");
+            object.iter().all(|(name, value)| wanted.get(name).is_none_or(|schema| below(schema, value)))
+        }),
+        "additionalProperties" => value.as_object().is_none_or(|object| {
+            let mut others = object.iter().filter(|(name, _)| schema["properties"].get(name.as_str()).is_none());
+            match wanted {
+                Value::Bool(false) => others.next().is_none(),
+                wanted => others.all(|(_, value)| below(wanted, value)),
+            }
+        }),
+        "propertyNames" => value.as_object().is_none_or(|object| object.keys().all(|name| below(wanted, &json!(name)))),
+        "items" => value.as_array().is_none_or(|items| items.iter().all(|item| below(wanted, item))),
+        "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= wanted.as_u64().expect("a number")),
+        "uniqueItems" => {
+            value.as_array().is_none_or(|items| items.iter().enumerate().all(|(n, item)| !items[..n].contains(item)))
+        }
+        "pattern" => {
+            let pattern = Regex::new(wanted.as_str().expect("a pattern")).expect("a pattern");
+            value.as_str().is_none_or(|text| pattern.is_match(text))
+        }
+        "maxLength" => {
+            value.as_str().is_none_or(|text| text.chars().count() as u64 <= wanted.as_u64().expect("a number"))
+        }
+        "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().expect("a number")),
+        "if" => {
+            let branch = if below(wanted, value) { "then" } else { "else" };
+            schema.get(branch).is_none_or(|schema| below(schema, value))
+        }
+        "then" | "else" | "$schema" | "title" | "description" | "definitions" => true,
+        other => panic!("the keyword {other} is not known here"),
+    })
+}
+
+fn accepts(file: SchemaFile, text: &str) -> bool {
+    let schema: Value = serde_json::from_str(file.schema()).expect("JSON");
+    fits(&schema, &schema, &serde_json::from_str(text).expect("JSON"))
+}
+
+fn is_config(text: &str) -> bool {
+    Groups::of_file(text).is_ok() && Links::parse(text).is_ok() && Watch::parse(text).is_ok()
+}
+
+fn is_tasks(text: &str) -> bool {
+    let identifiers = r#"{"date": "date", "n": "integer"}"#;
+    let settings = Settings::new(Some("{date}_{n}"), Some(identifiers)).expect("settings");
+    kelos_door_stolos::apps(text, "tasks.json", &settings).is_ok_and(|apps| {
+        let unread = apps.warnings.iter().any(|warning| warning.what.contains("which nothing reads"));
+        apps.mistakes.is_empty() && !unread
+    })
+}
+
+fn is_identifiers(text: &str) -> bool {
+    Settings::new(None, Some(text)).is_ok()
+}
+
+/// Asserts that both the program and the schema take these texts, or that neither does.
+#[track_caller]
+fn agree(file: SchemaFile, program: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
+    for text in good {
+        assert!(program(text), "the program refuses {text}");
+        assert!(accepts(file, text), "the schema refuses {text}");
+    }
+    for text in bad {
+        assert!(!program(text), "the program takes {text}");
+        assert!(!accepts(file, text), "the schema takes {text}");
+    }
+}
+
+#[test]
+fn the_schema_of_config_agrees_with_the_program() {
+    agree(
+        SchemaFile::Config,
+        is_config,
+        &[
+            "{}",
+            r#"{"groups": [{"name": "Group 1", "workflows": ["workflow-1", "b"]}, {"name": "Group 2", "workflows": []}]}"#,
+            r#"{"groups": [], "links": [{"name": "Logs", "url": "https://logs.example/${workflow}/${year}?job=${externalId}", "executor": "command"}]}"#,
+            r#"{"watch": [{"prefix": "s3://bucket/in/", "dataset": "purchases", "every": "10s", "pattern": "*.parquet"},
+                {"prefix": "/data/daily", "dataset": "daily", "minAge": "1m", "since": "2026-01-01T00:00:00Z"}]}"#,
+        ],
+        &[
+            "[]",
+            r#"{"group": []}"#,
+            r#"{"groups": [{"name": "a"}]}"#,
+            r#"{"groups": [{"name": " ", "workflows": []}]}"#,
+            r#"{"groups": [{"name": "a", "workflows": ["a/b"]}]}"#,
+            r#"{"groups": [{"name": "a", "workflows": ["a", "a"]}]}"#,
+            r#"{"links": [{"name": "Logs", "url": "logs.example"}]}"#,
+            r#"{"links": [{"name": "Logs", "url": "https://${workflow}.example/"}]}"#,
+            r#"{"links": [{"name": "Logs", "url": "https://logs.example", "excutor": "command"}]}"#,
+            r#"{"watch": [{"prefix": "/data"}]}"#,
+            r#"{"watch": [{"prefix": "/data", "dataset": "d", "every": 10}]}"#,
+            r#"{"watch": [{"prefix": "/data", "dataset": "d", "min_age": "10s"}]}"#,
+        ],
+    );
+}
+
+#[test]
+fn the_schema_of_apps_agrees_with_the_program() {
+    let example = |path: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+        let text = std::fs::read_to_string(path).expect("an example");
+        // Neither calls a function of Python.
+        text.replace(r#"{"_func": "weekdays.of_one_client"}"#, "{}")
+    };
+    for path in ["samples/jobs/tasks.json", "fixtures/stolos/example/tasks.json"] {
+        assert!(accepts(SchemaFile::Tasks, &example(path)), "{path}");
+    }
+    for path in ["samples/jobs/identifiers.json", "fixtures/stolos/example/identifiers.json"] {
+        agree(SchemaFile::Identifiers, is_identifiers, &[&example(path)], &[]);
+    }
+    agree(
+        SchemaFile::Tasks,
+        is_tasks,
+        &[
+            "{}",
+            r#"{"a": {"autofill_values": {"n": "1:9:2"}, "bash_cmd": "echo {n}", "concurrency": 3, "max_retry": 1, "timeout": 60,
+                "pools": [{"pool": "db", "size": 4, "permits": 2}], "valid_if_or": {"n": [1, "2"]},
+                "feed": {"identifier": "date", "cron": "0 0 3 * * ?", "zone": "Europe/Berlin"}}}"#,
+            r#"{"b": {"job_id": "{n}", "job_type": "pyspark", "pymodule": "m", "spark_conf": {"x": 1}, "env": {"A": "b"}, "env_from_os": ["HOME"],
+                "uris": ["lib.zip"], "read_fp": "/in/{n}", "minPartitions": 2}}"#,
+            r#"{"a": {"bash_cmd": "true"}, "b": {"bash_cmd": "true", "depends_on": {"one": {"app_name": ["a"], "n": [1]}, "two": [{"app_name": "a", "n": "all"}]}}}"#,
+        ],
+        &[
+            "[]",
+            r#"{"a/b": {"bash_cmd": "true"}}"#,
+            r#"{"a": []}"#,
+            r#"{"a": {"bash_cmd": 1}}"#,
+            r#"{"a": {"bash_cmd": "true", "dependson": {}}}"#,
+            r#"{"a": {"bash_cmd": "true", "max_retry": 0}}"#,
+            r#"{"a": {"bash_cmd": "true", "concurrency": "many"}}"#,
+            r#"{"a": {"bash_cmd": "true", "autofill_values": {"n": "1-3"}}}"#,
+            r#"{"a": {"bash_cmd": "true", "pools": [{"pool": "x", "size": 1}]}}"#,
+            r#"{"a": {"bash_cmd": "true", "feed": {"identifier": "date"}}}"#,
+            r#"{"a": {"bash_cmd": "true", "depends_on": {"one": "b"}}}"#,
+            r#"{"a": {"bash_cmd": "true", "depends_on": {"app_name": ["a"], "_func": "m.f"}}}"#,
+            r#"{"a": {"bash_cmd": "true", "depends_on": {"app_name": ["a"], "n": "some"}}}"#,
+        ],
+    );
+}
+
+#[test]
+fn the_schema_of_identifiers_agrees_with_the_program() {
+    agree(
+        SchemaFile::Identifiers,
+        is_identifiers,
+        &[r#"{"date": "date", "day": "yyyy-mm-dd", "client": "integer", "free": "text", "target": ["a", "b"],
+                "name": {"pattern": "^x"}, "n": {"kind": "integer", "min": 1}, "d": {"kind": "date", "form": "yyyy-mm-dd"},
+                "c": {"kind": "choice", "of": ["a"]}}"#],
+        &["[]", r#"{"date": "day"}"#, r#"{"target": [true]}"#, r#"{"n": {"kind": "number"}}"#, r#"{"n": {}}"#],
+    );
+}
