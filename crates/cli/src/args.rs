@@ -2,13 +2,15 @@
 //!
 //! A command has its arguments and what it does in a file of its own; options that several share are in `options.rs`.
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, init, list,
-    logs, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source, start, stuck, submit,
-    tell, test, types, up, verify, watch, why, worker,
+    backfill, backfills, capacity, change, check, completions, cron, deploy, examples, export, graph, groups, import,
+    init, list, logs, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source, start,
+    stuck, submit, tell, test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -29,6 +31,14 @@ in the current folder, else http://127.0.0.1:7437. Times are in UTC, such as
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Reads what was typed, or makes the help that was asked for.
+    pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+        let matches = examples::added(Cli::command()).try_get_matches_from(words)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
+    }
 }
 
 /// Makes the commands out of lines that say what a command is for, its name, its arguments and the function that

@@ -18,6 +18,7 @@ mod cron;
 mod data;
 mod deploy;
 mod downstream;
+mod examples;
 mod export;
 mod failure;
 mod fleet;
@@ -62,8 +63,6 @@ mod worker;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::Cli;
 
 fn main() -> ExitCode {
@@ -77,7 +76,7 @@ fn main() -> ExitCode {
         return ExitCode::from(failure.code);
     }
     let words: Vec<OsString> = deploy::double_dashes(serve::double_dashes(std::env::args_os().collect()));
-    let cli = match stolos::words(words).and_then(Cli::try_parse_from) {
+    let cli = match stolos::words(words).and_then(Cli::read) {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { failure::USAGE } else { 0 };
