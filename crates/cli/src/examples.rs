@@ -190,7 +190,7 @@ const EXAMPLES: &[Examples] = &[
         &[
             ("kelos why totals", "the newest slot of a workflow"),
             ("kelos why totals 2026-11-21T09:00Z --at 2026-11-21T10:30Z", "a slot, as it was then"),
-            ("kelos why totals 2026-11-21T09:00Z --path", "what it took so long"),
+            ("kelos why totals 2026-11-21T09:00Z --path", "why it took so long"),
             ("kelos why report 20140601", "a job"),
         ],
     ),
