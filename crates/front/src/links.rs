@@ -5,7 +5,7 @@
 
 use kelos_model::id::is_invisible;
 use kelos_model::run::shown_id;
-use kelos_model::template::{self, KeyValues};
+use kelos_model::template::{self, KeyValues, TIME_NAMES};
 use kelos_model::{Run, WorkflowId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -14,8 +14,6 @@ use serde::Deserialize;
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// Names of places that can be filled in, beside the parts of a slot's time.
 const NAMES: [&str; 5] = ["externalId", "workflow", "run", "executor", "job"];
-/// The parts of a slot's time.
-const TIMES: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
 /// Longest name of a link, in characters.
 const LONGEST_NAME: usize = 40;
 
@@ -100,7 +98,7 @@ impl Link {
             Some(name) => fail(&format!(
                 "nothing is known as ${{{name}}}; expected one of {}, {}",
                 NAMES.join(", "),
-                TIMES.join(", ")
+                TIME_NAMES.join(", ")
             )),
             None => Ok(()),
         }
@@ -109,7 +107,7 @@ impl Link {
     /// The first place that nothing is known for.
     fn unknown(&self) -> Option<&str> {
         let places = self.url.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
-        places.into_iter().find(|name| !NAMES.contains(name) && !TIMES.contains(name))
+        places.into_iter().find(|name| !NAMES.contains(name) && !TIME_NAMES.contains(name))
     }
 
     fn filled(&self, run: &Run) -> String {

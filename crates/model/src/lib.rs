@@ -21,6 +21,7 @@ pub mod function;
 pub mod id;
 pub mod jobs;
 pub mod key;
+pub mod mistakes;
 pub mod probe;
 pub mod project;
 pub mod ranges;

@@ -12,6 +12,15 @@ pub fn closest<'a>(wrong: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, word)| word)
 }
 
+/// The word that `wrong` was almost certainly meant to be: the closest one, if at most a third of the letters of the shorter word
+/// are different. Short words that happen to be alike, such as `kind` and `id`, are left alone.
+#[must_use]
+pub fn mistyped<'a>(wrong: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let close = closest(wrong, words)?;
+    let shorter = wrong.chars().count().min(close.chars().count());
+    (distance(&wrong.to_lowercase(), &close.to_lowercase()) * 3 <= shorter).then_some(close)
+}
+
 /// Edits between two words (Levenshtein), where swapping two neighbours counts as one.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -46,5 +55,15 @@ mod tests {
         assert_eq!(closest("hourlyschedule", words), Some("hourlySchedule"));
         assert_eq!(closest("trigegr", words), Some("trigger"));
         assert_eq!(closest("frobnicate", words), None);
+    }
+
+    #[test]
+    fn short_words_that_happen_to_be_alike_are_not_mistyped() {
+        let words = ["id", "url", "tags", "maxRetryCount"];
+        assert_eq!(mistyped("kind", words), None);
+        assert_eq!(mistyped("ID", words), Some("id"));
+        assert_eq!(mistyped("tag", words), Some("tags"));
+        assert_eq!(mistyped("maxRetrys", words), None);
+        assert_eq!(mistyped("maxretrycont", words), Some("maxRetryCount"));
     }
 }

@@ -87,6 +87,9 @@ impl KeyValues {
     }
 }
 
+/// The names that each time has values for.
+pub const TIME_NAMES: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
+
 /// The parts of a time, in UTC.
 fn parts(time: Timestamp) -> [(&'static str, String); 7] {
     let t = time.to_zoned(jiff::tz::TimeZone::UTC).datetime();
@@ -137,6 +140,11 @@ mod tests {
         let values = KeyValues::at("2015-09-03T04:05:06.007Z".parse().unwrap());
         let filled = values.fill("/x/${year}-${month}-${day}/${hour}${minute}${second}.${millisecond}/${wf:id()}/${");
         assert_eq!(filled, "/x/2015-09-03/040506.007/${wf:id()}/${");
+    }
+
+    #[test]
+    fn each_name_of_a_time_has_a_value() {
+        assert_eq!(parts(Timestamp::UNIX_EPOCH).map(|(name, _)| name), TIME_NAMES);
     }
 
     #[test]

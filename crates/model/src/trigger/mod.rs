@@ -186,6 +186,15 @@ impl Trigger {
         })
     }
 
+    /// The paths that it asks about, in order of appearance.
+    #[must_use]
+    pub fn paths(&self) -> Vec<&PathCheck> {
+        match self {
+            Trigger::Path(check) => vec![check],
+            _ => self.nested().iter().flat_map(Trigger::paths).collect(),
+        }
+    }
+
     /// The longest time that one of its leaves has every slot wait, in seconds; 0 where none does.
     #[must_use]
     pub fn longest_delay(&self) -> i64 {

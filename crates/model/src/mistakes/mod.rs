@@ -1,0 +1,12 @@
+//! Mistakes that definitions show before anything runs: pure functions, which name what is wrong and leave its place and its
+//! words to those who report it.
+
+mod deadlock;
+mod placeholder;
+mod shut;
+mod weekday;
+
+pub use deadlock::{Deadlock, deadlocks};
+pub use placeholder::{PlaceholderUse, UnknownPlaceholder, unknown_placeholders};
+pub use shut::{ShutWindow, never_fires, shut_windows};
+pub use weekday::{WeekdayReadings, ambiguous_weekdays};

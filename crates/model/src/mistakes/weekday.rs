@@ -1,0 +1,174 @@
+//! Numbers of weekdays that crontab and Quartz read as different days.
+
+use jiff::civil::{DateTime, Weekday};
+
+use crate::time::{Cron, CronSchedule, Schedule};
+use crate::workflow::Workflow;
+
+const NAMES: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+
+/// The days of the week, from Sunday on: whether each is meant.
+type Days = [bool; 7];
+
+/// The days that a field of weekdays means in the two dialects of cron.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeekdayReadings {
+    /// The whole expression.
+    pub expression: String,
+    /// The field, as it was given: `1-5`.
+    pub field: String,
+    /// The days on which it fires here, by their names: `SUN-THU`.
+    pub here: String,
+    /// Whether that is how Quartz reads it.
+    pub as_quartz: bool,
+    /// The days that it means in the other dialect.
+    pub elsewhere: String,
+}
+
+/// The expressions of a workflow whose weekdays are numbers that mean other days to crontab, where Sunday is 0 or 7, than to
+/// Quartz, where it is 1.
+#[must_use]
+pub fn ambiguous_weekdays(workflow: &Workflow) -> Vec<WeekdayReadings> {
+    let ticks = match workflow.keys.ticks() {
+        Some(Schedule::Cron(schedule)) => readings(schedule.cron().as_str(), schedule),
+        _ => None,
+    };
+    let firings = workflow.trigger.firings();
+    ticks.into_iter().chain(firings.iter().filter_map(|firing| readings(firing.text(), firing.schedule()))).collect()
+}
+
+fn readings(expression: &str, schedule: &CronSchedule) -> Option<WeekdayReadings> {
+    let field = weekday_field(expression)?;
+    let (quartz, crontab) = (of_quartz(field)?, of_crontab(field)?);
+    let here = of_quartz(weekday_field(schedule.cron().as_str())?)?;
+    let as_quartz = here == quartz;
+    let elsewhere = if as_quartz { crontab } else { quartz };
+    (here != elsewhere).then(|| WeekdayReadings {
+        expression: expression.to_owned(),
+        field: field.to_owned(),
+        here: named(here),
+        as_quartz,
+        elsewhere: named(elsewhere),
+    })
+}
+
+/// The field of weekdays of an expression with five fields, or with six or seven.
+fn weekday_field(expression: &str) -> Option<&str> {
+    let mut fields: Vec<&str> = expression.split_ascii_whitespace().collect();
+    fields.truncate(6);
+    fields.pop().filter(|_| fields.len() >= 4)
+}
+
+/// The days on which Quartz fires.
+fn of_quartz(field: &str) -> Option<Days> {
+    if field.contains(['#', 'L', 'l']) {
+        return None;
+    }
+    let cron = Cron::parse(&format!("0 0 0 ? * {field}")).ok()?;
+    let mut days = Days::default();
+    // A week that begins on a Sunday.
+    let mut at = DateTime::constant(2024, 1, 6, 12, 0, 0, 0);
+    while let Some(next) = cron.next_after(at).filter(|next| next.day() <= 13) {
+        *days.get_mut(number(next.weekday()))? = true;
+        at = next;
+    }
+    Some(days)
+}
+
+fn number(day: Weekday) -> usize {
+    usize::try_from(day.to_sunday_zero_offset()).unwrap_or(0)
+}
+
+/// The days on which crontab fires; none where it can't read the field.
+fn of_crontab(field: &str) -> Option<Days> {
+    let mut days = Days::default();
+    for item in field.split(',') {
+        let (range, step) = match item.split_once('/') {
+            Some((range, step)) => (range, step.parse::<usize>().ok().filter(|step| *step > 0)?),
+            None => (item, 1),
+        };
+        let (from, to) = match range.split_once('-') {
+            _ if range == "*" => (0, 6),
+            Some((from, to)) => (weekday(from)?, weekday(to)?),
+            // A step needs a range there.
+            None if step > 1 => return None,
+            None => (weekday(range)?, weekday(range)?),
+        };
+        if from > to {
+            return None;
+        }
+        for day in (from..=to).step_by(step) {
+            *days.get_mut(day % 7)? = true;
+        }
+    }
+    Some(days)
+}
+
+fn weekday(text: &str) -> Option<usize> {
+    let by_name = NAMES.iter().position(|name| name.eq_ignore_ascii_case(text));
+    by_name.or_else(|| text.parse().ok().filter(|number| *number <= 7))
+}
+
+/// Days by their names, three and more in a row as a range: `SUN-THU`, `SUN,SAT`.
+fn named(days: Days) -> String {
+    let meant: Vec<usize> = (0..7).filter(|day| days.get(*day).copied().unwrap_or(false)).collect();
+    let name = |day: Option<&usize>| day.and_then(|day| NAMES.get(*day)).copied().unwrap_or_default();
+    let is_row = meant.windows(2).all(|two| matches!(two, [a, b] if a + 1 == *b));
+    match meant.len() {
+        3.. if is_row => format!("{}-{}", name(meant.first()), name(meant.last())),
+        _ => meant.iter().map(|day| name(Some(day))).collect::<Vec<_>>().join(","),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(expression: &str) -> Option<(String, String)> {
+        let cron = if expression.split(' ').count() == 5 {
+            let fields: Vec<&str> = expression.split(' ').collect();
+            format!("0 {} {} ? {} {}", fields[0], fields[1], fields[3], fields[4])
+        } else {
+            expression.to_owned()
+        };
+        let schedule = CronSchedule::utc(Cron::parse(&cron).expect("an expression"));
+        readings(expression, &schedule).map(|found| (found.here, found.elsewhere))
+    }
+
+    fn days(here: &str, elsewhere: &str) -> Option<(String, String)> {
+        Some((here.to_owned(), elsewhere.to_owned()))
+    }
+
+    #[test]
+    fn numbers_are_other_days_to_quartz_than_to_crontab() {
+        assert_eq!(read("0 4 * * 1"), days("SUN", "MON"));
+        assert_eq!(read("0 4 * * 1-5"), days("SUN-THU", "MON-FRI"));
+        assert_eq!(read("0 0 4 ? * 2-6"), days("MON-FRI", "TUE-SAT"));
+        assert_eq!(read("0 0 4 ? * 1,7 2030"), days("SUN,SAT", "SUN,MON"));
+        assert_eq!(read("0 0 4 ? * 2,4,6"), days("MON,WED,FRI", "TUE,THU,SAT"));
+    }
+
+    #[test]
+    fn what_means_the_same_days_is_fine() {
+        for expression in
+            ["0 4 * * MON-FRI", "0 4 * * *", "0 0 4 * * ?", "0 0 4 ? * */2", "0 4 * * 1-7", "0 0 4 ? * sun"]
+        {
+            assert_eq!(read(expression), None, "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_only_one_dialect_has_is_not_mistaken() {
+        for expression in ["0 0 4 ? * 6L", "0 0 4 ? * 6#3", "0 0 4 ? * 6-2", "0 0 4 ? * 2/2"] {
+            assert_eq!(read(expression), None, "{expression}");
+        }
+    }
+
+    /// Five fields may come to be read as crontab does, without a change here.
+    #[test]
+    fn the_dialect_that_is_in_force_is_that_of_the_schedule() {
+        let schedule = CronSchedule::utc(Cron::parse("0 0 4 ? * MON").expect("an expression"));
+        let found = readings("0 4 * * 1", &schedule).expect("another reading");
+        assert_eq!((&*found.here, found.as_quartz, &*found.elsewhere), ("MON", false, "SUN"));
+    }
+}
