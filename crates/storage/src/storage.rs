@@ -74,8 +74,7 @@ impl Storage {
             return Ok(Place { files: Arc::new(LocalFiles), path: parsed.path, endpoint: FILE.to_owned() });
         }
         let bad = |reason| StorageError::BadUri { uri: shown(uri), reason };
-        let parsed = parsed.at_home(self.shared.config.hadoop_user.as_deref()).map_err(bad)?;
-        let (authority, endpoint) = self.shared.endpoint(&parsed).map_err(|wrong| wrong.unwrap_or_else(bad))?;
+        let (parsed, authority, endpoint) = self.shared.resolve(parsed).map_err(|wrong| wrong.unwrap_or_else(bad))?;
         if let Some(files) = self.shared.opened().get(&endpoint) {
             return Ok(Place { files: files.clone(), path: parsed.path, endpoint });
         }
@@ -83,6 +82,20 @@ impl Storage {
             self.shared.open(parsed.scheme, &authority, &endpoint).map_err(|wrong| wrong.unwrap_or_else(bad))?;
         let files = self.shared.keep(GuardedStore::new(endpoint.clone(), files));
         Ok(Place { files, path: parsed.path, endpoint })
+    }
+
+    /// Checks that this program could open a URI, as it is configured. Contacts no server and opens nothing.
+    ///
+    /// # Errors
+    /// Those of [`Storage::place`], but for what only opening shows.
+    pub fn check(&self, uri: &str) -> Result<(), StorageError> {
+        let parsed = parse(uri)?;
+        let bad = |reason| StorageError::BadUri { uri: shown(uri), reason };
+        if parsed.scheme == Scheme::File {
+            return Ok(());
+        }
+        connector(parsed.scheme).map_err(bad)?;
+        self.shared.resolve(parsed).map(drop).map_err(|wrong| wrong.unwrap_or_else(bad))
     }
 
     /// The state of all endpoints that were used so far, without this machine's own files.
@@ -120,6 +133,13 @@ impl From<String> for Wrong {
 }
 
 impl StorageState {
+    /// A URI with its path in full, its server, and the name of that server's endpoint.
+    fn resolve(&self, uri: Uri) -> Result<(Uri, String, String), Wrong> {
+        let uri = uri.at_home(self.config.hadoop_user.as_deref())?;
+        let (authority, endpoint) = self.endpoint(&uri)?;
+        Ok((uri, authority, endpoint))
+    }
+
     /// The server, and the name that all URIs of the same server share.
     fn endpoint(&self, uri: &Uri) -> Result<(String, String), Wrong> {
         let name = uri.scheme.name();
@@ -205,8 +225,19 @@ impl StorageState {
     }
 }
 
-/// The message about a scheme whose connector was left out of this program.
-#[cfg(not(all(feature = "hdfs", feature = "objects", feature = "sftp", feature = "web")))]
+/// Refuses a scheme whose connector was left out of this program.
+fn connector(scheme: Scheme) -> Result<(), String> {
+    let is_built = match scheme {
+        Scheme::File => true,
+        Scheme::Hdfs => cfg!(feature = "hdfs"),
+        Scheme::S3 | Scheme::Gs | Scheme::Abfs => cfg!(feature = "objects"),
+        Scheme::Sftp => cfg!(feature = "sftp"),
+        Scheme::WebHdfs | Scheme::SWebHdfs | Scheme::Http | Scheme::Https => cfg!(feature = "web"),
+    };
+    if is_built { Ok(()) } else { Err(left_out(scheme)) }
+}
+
+/// The message about such a scheme.
 fn left_out(scheme: Scheme) -> String {
     let feature = match scheme {
         Scheme::Hdfs => "hdfs",
