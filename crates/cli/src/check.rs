@@ -1,8 +1,12 @@
-//! `kelos check`: what is wrong with a folder of scripts, and the apps beside them.
+//! `kelos check`: what is wrong with a folder of scripts, the apps beside them, and the configuration of their server.
+
+mod config;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
-use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check};
+use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, unserved};
+use kelos_storage::{Storage, StorageConfig};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
@@ -18,6 +22,9 @@ pub(crate) struct CheckArgs {
     scripts: Scripts,
     #[command(flatten)]
     apps: Apps,
+    /// Check the JSON file of a server's `--config`, too: groups, links and watched prefixes
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    config: Option<PathBuf>,
     #[command(flatten)]
     form: Form,
 }
@@ -32,7 +39,17 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("find a script: there is no *.js in {place}, and no {}", apps.name())));
     }
     let loaded = check(folders, Limits::default(), apps::format(), Some(apps));
-    let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let mut loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let storage = Storage::new(StorageConfig::from_env());
+    let serves = |uri: &str| storage.check(uri).map_err(|error| error.to_string());
+    let unserved = unserved(&loaded, &serves);
+    loaded.problems.extend(unserved);
+    if let Some(config) = &args.config {
+        let problems = config::problems(config, &mut loaded, &serves)?;
+        loaded.problems.extend(problems);
+    }
+    loaded.problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+    let files = files + usize::from(args.config.is_some());
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(

@@ -128,7 +128,7 @@ pub(crate) struct Pages {
 }
 
 /// Longest file of `--config`.
-const LONGEST_CONFIG: u64 = 16 << 20;
+pub(crate) const LONGEST_CONFIG: u64 = 16 << 20;
 
 impl Pages {
     /// The configuration by the options; without a file there are no groups.

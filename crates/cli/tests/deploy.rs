@@ -88,6 +88,15 @@ fn errors_of_scripts_are_shown_where_they_are() {
 }
 
 #[test]
+fn a_deadlock_is_found_by_the_plan() {
+    let folder = folder();
+    let waits = SCRIPT.replace("celos.fileCheckTrigger(READY)", "celos.successTrigger(\"words\")");
+    folder.write("project/workflow.js", &waits);
+    let told = deploy(&folder, &["--plan"]).fails(1);
+    assert!(told.contains("words.js:3:1: \"words\" can never run: it waits for the success of its own slot"), "{told}");
+}
+
+#[test]
 fn a_server_that_may_deploys_into_its_own_folders() {
     let folder = folder();
     folder.write("served/workflows/.keep", "");

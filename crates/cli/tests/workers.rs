@@ -401,9 +401,9 @@ fn that_the_apps_are_gone_is_said_once() {
 
 #[test]
 fn whoever_submits_or_runs_is_not_told_what_is_unusual_about_apps() {
-    let odd = r#"{"app1": {"job_id": "{n}", "bash_cmd": "true", "bash_comd": "true"}}"#;
+    let odd = r#"{"app1": {"job_id": "{n}", "bash_cmd": "true", "team": "true"}}"#;
     let folder = Folder::with(&[("tasks.json", odd)]);
-    assert!(folder.run(&["check"]).out.contains("bash_comd"));
+    assert!(folder.run(&["check"]).out.contains("\"team\""));
     assert_eq!(says(&folder, &["submit", "-a", "app1", "-j", "1"]).err, "");
     assert_eq!(says(&folder, &["run", "app1", "--timeout", "60"]).err, "run 1 of app1@1 succeeded\n");
     folder.write("tasks.json", &odd.replace("bash_cmd", "depends_on"));

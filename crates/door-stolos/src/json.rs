@@ -83,6 +83,11 @@ impl<'a> JsonReader<'a> {
         self.mistakes.push(self.found(range, ProblemCode::BadApp, what));
     }
 
+    /// A mistake in the name of a key.
+    pub(super) fn mistyped(&mut self, range: Range, what: impl Into<String>) {
+        self.mistakes.push(self.found(range, ProblemCode::UnknownOption, what));
+    }
+
     /// The mistakes and hindrances since there were so many of them.
     pub(super) fn since(&self, (mistakes, hindrances): (usize, usize)) -> Vec<Mistake> {
         let mistakes = self.mistakes.iter().skip(mistakes);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
 use kelos_model::jobs::{Fault, JobGraph, JobKeys, JobTemplate, Validity};
+use kelos_model::similar::{closest, mistyped};
 use kelos_model::workflow::keyed;
 use kelos_model::workflow::{Keys, Source};
 use kelos_model::{Job, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, Apps, GroupPositions, Mistake, Position, Settings};
-use kelos_sandbox::{closest, fault_code};
+use kelos_sandbox::fault_code;
 use serde_json::Map;
 
 use crate::depends_on::depends_on;
@@ -276,9 +277,13 @@ impl<'a> Reader<'a> {
         }
         let of_a_script = self.reading.of_a_script && OF_SCRIPTS.contains(&name);
         if !(own || of_a_script || OTHERS.contains(&name)) {
-            let known = KINDS.iter().map(|(name, _)| *name).chain(OTHERS);
-            let close = closest(name, known).map(|close| format!("; did you mean {close}?")).unwrap_or_default();
-            self.reading.warn(property.range, format!("{id} has the key \"{name}\", which nothing reads{close}"));
+            let known = || KINDS.iter().map(|(name, _)| *name).chain(OTHERS);
+            let what = format!("{id} has the key \"{name}\", which nothing reads");
+            match (mistyped(name, known()), closest(name, known())) {
+                (Some(meant), _) => self.reading.mistyped(property.range, format!("{what}; did you mean {meant}?")),
+                (None, Some(close)) => self.reading.warn(property.range, format!("{what}; did you mean {close}?")),
+                (None, None) => self.reading.warn(property.range, what),
+            }
         }
     }
 

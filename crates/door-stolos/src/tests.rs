@@ -116,9 +116,15 @@ fn everything_wrong_in_a_file_is_told_with_its_place() {
 
 #[test]
 fn keys_that_nothing_reads_are_warned_about() {
-    let tasks = read(r#"{"a": {"job_id": "{d}", "dependson": {}}}"#, &Settings::default()).unwrap();
+    let tasks = read(r#"{"a": {"job_id": "{d}", "team": "x"}}"#, &Settings::default()).unwrap();
     let warned: Vec<String> = tasks.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warned, ["1:25: a has the key \"dependson\", which nothing reads; did you mean depends_on?"]);
+    assert_eq!(warned, ["1:25: a has the key \"team\", which nothing reads"]);
+}
+
+#[test]
+fn keys_that_are_mistyped_are_mistakes() {
+    let found = told(r#"{"a": {"job_id": "{d}", "dependson": {}}}"#, &Settings::default());
+    assert_eq!(found, ["1:25: a has the key \"dependson\", which nothing reads; did you mean depends_on?"]);
 }
 
 fn run(text: &str) -> Result<Apps, Vec<String>> {

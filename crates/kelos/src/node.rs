@@ -144,13 +144,15 @@ impl Node {
             let storage = storage.clone();
             move |uri: &str| is_there(&storage, &runs_on, uri)
         };
+        let checked = storage.clone();
+        let serves = move |uri: &str| checked.check(uri).map_err(|error| error.to_string());
         let scripts = config
             .folders
             .map(|folders| {
                 ScriptFolder::open(folders, Arc::new(TasksJson), config.apps, Limits::default(), reader.clone(), look)
             })
             .transpose()?
-            .map(|scripts| scripts.updating_schedules(config.update_schedules));
+            .map(|scripts| scripts.updating_schedules(config.update_schedules).serving(serves));
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.functions()),
             None => Arc::new(NoFunctions),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::facts::Subject;
-use kelos_model::time::{Schedule, resolve};
+use kelos_model::time::{Schedule, ScheduleProblem, resolve};
 use kelos_model::workflow::SLOWED;
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
@@ -12,13 +12,15 @@ use crate::apps::{AppFormat, AppsSource};
 use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
-use crate::load::LoadResult;
-use crate::problem::{Problem, Severity};
+use crate::load::{ById, LoadResult};
+use crate::mistakes::{deadlocked, never_meeting, unfilled, weekdays};
+use crate::position::warning;
+use crate::problem::Problem;
 use crate::sample::disagreements;
 use crate::scripts::Scripts;
 
-/// Loads a folder, and the apps that are described beside it, once, asking nothing of the outside, and adds the [`warnings`] and where pairs of functions disagree about
-/// a sample of jobs.
+/// Loads a folder, and the apps that are described beside it, once, asking nothing of the outside, and adds the [`warnings`], where pairs
+/// of functions disagree about a sample of jobs, and numbers of weekdays that another dialect of cron reads otherwise.
 ///
 /// # Errors
 /// When the system refuses a thread.
@@ -31,22 +33,24 @@ pub fn check(
     let scripts = Scripts::start(folders, limits, Host::dry().with_format(format).with_apps(apps))?;
     let mut loaded = scripts.load();
     loaded.problems.extend(disagreements(&scripts, &loaded));
-    let warnings = warnings(&loaded);
-    loaded.problems.extend(warnings);
+    let found = [warnings(&loaded), weekdays(&loaded)].concat();
+    loaded.problems.extend(found);
     Ok(loaded)
 }
 
 /// The most workflows that a warning names before it counts the others.
 const NAMED: usize = 3;
 
-/// Warnings about the definitions of all files together: triggers that wait for a workflow or a program that isn't
-/// defined, schedules that can't be resolved or form a cycle, and pools whose size is disputed.
+/// The problems that only the definitions of all files together show: workflows that can never run, triggers that wait for a workflow
+/// or a program that isn't defined, schedules that can't be resolved or form a cycle, pools whose size is disputed, and what is
+/// probably mistyped. What can never run is an error, and everything is loaded all the same. Definitions of files that were refused count,
+/// too: who waits for one of them is not wrong.
 #[must_use]
 pub fn warnings(loaded: &LoadResult) -> Vec<Problem> {
-    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let by_id = loaded.read();
     let ids = || by_id.keys().map(|id| id.as_str());
     let mut found = Vec::new();
-    for workflow in &loaded.workflows {
+    for workflow in by_id.values() {
         let mut missing: Vec<&WorkflowId> = workflow.trigger.upstream();
         missing.retain(|id| !by_id.contains_key(id));
         missing.sort();
@@ -61,15 +65,17 @@ pub fn warnings(loaded: &LoadResult) -> Vec<Problem> {
     found.extend(without_jobs(loaded, &by_id));
     found.extend(without_programs(loaded, &by_id));
     found.extend(going_round(loaded));
-    found.extend(unresolved(loaded));
+    found.extend(scheduled(loaded, &by_id));
     found.extend(disputed(loaded));
+    found.extend(deadlocked(loaded, &by_id));
+    found.extend(by_id.values().flat_map(|workflow| unfilled(loaded, workflow)));
     found
 }
 
 /// Triggers that wait for a job of a workflow that has none.
-fn without_jobs(loaded: &LoadResult, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+fn without_jobs(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
-    for workflow in &loaded.workflows {
+    for workflow in by_id.values() {
         let upstream = workflow.trigger.upstream_jobs();
         for id in upstream.into_iter().filter(|id| by_id.get(id).is_some_and(|one| one.keys.jobs().is_none())) {
             let words = format!(
@@ -94,14 +100,14 @@ fn going_round(loaded: &LoadResult) -> Vec<Problem> {
 
 /// Warnings about triggers that wait for runs of an undefined program whose name belongs to an application of this
 /// folder, or is close to one that is defined. Other programs may report their runs from outside.
-fn without_programs(loaded: &LoadResult, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
-    let projects: BTreeSet<&str> = loaded.workflows.iter().map(|one| &*one.project).collect();
+fn without_programs(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
+    let projects: BTreeSet<&str> = by_id.values().map(|one| &*one.project).collect();
     let runnable = by_id.values().filter(|one| one.keys.events().is_none());
     let runnable: BTreeSet<&str> = runnable.map(|one| one.id.as_str()).collect();
     // Many may wait for the same.
     let mut hints: BTreeMap<WorkflowId, Option<String>> = BTreeMap::new();
     let mut found = Vec::new();
-    for workflow in &loaded.workflows {
+    for workflow in by_id.values() {
         let subjects = workflow.trigger.subjects();
         let programs: BTreeSet<&WorkflowId> = subjects.iter().filter_map(ended).collect();
         for id in programs.into_iter().filter(|id| !runnable.contains(id.as_str())) {
@@ -181,42 +187,26 @@ fn names(users: &[(&Arc<Workflow>, &PoolUse)]) -> String {
     }
 }
 
-fn unresolved(loaded: &LoadResult) -> Vec<Problem> {
-    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+/// Schedules that can't be resolved, that have no times, or whose times meet no time window.
+fn scheduled(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
     let schedules: BTreeMap<WorkflowId, &Schedule> =
-        loaded.workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
+        by_id.values().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
+    let resolved = resolve(&schedules);
     let mut found = Vec::new();
-    for (id, resolved) in resolve(&schedules) {
-        if let (Err(problem), Some(workflow)) = (resolved, by_id.get(&id)) {
-            found.push(warning(
-                loaded,
-                workflow,
-                ProblemCode::NoSchedule,
-                format!("workflow \"{id}\" has no slots: {problem}"),
-                None,
-            ));
+    for workflow in by_id.values() {
+        let ticks = resolved.get(&workflow.id);
+        if let Some(Err(problem)) = ticks {
+            let close = match problem {
+                ScheduleProblem::Unknown { on } => {
+                    crate::closest(on.as_str(), schedules.keys().map(WorkflowId::as_str))
+                }
+                ScheduleProblem::Cycle { .. } => None,
+            };
+            let words = format!("workflow \"{}\" has no slots: {problem}", workflow.id);
+            let hint = close.map(|close| format!("did you mean \"{close}\"?"));
+            found.push(warning(loaded, workflow, ProblemCode::NoSchedule, words, hint));
         }
+        found.extend(never_meeting(loaded, workflow, ticks.and_then(|ticks| ticks.as_ref().ok())));
     }
     found
-}
-
-fn warning(
-    loaded: &LoadResult,
-    workflow: &Workflow,
-    code: ProblemCode,
-    message: String,
-    hint: Option<String>,
-) -> Problem {
-    let source = &workflow.source;
-    let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
-    let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
-    Problem {
-        severity: Severity::Warning,
-        line: source.line,
-        column: u32::from(source.line > 0),
-        hint,
-        workflow: Some(workflow.id.clone()),
-        source_line: text.map(str::to_owned),
-        ..Problem::error(&source.file, code, message)
-    }
 }

@@ -112,6 +112,20 @@ codes! {
     GoesRound "goes-round",
     /// The schedule of a workflow can't be resolved.
     NoSchedule "no-schedule",
+    /// Workflows wait for each other in a circle.
+    Deadlock "deadlock",
+    /// A path, a job id or a job has a placeholder without a value.
+    UnknownPlaceholder "unknown-placeholder",
+    /// No day is as a cron expression has it.
+    NeverFires "never-fires",
+    /// A time window is shut at all times of a schedule.
+    WindowShut "window-shut",
+    /// A weekday is a number that means another day in another dialect of cron.
+    AmbiguousWeekday "ambiguous-weekday",
+    /// No connector or endpoint serves a path.
+    PathUnserved "path-unserved",
+    /// A file of `--config` is wrong.
+    BadConfig "bad-config",
     /// Definitions differ in the size of a pool.
     PoolDisputed "pool-disputed",
     /// A run takes more permits than its pool has.

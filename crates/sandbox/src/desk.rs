@@ -19,12 +19,15 @@ use crate::code::{ProblemCode, ScriptRefusal};
 use crate::digest::digest;
 use crate::draft::Draft;
 use crate::fault;
-use crate::problem::{Problem, SourcePosition};
+use crate::problem::{Problem, Severity, SourcePosition};
 use crate::recipe::{Recipe, Role};
 use crate::session::{RegisterAsk, Session};
 use crate::statement::with_names;
 use crate::test_case::TestCase;
 use crate::watch::Watch;
+
+/// The most problems of one file that are reported without ending its evaluation.
+const MOST_PROBLEMS: usize = 100;
 
 /// The inputs from outside that a file used while it was evaluated.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +58,8 @@ pub(crate) struct Desk {
     /// The index of each workflow in that list.
     places: RefCell<BTreeMap<WorkflowId, usize>>,
     pub(crate) tests: RefCell<Vec<TestCase>>,
-    pub(crate) warnings: RefCell<Vec<Problem>>,
+    /// Warnings, and errors that don't end the evaluation.
+    pub(crate) problems: RefCell<Vec<Problem>>,
     pub(crate) kept: RefCell<Vec<KeptFunction>>,
     pub(crate) uses: RefCell<Uses>,
     /// The application that the file declared.
@@ -78,7 +82,7 @@ impl Desk {
             workflows: RefCell::default(),
             places: RefCell::default(),
             tests: RefCell::default(),
-            warnings: RefCell::default(),
+            problems: RefCell::default(),
             kept: RefCell::default(),
             uses: RefCell::default(),
             application: RefCell::default(),
@@ -101,12 +105,24 @@ impl Desk {
     }
 
     pub(crate) fn warn(&self, code: ProblemCode, message: String, stack: &str) {
+        self.report(Severity::Warning, code, message, stack);
+    }
+
+    /// Reports an error and goes on, so that all of a file are found at once; the file is refused at its end.
+    pub(crate) fn blame(&self, code: ProblemCode, message: String, stack: &str) {
+        self.report(Severity::Error, code, message, stack);
+    }
+
+    fn report(&self, severity: Severity, code: ProblemCode, message: String, stack: &str) {
         if self.calling.get().is_none() {
-            let warning = fault::warning(&self.file, code, message, stack, &|file| self.source(file));
+            let problem =
+                fault::at_stack(Problem { severity, ..Problem::error(&self.file, code, message) }, stack, &|file| {
+                    self.source(file)
+                });
             // A mistake that a loop repeats is reported once.
-            let mut warnings = self.warnings.borrow_mut();
-            if warnings.len() < 100 && !warnings.contains(&warning) {
-                warnings.push(warning);
+            let mut problems = self.problems.borrow_mut();
+            if problems.len() < MOST_PROBLEMS && !problems.contains(&problem) {
+                problems.push(problem);
             }
         }
     }

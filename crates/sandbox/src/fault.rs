@@ -6,7 +6,7 @@ use rquickjs::{Ctx, Exception, Value};
 
 use crate::closest;
 use crate::code::ProblemCode;
-use crate::problem::{Problem, Severity, SourcePosition};
+use crate::problem::{Problem, SourcePosition};
 
 /// The name under which the prelude's frames appear in stacks.
 pub(crate) const PRELUDE: &str = "kelos:prelude";
@@ -189,15 +189,8 @@ fn of_engine(name: &str, message: &str) -> Option<ProblemCode> {
     }
 }
 
-/// A warning at the innermost place of a stack.
-pub(crate) fn warning(
-    file: &str,
-    code: ProblemCode,
-    message: String,
-    stack: &str,
-    sources: &dyn Fn(&str) -> Option<Arc<str>>,
-) -> Problem {
-    let mut problem = Problem { severity: Severity::Warning, ..Problem::error(file, code, message) };
+/// A problem at the innermost place of a stack.
+pub(crate) fn at_stack(mut problem: Problem, stack: &str, sources: &dyn Fn(&str) -> Option<Arc<str>>) -> Problem {
     locate(&mut problem, &places(stack), sources);
     problem
 }

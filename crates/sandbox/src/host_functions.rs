@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, Zone, parse_instant};
 use kelos_model::{PoolId, SlotState, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
@@ -45,6 +46,12 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
         })?,
     )?;
     define(
+        "mistyped",
+        Function::new(ctx.clone(), |wrong: String, words: Vec<String>| {
+            mistyped(&wrong, words.iter().map(String::as_str)).map(str::to_owned)
+        })?,
+    )?;
+    define(
         "same",
         Function::new(ctx.clone(), |looked: Option<String>, called: String| {
             fault::same_statement(looked.as_deref(), &called).then_some(looked).flatten()
@@ -69,6 +76,11 @@ fn install_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rqu
         d.warn(ProblemCode::read(&code).unwrap_or_default(), message, &stack);
     };
     host.set("warn", Function::new(ctx.clone(), warn)?)?;
+    let d = desk.clone();
+    let blame = move |message: String, stack: String, code: String| {
+        d.blame(ProblemCode::read(&code).unwrap_or_default(), message, &stack);
+    };
+    host.set("blame", Function::new(ctx.clone(), blame)?)?;
     let d = desk.clone();
     let thrown = move |text: String, told: String, stack: String| {
         d.thrown.replace(Some([text, told, stack]));

@@ -49,6 +49,8 @@ struct Entry {
     /// The problems of the latest text.
     problems: Vec<Problem>,
     failed: bool,
+    /// The workflows that the latest text defines, if it failed.
+    refused: Vec<Arc<Workflow>>,
     /// When a file that was stopped is tried again.
     retry_at: Option<Instant>,
     good: Option<Arc<GoodVersion>>,
@@ -174,9 +176,11 @@ impl Library {
         entry.retry_at = evaluated.timed_out.then(|| Instant::now() + wait);
         if evaluated.failed {
             entry.fail(evaluated.problems);
+            entry.refused = evaluated.workflows.into_iter().map(Arc::new).collect();
             return;
         }
         entry.failed = false;
+        entry.refused.clear();
         entry.problems = evaluated.problems;
         let before = entry.good.take();
         let before = before.as_ref().map_or(&[][..], |good| &good.workflows);
@@ -203,6 +207,7 @@ impl Library {
                 }
             }
             loaded.problems.extend(entry.problems.iter().cloned());
+            loaded.refused.extend(entry.refused.iter().cloned());
             for workflow in entry.good.iter().flat_map(|good| &good.workflows) {
                 let text = entry.recipe.as_ref().map(|recipe| &recipe.text);
                 loaded.problems.extend(add(&mut by_id, workflow, text));
@@ -288,6 +293,7 @@ impl Entry {
         }
         self.problems = problems;
         self.failed = true;
+        self.refused.clear();
     }
 
     /// Whether evaluating the same text again would yield the same.

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::Workflow;
+use kelos_model::{Workflow, WorkflowId};
 
 use crate::problem::Problem;
 use crate::project::Project;
+
+/// Workflows by their names.
+pub(crate) type ById<'l> = BTreeMap<&'l WorkflowId, &'l Arc<Workflow>>;
 
 /// The definitions of the folder as of one load.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +17,8 @@ pub struct LoadResult {
     /// All workflows by id, those of the last good version of a broken file included. A definition
     /// that did not change is the same `Arc` as in the load before.
     pub workflows: Vec<Arc<Workflow>>,
+    /// Workflows of files that were refused, as they would be: they are not in use.
+    pub refused: Vec<Arc<Workflow>>,
     /// The text of each file that was read, by name; `defaults/x.js` for defaults files.
     pub sources: BTreeMap<String, Arc<str>>,
     /// The units of deployment that the files are, by name.
@@ -27,6 +32,11 @@ pub struct LoadResult {
 }
 
 impl LoadResult {
+    /// The definitions as they were read last, each name once: those of refused files instead of the last good ones.
+    pub(crate) fn read(&self) -> ById<'_> {
+        self.workflows.iter().chain(&self.refused).map(|one| (&one.id, one)).collect()
+    }
+
     /// Whether a problem is more than a warning.
     #[must_use]
     pub fn has_errors(&self) -> bool {

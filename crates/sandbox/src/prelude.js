@@ -161,10 +161,15 @@ function among(value, where, words) {
     return value;
 }
 
-/** Warns of fields that nobody reads: a typing mistake, most likely. */
+/** Reports fields that nobody reads: an error where a known one is certainly meant, else a warning. */
 function known(options, fields, where) {
     for (const field of Object.keys(options)) {
         if (fields.includes(field)) continue;
+        const meant = host.mistyped(field, fields);
+        if (meant) {
+            host.blame(`${where}: unknown field '${field}'; did you mean '${meant}'?`, here(), "unknown-option");
+            continue;
+        }
         const close = host.closest(field, fields);
         const advice = close ? `did you mean '${close}'?` : `known fields: ${fields.join(", ")}`;
         host.warn(`${where}: unknown field '${field}' is ignored; ${advice}`, here(), "unknown-option");

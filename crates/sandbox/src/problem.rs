@@ -11,7 +11,7 @@ use crate::code::ProblemCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// The file, or the workflow it names, is not loaded in its present form.
+    /// The file, or the workflow it names, is not loaded in its present form, or can never run.
     Error,
     /// Everything is loaded, but something is probably not what was meant.
     Warning,

@@ -54,7 +54,7 @@ const TEST_PRELUDE_TEXT: &str = concat!(
 /// The result of evaluating a file.
 #[derive(Debug, Default)]
 pub(crate) struct EvaluationResult {
-    /// Empty where the file failed.
+    /// The workflows; where the file failed, those that it had defined by then.
     pub(crate) workflows: Vec<Workflow>,
     /// The tests of a test file.
     pub(crate) tests: Vec<TestCase>,
@@ -63,7 +63,7 @@ pub(crate) struct EvaluationResult {
     pub(crate) project: String,
     /// Whether deploying the file updates schedules; none if it doesn't say.
     pub(crate) update_schedules: Option<bool>,
-    /// Warnings, and the error of a file that failed.
+    /// Warnings, and the errors of a file that failed.
     pub(crate) problems: Vec<Problem>,
     pub(crate) failed: bool,
     /// Whether it was stopped for its time: it may fare better another time.
@@ -209,7 +209,7 @@ impl Realm {
             kept: desk.kept.borrow().clone(),
             project: desk.project().to_string(),
             update_schedules: desk.update_schedules(),
-            problems: desk.warnings.take(),
+            problems: desk.problems.take(),
             uses: desk.uses.borrow().clone(),
             ..EvaluationResult::default()
         };
@@ -221,8 +221,8 @@ impl Realm {
             };
             evaluated.problems.push(warning);
         }
+        evaluated.failed = evaluated.problems.iter().any(Problem::is_error);
         if let Err(problem) = done {
-            evaluated.workflows.clear();
             evaluated.problems.push(problem);
             evaluated.failed = true;
             evaluated.timed_out = self.timed_out.get();

@@ -54,6 +54,12 @@ fn each_kind_of_problem_has_its_code() {
     let pool = |id: &str, size: u32| {
         with(id, "celos.alwaysTrigger()", &format!("{service}, pools: [celos.pool('p', {size})]"))
     };
+    let window = with(
+        "a",
+        "celos.alwaysTrigger()",
+        &format!("{service}, constraints: [celos.timeWindow('22:00', '06:00').abortIfNotMet()]"),
+    );
+    let window = window.replace("celos.hourlySchedule()", "celos.cronSchedule('0 0 12 * * ?')");
     let keyed = "celos.defineJobGraph({a: {job_id: '{d}', bash_cmd: 'x', depends_on: {app_name: ['b']}}, \
                  b: {job_id: '{d}', bash_cmd: 'x', depends_on: {app_name: ['a']}}});";
     let cases = [
@@ -68,6 +74,10 @@ fn each_kind_of_problem_has_its_code() {
         (workflow("a").replace("celos.hourlySchedule()", "celos.dependentSchedule('nobody')"), "no-schedule"),
         (pool("a", 1) + &pool("b", 2), "pool-disputed"),
         (keyed.to_owned(), "jobs-go-round"),
+        (with("a", "celos.successTrigger('a')", service), "deadlock"),
+        (with("a", "celos.fileCheckTrigger('/in/${yaer}')", service), "unknown-placeholder"),
+        (workflow("a").replace("celos.hourlySchedule()", "celos.cronSchedule('0 0 0 30 2 ?')"), "never-fires"),
+        (window, "window-shut"),
     ];
     for (text, code) in cases {
         assert!(codes(&text).contains(&code), "expected {code}, not {:?}, of {text}", codes(&text));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kelos_model::probe::Verdict;
 use kelos_model::trigger::Trigger;
 use kelos_model::workflow::Properties;
-use kelos_sandbox::{CallError, Folders, Limits, Severity, check};
+use kelos_sandbox::{CallError, Folders, Limits, Severity, check, warnings};
 use serde_json::json;
 
 use support::{Folder, id, ids, key, with, words, workflow};
@@ -55,6 +55,27 @@ fn a_broken_file_keeps_its_last_good_version_whole() {
     assert_eq!(words(&folder.load()), words(&broken), "an unchanged broken file keeps its problem");
     folder.write("a.js", &workflow("three"));
     assert_eq!(ids(&folder.load()), ["three"]);
+}
+
+#[test]
+fn all_mistyped_fields_of_a_file_are_found_and_refuse_it() {
+    let folder = Folder::new();
+    folder.write("a.js", &workflow("one"));
+    folder.load();
+    let mistyped = |id: &str, field: &str| with(id, "celos.alwaysTrigger()", &format!("{COMMAND}, {field}"));
+    folder.write("a.js", &(mistyped("one", "maxRetryCont: 3, owner: 'ann'") + &mistyped("two", "tagz: []")));
+    folder.write("b.js", &with("three", "celos.successTrigger('two')", COMMAND));
+    let loaded = folder.load();
+    let expected = [
+        "a.js:1:1: celos.defineWorkflow: unknown field 'maxRetryCont'; did you mean 'maxRetryCount'?",
+        "a.js:1:1: warning: celos.defineWorkflow: unknown field 'owner' is ignored; known fields: ",
+        "a.js:2:1: celos.defineWorkflow: unknown field 'tagz'; did you mean 'tags'?",
+    ];
+    let found = words(&loaded);
+    assert!(found.len() == 3 && found.iter().zip(expected).all(|(one, begin)| one.starts_with(begin)), "{found:?}");
+    let errors: Vec<bool> = loaded.problems.iter().map(|one| one.kept_last_good).collect();
+    assert_eq!((ids(&loaded), errors), (vec!["one", "three"], vec![true, false, true]));
+    assert!(warnings(&loaded).is_empty(), "who waits for what was refused is not wrong: {:?}", warnings(&loaded));
 }
 
 #[test]

@@ -54,7 +54,11 @@ pub struct ScriptFolder {
     /// Whether deployment updates schedules where a project does not say.
     update_schedules: bool,
     described: Option<Arc<AppsState>>,
+    serves: Option<UriCheck>,
 }
+
+/// The reason why the file system of a URI can't be served, if so.
+type UriCheck = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// The source of the apps beside the scripts, and their number at the latest load: their file may be deleted.
 struct AppsState {
@@ -148,7 +152,14 @@ impl ScriptFolder {
             deployers,
             update_schedules: true,
             described,
+            serves: None,
         })
+    }
+
+    /// Reports paths of triggers that `serves` gives a reason against. It must not wait for a server.
+    #[must_use]
+    pub fn serving(self, serves: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> ScriptFolder {
+        ScriptFolder { serves: Some(Arc::new(serves)), ..self }
     }
 
     /// Sets whether deployment updates schedules, for projects that don't say so themselves.
@@ -171,7 +182,7 @@ impl ScriptFolder {
         // One at a time, so that an older load never overwrites a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.scripts.load();
-        let problems: Vec<Problem> = loaded.problems.iter().cloned().chain(kelos_sandbox::warnings(&loaded)).collect();
+        let problems = self.all_problems(&loaded);
         let before =
             std::mem::replace(&mut *self.shown.write().unwrap_or_else(PoisonError::into_inner), problems.clone());
         tell_news(last.is_none(), &before, &problems);
@@ -185,6 +196,12 @@ impl ScriptFolder {
             *last = Some(definitions);
         }
         loaded
+    }
+
+    fn all_problems(&self, loaded: &LoadResult) -> Vec<Problem> {
+        let mut problems = [&loaded.problems[..], &kelos_sandbox::warnings(loaded)].concat();
+        problems.extend(self.serves.iter().flat_map(|serves| kelos_sandbox::unserved(loaded, &**serves)));
+        problems
     }
 
     fn definitions(&self, loaded: &LoadResult) -> Definitions {

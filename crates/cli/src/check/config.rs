@@ -1,0 +1,133 @@
+//! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use kelos_engine::sources::Watch;
+use kelos_front::{Groups, Links};
+use kelos_model::Subject;
+use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::host::LONGEST_CONFIG;
+
+/// The problems of the file, whose text is added to the sources.
+///
+/// # Errors
+/// When it can't be read at all.
+pub(super) fn problems(
+    path: &Path,
+    loaded: &mut LoadResult,
+    serves: &dyn Fn(&str) -> Result<(), String>,
+) -> Result<Vec<Problem>, Failure> {
+    let name = path.display().to_string();
+    let text = kelos_sandbox::read_text(path, LONGEST_CONFIG)
+        .map_err(|why| Failure::usage(format!("use {name} as the file of --config: it {why}")))?;
+    loaded.sources.insert(name.clone(), text.clone());
+    let file = ConfigFile { name, text };
+    let watches = Watch::parse(&file.text);
+    let mistakes = [Groups::of_file(&file.text).err(), Links::parse(&file.text).err(), watches.as_ref().err().cloned()];
+    let mut found = Vec::new();
+    for mistake in mistakes.into_iter().flatten() {
+        let problem = file.mistake(&mistake);
+        // A file that is no JSON is one mistake, though each part finds it.
+        if !found
+            .iter()
+            .any(|known: &Problem| known.line > 0 && (known.line, known.column) == (problem.line, problem.column))
+        {
+            found.push(problem);
+        }
+    }
+    found.extend(file.of_watches(watches.as_deref().unwrap_or_default(), loaded, serves));
+    found.extend(file.of_names(loaded));
+    Ok(found)
+}
+
+struct ConfigFile {
+    name: String,
+    text: Arc<str>,
+}
+
+impl ConfigFile {
+    /// A mistake whose message may end with its place in the JSON: `… at line 3 column 7; expected …`.
+    fn mistake(&self, message: &str) -> Problem {
+        let problem = Problem::error(&self.name, ProblemCode::BadConfig, message.to_owned());
+        let place = message.split_once(" at line ").and_then(|(before, rest)| {
+            let (line, rest) = rest.split_once(" column ")?;
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let (column, after) = rest.split_at(digits);
+            Some((line.parse().ok()?, column.parse().ok()?, format!("{before}{after}")))
+        });
+        match place {
+            Some((line, column, message)) => Problem { line, column, message, ..self.on_line(problem, line) },
+            None => self.at_quoted(problem, message.split('"').nth(1).unwrap_or_default()),
+        }
+    }
+
+    fn warning(&self, code: ProblemCode, message: String, hint: Option<String>, at: &str) -> Problem {
+        let problem = Problem { severity: Severity::Warning, hint, ..Problem::error(&self.name, code, message) };
+        self.at_quoted(problem, at)
+    }
+
+    /// The problem where a text first stands in quotes.
+    fn at_quoted(&self, problem: Problem, text: &str) -> Problem {
+        let quoted = format!("\"{text}\"");
+        let found = (1..).zip(self.text.lines()).find_map(|(number, line)| Some((number, line, line.find(&quoted)?)));
+        let Some((number, line, at)) = found.filter(|_| !text.is_empty()) else { return problem };
+        let column = line.get(..at).map_or(0, |before| before.chars().count()) + 1;
+        Problem { line: number, column: u32::try_from(column).unwrap_or(1), ..self.on_line(problem, number) }
+    }
+
+    fn on_line(&self, problem: Problem, line: u32) -> Problem {
+        let at = usize::try_from(line).unwrap_or(0).saturating_sub(1);
+        Problem { source_line: self.text.lines().nth(at).map(str::to_owned), ..problem }
+    }
+
+    /// Prefixes that can't be served, and datasets that nobody waits for.
+    fn of_watches(
+        &self,
+        watches: &[Watch],
+        loaded: &LoadResult,
+        serves: &dyn Fn(&str) -> Result<(), String>,
+    ) -> Vec<Problem> {
+        let awaited: BTreeSet<Subject> =
+            loaded.workflows.iter().chain(&loaded.refused).flat_map(|one| one.trigger.subjects()).collect();
+        let datasets: Vec<&str> = awaited
+            .iter()
+            .filter_map(|subject| if let Subject::Partitions(dataset) = subject { Some(&**dataset) } else { None })
+            .collect();
+        let mut found = Vec::new();
+        for watch in watches {
+            if let Err(why) = serves(&watch.prefix) {
+                let words = format!("the watched prefix can't be served: {why}");
+                found.push(self.warning(ProblemCode::PathUnserved, words, None, &watch.prefix));
+            }
+            if !datasets.contains(&watch.dataset.as_str()) {
+                let close = closest(&watch.dataset, datasets.iter().copied());
+                let words = format!("no trigger waits for partitions of dataset \"{}\"", watch.dataset);
+                let hint = close.map(|close| format!("did you mean \"{close}\"?"));
+                found.push(self.warning(ProblemCode::BadConfig, words, hint, &watch.prefix));
+            }
+        }
+        found
+    }
+
+    /// Names of workflows that nobody defines.
+    fn of_names(&self, loaded: &LoadResult) -> Vec<Problem> {
+        let file: Value = serde_json::from_str(&self.text).unwrap_or_default();
+        let listed = |name: &str| file.get(name).and_then(Value::as_array).into_iter().flatten();
+        let groups = listed("groups").filter_map(|group| group.get("workflows")?.as_array()).flatten();
+        let links = listed("links").filter_map(|link| link.get("workflow"));
+        let named: BTreeSet<&str> = groups.chain(links).filter_map(Value::as_str).collect();
+        let known: BTreeSet<&str> =
+            loaded.workflows.iter().chain(&loaded.refused).map(|workflow| workflow.id.as_str()).collect();
+        let unknown = named.difference(&known).map(|name| {
+            let hint = closest(name, known.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+            let words = format!("workflow \"{name}\" is named here, and nobody defines it");
+            self.warning(ProblemCode::UnknownWorkflow, words, hint, name)
+        });
+        unknown.collect()
+    }
+}

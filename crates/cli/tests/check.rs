@@ -1,0 +1,125 @@
+//! `kelos check` finds the mistakes of all files at once, each with its place and what was probably meant.
+
+mod support;
+
+use serde_json::Value;
+use support::Folder;
+
+/// A definition on the lines from 1 on, with these fields beside the usual ones.
+fn script(id: &str, fields: &[(&str, &str)]) -> String {
+    let usual = [
+        ("schedule", "celos.hourlySchedule()"),
+        ("schedulingStrategy", "celos.serialSchedulingStrategy()"),
+        ("trigger", "celos.alwaysTrigger()"),
+        ("externalService", "celos.commandExternalService({command: [\"true\"]})"),
+    ];
+    let usual = usual.iter().filter(|(name, _)| !fields.iter().any(|(given, _)| given == name));
+    let lines: String = fields.iter().chain(usual).map(|(name, value)| format!("    {name}: {value},\n")).collect();
+    format!("celos.defineWorkflow({{\n    id: \"{id}\",\n{lines}}});\n")
+}
+
+/// The problems that `kelos check` finds: severity, file, line, column and code.
+fn found(folder: &Folder, args: &[&str]) -> (i32, Vec<String>) {
+    let said = folder.run(&[&["check", "--json"], args].concat());
+    let json: Value = serde_json::from_str(&said.out).expect("JSON");
+    let short = |one: &Value| {
+        let text = |name: &str| one[name].as_str().expect("text").to_owned();
+        format!("{} {}:{}:{} {}", text("severity"), text("file"), one["line"], one["column"], text("code"))
+    };
+    let mut problems: Vec<String> = json["problems"].as_array().expect("problems").iter().map(short).collect();
+    problems.sort();
+    (said.code, problems)
+}
+
+#[test]
+fn several_mistakes_of_several_files_are_found_at_once() {
+    let waits = |on: &str| format!("celos.successTrigger(\"{on}\")");
+    let folder = Folder::with(&[
+        ("workflows/a.js", &script("a", &[("trigger", &waits("b"))])),
+        ("workflows/b.js", &script("b", &[("trigger", &waits("a"))])),
+        (
+            "workflows/own-past.js",
+            &script("own-past", &[("trigger", "celos.offsetTrigger(-3600, celos.successTrigger(\"own-past\"))")]),
+        ),
+        ("workflows/path.js", &script("path", &[("trigger", "celos.fileCheckTrigger(\"/in/${yaer}/_READY\")")])),
+        ("workflows/field.js", &script("field", &[("maxRetryCont", "3"), ("owner", "\"ann\"")])),
+        ("workflows/after.js", &script("after", &[("trigger", &waits("field"))])),
+        ("workflows/cron.js", &script("cron", &[("schedule", "celos.cronSchedule(\"0 0 0 30 2 ?\")")])),
+        ("workflows/weekday.js", &script("weekday", &[("schedule", "celos.cronSchedule(\"0 0 4 ? * 2-6\")")])),
+        (
+            "workflows/window.js",
+            &script(
+                "window",
+                &[
+                    ("schedule", "celos.cronSchedule(\"0 0 12 * * ?\")"),
+                    ("constraints", "[celos.timeWindow(\"22:00\", \"06:00\").abortIfNotMet()]"),
+                ],
+            ),
+        ),
+        ("workflows/scheme.js", &script("scheme", &[("trigger", "celos.pathTrigger(\"s4://bucket/in\")")])),
+        ("workflows/name.js", &script("name", &[("trigger", &waits("windwo"))])),
+        ("workflows/borrowed.js", &script("borrowed", &[("schedule", "celos.dependentSchedule(\"weekdya\")")])),
+        ("tasks.json", r#"{"app": {"job_id": "{n}", "bash_comd": "true", "bash_cmd": "true"}}"#),
+    ]);
+    let expected = [
+        "error a.js:1:1 deadlock",
+        "error cron.js:3:35 never-fires",
+        "error field.js:1:1 unknown-option",
+        "error path.js:3:42 unknown-placeholder",
+        "error tasks.json:1:27 unknown-option",
+        "warning borrowed.js:1:1 no-schedule",
+        "warning field.js:1:1 unknown-option",
+        "warning name.js:1:1 unknown-workflow",
+        "warning scheme.js:3:33 path-unserved",
+        "warning weekday.js:3:35 ambiguous-weekday",
+        "warning window.js:1:1 window-shut",
+    ];
+    assert_eq!(found(&folder, &[]), (1, expected.map(str::to_owned).to_vec()));
+    let out = folder.run(&["check"]).out;
+    for words in [
+        "\"a\" and \"b\" can never run: they wait for each other in a circle: a -> b -> a",
+        "has ${yaer}, which has no value (did you mean ${year}?) [unknown-placeholder]\n    ",
+        "unknown field 'maxRetryCont'; did you mean 'maxRetryCount'?",
+        "\"0 0 0 30 2 ?\" of \"cron\" never fires: no day is like that",
+        "weekday 2-6 in the cron expression \"0 0 4 ? * 2-6\" of \"weekday\" is MON-FRI, as in Quartz; in a crontab it would be TUE-SAT",
+        "no file system of the scheme \"s4\" is known",
+        "did you mean \"window\"?",
+        "did you mean \"weekday\"?",
+        "did you mean bash_cmd?",
+    ] {
+        assert!(out.contains(words), "{words}\n{out}");
+    }
+}
+
+#[test]
+fn the_configuration_of_the_server_is_checked_with_its_watches() {
+    let schedule = "celos.program(\"load\", celos.commandExternalService({command: [\"true\"]}));\n\
+                    schedule(\"daily\", \"load\").triggerOnPartitions(\"purchases\", 1);\n";
+    let folder = Folder::with(&[("workflows/shop.js", schedule), ("workflows/clean.js", &script("clean", &[]))]);
+    let good = r#"{
+    "groups": [{"name": "Shop", "workflows": ["clean"]}],
+    "watch": [{"prefix": "/in/", "dataset": "purchases"}]
+}"#;
+    folder.write("server.json", good);
+    assert_eq!(found(&folder, &["--config", "server.json"]), (0, Vec::new()));
+    folder.write(
+        "server.json",
+        &good.replace("purchases", "purchase").replace("/in/", "s4://in/").replace("clean", "claen"),
+    );
+    let expected = [
+        "warning server.json:2:47 unknown-workflow",
+        "warning server.json:3:26 bad-config",
+        "warning server.json:3:26 path-unserved",
+    ];
+    assert_eq!(found(&folder, &["--config", "server.json"]), (0, expected.map(str::to_owned).to_vec()));
+    folder.write("server.json", &good.replace("\"dataset\"", "\"datset\"").replace("\"groups\"", "\"group\""));
+    let (code, problems) = found(&folder, &["--config", "server.json"]);
+    assert_eq!((code, problems.len()), (1, 2), "{problems:?}");
+    assert!(
+        problems.iter().all(|one| one.starts_with("error server.json:") && one.ends_with("bad-config")),
+        "{problems:?}"
+    );
+    folder.write("server.json", "{\n  \"groups\": [}\n");
+    assert_eq!(found(&folder, &["--config", "server.json"]), (1, vec!["error server.json:2:14 bad-config".to_owned()]));
+    assert!(folder.run(&["check", "--config", "none.json"]).fails(2).contains("none.json"));
+}

@@ -1,0 +1,195 @@
+//! Mistakes of definitions, as the model finds them, as problems with words and places.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::mistakes::{
+    Deadlock, PlaceholderUse, ShutWindow, UnknownPlaceholder, WeekdayReadings, ambiguous_weekdays, deadlocks,
+    never_fires, shut_windows, unknown_placeholders,
+};
+use kelos_model::template::KeyValues;
+use kelos_model::time::{CronSchedule, Schedule, format_duration};
+use kelos_model::{Otherwise, Workflow};
+
+use crate::code::ProblemCode;
+use crate::load::{ById, LoadResult};
+use crate::position::{at_text, warning};
+use crate::problem::{Problem, Severity};
+
+/// Workflows that wait for each other in a circle.
+pub(crate) fn deadlocked(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
+    let problem = |found: Deadlock| {
+        let (first, _) = found.circle.first()?;
+        let workflow = by_id.get(first)?;
+        let next = found.circle.get(1).map_or(first, |(next, _)| next);
+        let hint = format!(
+            "take one of the triggers out, or let it wait for an earlier slot: celos.offsetTrigger(-3600, \
+             celos.successTrigger(\"{next}\"))"
+        );
+        Some(error(warning(loaded, workflow, ProblemCode::Deadlock, circle_words(&found), Some(hint))))
+    };
+    deadlocks(by_id.values().map(|one| &***one)).into_iter().filter_map(problem).collect()
+}
+
+fn circle_words(found: &Deadlock) -> String {
+    let offset = |later: i64| match later {
+        0 => String::new(),
+        later => {
+            format!(" ({} {})", format_duration(later.saturating_abs()), if later < 0 { "earlier" } else { "later" })
+        }
+    };
+    match &found.circle[..] {
+        [(id, 0)] => format!("\"{id}\" can never run: it waits for the success of its own slot of the same time"),
+        [(id, later)] => {
+            format!("\"{id}\" can never run: each of its slots waits for another one of its own{}", offset(*later))
+        }
+        circle => {
+            let names: Vec<String> = circle.iter().map(|(id, _)| format!("\"{id}\"")).collect();
+            let names = match names.split_last() {
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => String::new(),
+            };
+            let targets = circle.iter().map(|(id, _)| id).cycle().skip(1);
+            let steps = circle.iter().zip(targets).map(|((_, later), to)| format!(" -> {to}{}", offset(*later)));
+            let first = circle.first().map(|(id, _)| id.to_string()).unwrap_or_default();
+            format!("{names} can never run: they wait for each other in a circle: {first}{}", steps.collect::<String>())
+        }
+    }
+}
+
+/// Placeholders without a value.
+pub(crate) fn unfilled(loaded: &LoadResult, workflow: &Arc<Workflow>) -> Vec<Problem> {
+    unknown_placeholders(workflow).iter().map(|unknown| placeholder(loaded, workflow, unknown)).collect()
+}
+
+/// Numbers of weekdays that may be other days than are meant. They are no mistakes, so that only people who ask for a check are told.
+pub(crate) fn weekdays(loaded: &LoadResult) -> Vec<Problem> {
+    let of_one = |workflow: &Arc<Workflow>| -> Vec<Problem> {
+        ambiguous_weekdays(workflow).iter().map(|readings| weekday(loaded, workflow, readings)).collect()
+    };
+    loaded.read().into_values().flat_map(of_one).collect()
+}
+
+fn placeholder(loaded: &LoadResult, workflow: &Arc<Workflow>, unknown: &UnknownPlaceholder) -> Problem {
+    let UnknownPlaceholder { used_in, name, meant, text, known } = unknown;
+    let what = match used_in {
+        PlaceholderUse::Path => format!("the path {text:?} of the trigger"),
+        PlaceholderUse::JobId => format!("the job id {text:?} of the trigger"),
+        PlaceholderUse::Job => format!("{text:?} in the job"),
+    };
+    let words = format!("{what} of \"{}\" has ${{{name}}}, which has no value", workflow.id);
+    let hint = match meant {
+        Some(meant) => format!("did you mean ${{{meant}}}?"),
+        None => format!("known names: {}", known.join(", ")),
+    };
+    let problem = warning(loaded, workflow, ProblemCode::UnknownPlaceholder, words, Some(hint));
+    let is_certain = *used_in != PlaceholderUse::Job && meant.is_some();
+    let problem = if is_certain { error(problem) } else { problem };
+    at_text(loaded, workflow, problem, &format!("${{{name}}}"))
+}
+
+fn weekday(loaded: &LoadResult, workflow: &Arc<Workflow>, readings: &WeekdayReadings) -> Problem {
+    let WeekdayReadings { expression, field, here, as_quartz, elsewhere } = readings;
+    let (ours, other) = if *as_quartz { ("Quartz", "a crontab") } else { ("a crontab", "Quartz") };
+    let words = format!(
+        "weekday {field} in the cron expression \"{expression}\" of \"{}\" is {here}, as in {ours}; in {other} it would be {elsewhere}",
+        workflow.id
+    );
+    let hint = format!("write {here} or {elsewhere}: names mean the same everywhere");
+    let problem = warning(loaded, workflow, ProblemCode::AmbiguousWeekday, words, Some(hint));
+    at_text(loaded, workflow, problem, expression)
+}
+
+/// A schedule without any times, and time windows that are shut at all of them. `ticks` is the schedule, with dependent ones followed.
+pub(crate) fn never_meeting(
+    loaded: &LoadResult,
+    workflow: &Arc<Workflow>,
+    ticks: Option<&CronSchedule>,
+) -> Vec<Problem> {
+    if let Some(Schedule::Cron(own)) = workflow.keys.ticks()
+        && never_fires(own.cron())
+    {
+        let words =
+            format!("the cron expression \"{}\" of \"{}\" never fires: no day is like that", own.cron(), workflow.id);
+        let problem = error(warning(loaded, workflow, ProblemCode::NeverFires, words, None));
+        return vec![at_text(loaded, workflow, problem, own.cron().as_str())];
+    }
+    let shut = shut_windows(workflow, ticks);
+    let shut = shut.iter().map(|ShutWindow { window, otherwise }| {
+        let fate = match otherwise {
+            Otherwise::Abort => "each is aborted",
+            Otherwise::Wait => "each expires before it opens",
+        };
+        let words = format!(
+            "slots of \"{}\" never get through the time window {window}, which is shut at all of their times: {fate}",
+            workflow.id
+        );
+        let hint = match otherwise {
+            Otherwise::Abort => "move the window or the schedule, or let slots wait for it: waitUntilMet()",
+            Otherwise::Wait => "move the window or the schedule, or let slots wait longer",
+        };
+        warning(loaded, workflow, ProblemCode::WindowShut, words, Some(hint.to_owned()))
+    });
+    shut.collect()
+}
+
+/// Warnings about paths of triggers that no file system serves. `serves` gives the reason for a URI, without asking a server. What a URI
+/// says of its file system counts, with some time filled in.
+#[must_use]
+pub fn unserved(loaded: &LoadResult, serves: &dyn Fn(&str) -> Result<(), String>) -> Vec<Problem> {
+    let values = KeyValues::at(Timestamp::UNIX_EPOCH);
+    let mut answers: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for workflow in loaded.read().values() {
+        for check in workflow.trigger.paths() {
+            let uri = check.uri(&values);
+            let server = uri.split('/').take(3).collect::<Vec<_>>().join("/");
+            if server.contains("${") {
+                continue;
+            }
+            let Some(why) = answers.entry(uri.clone()).or_insert_with(|| serves(&uri).err()) else { continue };
+            let words = format!("the trigger of \"{}\" looks at a path that can't be served: {why}", workflow.id);
+            let problem = warning(loaded, workflow, ProblemCode::PathUnserved, words, None);
+            let problem = at_text(loaded, workflow, problem, &check.path);
+            if !found.contains(&problem) {
+                found.push(problem);
+            }
+        }
+    }
+    found
+}
+
+fn error(problem: Problem) -> Problem {
+    Problem { severity: Severity::Error, ..problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::WorkflowId;
+
+    use super::*;
+
+    fn id(name: &str) -> WorkflowId {
+        WorkflowId::new(name).expect("an id")
+    }
+
+    #[test]
+    fn a_circle_is_told_with_its_offsets() {
+        let words = |circle: &[(&str, i64)]| {
+            circle_words(&Deadlock { circle: circle.iter().map(|(name, later)| (id(name), *later)).collect() })
+        };
+        assert_eq!(
+            words(&[("a", 0)]),
+            "\"a\" can never run: it waits for the success of its own slot of the same time"
+        );
+        assert_eq!(
+            words(&[("a", 3600)]),
+            "\"a\" can never run: each of its slots waits for another one of its own (1h later)"
+        );
+        assert_eq!(
+            words(&[("a", 3600), ("b", -60), ("c", 0)]),
+            "\"a\", \"b\" and \"c\" can never run: they wait for each other in a circle: a -> b (1h later) -> c (1m earlier) -> a"
+        );
+    }
+}
