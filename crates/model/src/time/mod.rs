@@ -11,6 +11,7 @@ pub mod schedule;
 pub mod text;
 mod times;
 mod transitions;
+mod typed;
 mod window;
 pub mod zone;
 
@@ -21,5 +22,6 @@ pub use resolve::{ScheduleProblem, resolve};
 pub use schedule::{CronSchedule, Fold, Gap, Schedule};
 pub use text::{TimeTextError, format_full, format_short, parse_instant};
 pub use times::Times;
+pub use typed::{TYPED_FORMS, TypedTime, TypedTimeError, parse_typed};
 pub use window::{Window, WindowError};
 pub use zone::{Zone, ZoneError};

@@ -28,7 +28,8 @@ pub enum TimeTextError {
     },
 }
 
-fn place(rest: &str) -> String {
+/// Where a problem is, in words.
+pub(super) fn place(rest: &str) -> String {
     if rest.is_empty() { "its end".to_owned() } else { format!("{rest:?}") }
 }
 
