@@ -125,6 +125,14 @@ impl Member {
     }
 }
 
+/// Whether a text is the name of a member without the project before it: `History` and `spark:Loader` are short for
+/// `Purchase.History` and `prod:Load~1.2.spark:Loader`, and so is `Loader` for the latter.
+#[must_use]
+pub fn is_short_for(text: &str, id: &WorkflowId) -> bool {
+    let rest = split_at_last(id.as_str(), '.').map(|(_, rest)| rest);
+    rest == Some(text) || Member::read(id).is_some_and(|member| member.name == text)
+}
+
 impl ProjectName {
     /// Reads what [`fmt::Display`] writes.
     #[must_use]
@@ -261,5 +269,14 @@ mod tests {
             ("A.x~".into(), "A.x~~~.y".into(), "A~1~~.x".into())
         );
         assert_eq!((dataset_named("default:ds"), dataset_named("default:a:b")), ("ds".into(), "default:a:b".into()));
+    }
+
+    #[test]
+    fn a_member_is_named_without_its_project() {
+        let short = |text: &str, id: &str| is_short_for(text, &WorkflowId::new(id).expect("an id"));
+        assert!(short("History", "Purchase.History") && short("Loader", "prod:Load~1.2.Loader"));
+        assert!(short("spark:Loader", "A.spark:Loader") && short("Loader", "A.spark:Loader"));
+        assert!(short("b.c", "A.b~.c") && short("b~.c", "A.b~.c") && !short("c", "A.b~.c"));
+        assert!(!short("History", "History") && !short("tory", "Purchase.History") && !short("", "a"));
     }
 }
