@@ -22,8 +22,12 @@ Exit codes:
   4  the database is damaged: `kelos verify` says what, and can accept it
 
 Clients use the server given by --server or KELOS_SERVER, else that of `kelos up`
-in the current folder, else http://127.0.0.1:7437. Times are in UTC, such as
-2016-01-01T12:00Z, or `now`.";
+in the current folder, else http://127.0.0.1:7437.
+
+Times are now, -90m, -2d, today, yesterday, 06:00, \"yesterday 06:00\", 2016-01-01,
+2016-01-01T12:00Z or 2016-01-01T12:00+02:00. Days in words and times of day are those
+of this machine's time zone, or of TZ; dates without an offset are in UTC.
+A workflow can be named by what follows the last dot of its name, if that is unique.";
 
 /// The command line.
 #[derive(Parser)]
@@ -123,7 +127,7 @@ commands! {
     /// Kill slots and their runs; a slot without a run will never start
     Kill(change::ChangeArgs) => change::kill,
     /// Skip slots that have not ended, and kill their runs
-    Skip(change::ChangeArgs) => change::skip,
+    Skip(change::SkipArgs) => change::skip,
     /// Mark slots without a live run as succeeded, so that downstream slots can start
     Mark(change::MarkArgs) => change::mark,
     /// Pause workflows: nothing is planned or started until they are resumed
@@ -153,10 +157,19 @@ commands! {
     /// Print the JSON schema of a file, for editors: that of --config, tasks.json or identifiers.json
     Schema(schema::SchemaArgs) => schema::run,
     /// Print completions for a shell
-    Completions(completions::CompletionsArgs) => complete,
+    Completions(completions::CompletionsArgs) => completions_of,
+    /// Print the names of workflows that complete a command line
+    #[command(hide = true)]
+    Complete(completions::CompleteArgs) => complete,
 }
 
 /// The completions of all of this command line, which only this module knows.
-fn complete(args: &completions::CompletionsArgs) -> Result<u8, Failure> {
+fn completions_of(args: &completions::CompletionsArgs) -> Result<u8, Failure> {
     completions::run(args, &mut Cli::command())
+}
+
+fn complete(args: &completions::CompleteArgs) -> Result<u8, Failure> {
+    let mut command = Cli::command();
+    command.build();
+    completions::complete(args, &command)
 }

@@ -62,7 +62,8 @@ const TIMES_SHOWN: usize = 10;
 pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let doing = format!("backfill {}", args.workflow);
-    let made: Reply<BackfillResultDto> = client.post(&doing, "/backfills", &request(args)?)?;
+    let id = client.workflow(&doing, &args.workflow)?.summary.id;
+    let made: Reply<BackfillResultDto> = client.post(&doing, "/backfills", &request(args, &id)?)?;
     if args.dry_run {
         if args.door.form.json {
             words::json(&made);
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     Ok(if bad > 0 { BAD } else { 0 })
 }
 
-fn request(args: &BackfillArgs) -> Result<BackfillRequest, Failure> {
+fn request(args: &BackfillArgs, id: &str) -> Result<BackfillRequest, Failure> {
     let usage = |error: IdError| Failure::usage(format!("backfill {}: {error}", args.workflow));
     let mode = match args.mode {
         Mode::Missing => BackfillMode::Missing,
@@ -100,7 +101,7 @@ fn request(args: &BackfillArgs) -> Result<BackfillRequest, Failure> {
         Mode::All => BackfillMode::All,
     };
     Ok(BackfillRequest {
-        workflow: WorkflowId::new(&args.workflow).map_err(usage)?,
+        workflow: WorkflowId::new(id).map_err(usage)?,
         from: args.range.from.into(),
         to: args.range.to.into(),
         mode,

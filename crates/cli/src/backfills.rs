@@ -112,8 +112,10 @@ fn prioritise(args: &PriorityArgs) -> Result<u8, Failure> {
 fn list(args: &BackfillsArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let mut query = Query::new();
-    query.add_some("workflow", args.workflow.as_ref());
-    let list: Reply<ListDto<BackfillDto>> = client.get("list the backfills", "/backfills", &query)?;
+    let doing = "list the backfills";
+    let workflow = args.workflow.as_ref().map(|name| client.workflow(doing, name)).transpose()?;
+    query.add_some("workflow", workflow.map(|workflow| workflow.summary.id));
+    let list: Reply<ListDto<BackfillDto>> = client.get(doing, "/backfills", &query)?;
     if args.door.form.json {
         words::json(&list);
         return Ok(0);

@@ -2,36 +2,60 @@
 
 use jiff::Timestamp;
 use kelos_model::SlotState;
-use kelos_wire::{DownstreamDto, MarkRequest, MarkedState, RerunRequest, SlotDto};
+use kelos_model::time::parse_instant;
+use kelos_wire::{DownstreamDto, MarkRequest, MarkedState, RerunRequest, SlotDto, WorkflowDetailDto};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::address::{Query, slot_path};
+use crate::address::slot_path;
 use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::options::{Because, Door};
+use crate::selection::{self, Among};
 use crate::text::{self as words, count};
-use crate::{downstream, render};
+use crate::{downstream, render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct ChangeArgs {
     /// Workflow of the slots
     workflow: String,
-    /// Slots: their times or job ids
-    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
+    /// Slots: their times or job ids [default: the newest that the command applies to]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true, conflicts_with_all = ["from", "to"])]
     keys: Vec<String>,
-    /// All existing slots from this time on that the command applies to
-    #[arg(long, value_name = "TIME", value_parser = words::time, requires = "to")]
-    from: Option<Timestamp>,
-    /// All existing slots before this time that the command applies to
-    #[arg(long, value_name = "TIME", value_parser = words::time, requires = "from")]
-    to: Option<Timestamp>,
+    #[command(flatten)]
+    span: Span,
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
     door: Door,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct SkipArgs {
+    /// Workflow of the slots
+    workflow: String,
+    /// Slots: their times or job ids
+    #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
+    keys: Vec<String>,
+    #[command(flatten)]
+    span: Span,
+    #[command(flatten)]
+    because: Because,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// A range instead of single slots.
+#[derive(clap::Args)]
+struct Span {
+    /// All existing slots from this time on that the command applies to
+    #[arg(long, value_name = "TIME", value_parser = times::time, requires = "to")]
+    from: Option<Timestamp>,
+    /// All existing slots before this time that the command applies to
+    #[arg(long, value_name = "TIME", value_parser = times::time, requires = "from")]
+    to: Option<Timestamp>,
 }
 
 #[derive(clap::Args)]
@@ -61,7 +85,7 @@ pub(crate) struct MarkArgs {
     /// Workflow of the slots
     workflow: String,
     /// Slots: their times or job ids
-    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true, required = true, num_args = 1..)]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true, required = true, num_args = 1..)]
     keys: Vec<String>,
     /// State to record
     #[arg(value_enum)]
@@ -88,8 +112,9 @@ struct Answers<T> {
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     let (client, change) = (Connection::open(&args.change.door)?, Change { verb: "rerun", to_final: true });
     let doing = format!("rerun {}", args.change.workflow);
-    let keys = chosen(&client, &args.change, &change, &doing)?;
-    let slots = (args.change.workflow.as_str(), keys.as_slice());
+    let workflow = client.workflow(&doing, &args.change.workflow)?;
+    let keys = chosen(&client, &workflow, (&args.change.keys, &args.change.span), &change, &doing)?;
+    let slots = (workflow.summary.id.as_str(), keys.as_slice());
     let body = RerunRequest {
         reason: args.change.because.reason.clone(),
         downstream: args.downstream,
@@ -108,11 +133,13 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
 }
 
 pub(crate) fn kill(args: &ChangeArgs) -> Result<u8, Failure> {
-    change(args, &Change { verb: "kill", to_final: false })
+    let slots = (&*args.workflow, &*args.keys, &args.span);
+    end(slots, &args.because, &args.door, &Change { verb: "kill", to_final: false })
 }
 
-pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
-    change(args, &Change { verb: "skip", to_final: false })
+pub(crate) fn skip(args: &SkipArgs) -> Result<u8, Failure> {
+    let slots = (&*args.workflow, &*args.keys, &args.span);
+    end(slots, &args.because, &args.door, &Change { verb: "skip", to_final: false })
 }
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
@@ -122,23 +149,56 @@ pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
     };
     let body = MarkRequest { state, reason: args.because.reason.clone() };
     let doing = format!("mark {}", args.workflow);
-    let answers = ask::<SlotDto>(&client, &doing, (&args.workflow, &args.keys), "mark", &body)?;
+    let workflow = client.workflow(&doing, &args.workflow)?;
+    let keys = client.keys(&doing, &workflow, &args.keys)?;
+    let answers = ask::<SlotDto>(&client, &doing, (&workflow.summary.id, &keys), "mark", &body)?;
     Ok(answers.tell(&args.door, "mark"))
 }
 
-fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
-    let doing = format!("{} {}", change.verb, args.workflow);
-    let keys = chosen(&client, args, change, &doing)?;
-    let answers = ask::<SlotDto>(&client, &doing, (&args.workflow, &keys), change.verb, &args.because.body())?;
-    Ok(answers.tell(&args.door, change.verb))
+/// Ends slots that have not ended.
+fn end(
+    (workflow, keys, span): (&str, &[String], &Span),
+    because: &Because,
+    door: &Door,
+    change: &Change,
+) -> Result<u8, Failure> {
+    let client = Connection::open(door)?;
+    let doing = format!("{} {workflow}", change.verb);
+    let workflow = client.workflow(&doing, workflow)?;
+    let keys = chosen(&client, &workflow, (keys, span), change, &doing)?;
+    let answers = ask::<SlotDto>(&client, &doing, (&workflow.summary.id, &keys), change.verb, &because.body())?;
+    Ok(answers.tell(door, change.verb))
 }
 
-/// The slots that were named, or those of the range.
-fn chosen(client: &Client, args: &ChangeArgs, change: &Change, doing: &str) -> Result<Vec<String>, Failure> {
-    match (args.from, args.to) {
-        (Some(from), Some(to)) => in_range(client, args, change, doing, from, to),
-        _ => Ok(args.keys.clone()),
+/// The slots that were named, or those of the range, or else the newest that it can be done to.
+fn chosen(
+    client: &Client,
+    workflow: &WorkflowDetailDto,
+    (keys, span): (&[String], &Span),
+    change: &Change,
+    doing: &str,
+) -> Result<Vec<String>, Failure> {
+    let id = &workflow.summary.id;
+    match (span.from, span.to) {
+        (Some(from), Some(to)) => in_range(client, id, change, doing, from, to),
+        _ if keys.is_empty() => Ok(vec![newest(client, id, change, doing)?]),
+        _ => client.keys(doing, workflow, keys),
+    }
+}
+
+/// The newest slot of a workflow that it can be done to.
+fn newest(client: &Client, id: &str, change: &Change, doing: &str) -> Result<String, Failure> {
+    let which = if change.to_final { "has ended" } else { "has not ended" };
+    let found = client.newest(doing, id, &Among { states: &change.states(), ..Among::default() })?;
+    let slot = found.ok_or_else(|| Failure::bad(format!("{doing}: {id} has no slot that {which}")))?;
+    eprintln!("{} is the newest slot that {which}", slot.slot);
+    Ok(slot.slot.key.to_string())
+}
+
+impl Change {
+    /// The states of the slots that it can be done to.
+    fn states(&self) -> Vec<SlotState> {
+        SlotState::ALL.into_iter().filter(|state| state.is_final() == self.to_final).collect()
     }
 }
 
@@ -200,7 +260,7 @@ impl<T> Answers<T> {
 
 /// The refusal for a slot by time, or for a job.
 fn refusal(key: &str, failure: &Failure) -> Value {
-    match words::time(key) {
+    match parse_instant(key) {
         Ok(time) => json!({ "time": words::wire(time), "error": failure.message }),
         Err(_) => json!({ "job": key, "error": failure.message }),
     }
@@ -209,20 +269,14 @@ fn refusal(key: &str, failure: &Failure) -> Value {
 /// The existing slots of a range that it can be done to, oldest first.
 fn in_range(
     client: &Client,
-    args: &ChangeArgs,
+    id: &str,
     change: &Change,
     doing: &str,
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<String>, Failure> {
-    client.workflow(doing, &args.workflow)?;
-    let states = SlotState::ALL.into_iter().filter(|state| state.is_final() == change.to_final);
-    let states: Vec<&str> = states.map(SlotState::as_str).collect();
-    let mut query = Query::new();
-    query.add("workflow", &args.workflow);
-    query.add("state", states.join(","));
+    let mut query = Among { states: &change.states(), before: Some(to) }.query(id);
     query.add("from", words::wire(from));
-    query.add("to", words::wire(to));
     let (rows, _) = client.list::<SlotDto>(doing, "/slots", &query, usize::MAX)?;
     Ok(rows.iter().rev().map(|row| row.slot.key.to_string()).collect())
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use kelos_front::INSTANCE;
-use kelos_wire::{PageDto, ProblemDetailsDto, WorkflowDetailDto};
+use kelos_wire::{PageDto, ProblemDetailsDto};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use ureq::http::{HeaderValue, Response};
 use ureq::typestate::WithBody;
 use ureq::{Agent, Body, RequestBuilder};
 
-use crate::address::{Query, escape};
+use crate::address::Query;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::location::Location;
 
@@ -39,6 +39,11 @@ impl Client {
         Ok(Client { instance, ..Client::at(&location.address)? })
     }
 
+    /// The same client, but one that waits for an answer no longer than this.
+    pub(crate) fn patient_for(self, patience: Duration) -> Client {
+        Client { agent: agent(patience), ..self }
+    }
+
     /// A client of the server at an address.
     pub(crate) fn at(base: &str) -> Result<Client, Failure> {
         let base = base.to_owned();
@@ -48,16 +53,10 @@ impl Client {
                 "use the server {base}: expected an address such as http://127.0.0.1:7437"
             )));
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(Duration::from_secs(5)))
-            .timeout_recv_response(Some(PATIENCE))
-            .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
-            .build();
         let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
         let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
         let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
-        Ok(Client { agent: config.into(), base: base.trim_end_matches('/').to_owned(), user, instance: None })
+        Ok(Client { agent: agent(PATIENCE), base: base.trim_end_matches('/').to_owned(), user, instance: None })
     }
 
     /// A request with what goes with each.
@@ -154,9 +153,32 @@ impl Client {
         }
     }
 
-    /// A workflow; that there is none is a failure.
-    pub(crate) fn workflow(&self, doing: &str, id: &str) -> Result<WorkflowDetailDto, Failure> {
-        self.get(doing, &format!("/workflows/{}", escape(id)), &Query::new())
+    /// The first row of a list that something is true of, among so many.
+    pub(crate) fn find<T: DeserializeOwned>(
+        &self,
+        doing: &str,
+        path: &str,
+        query: &Query,
+        limit: usize,
+        is_it: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>, Failure> {
+        // Mostly it is one of the first.
+        let (mut rows, mut cursor) = (20, None::<String>);
+        let mut searched = 0;
+        while searched < limit {
+            let mut query = query.clone();
+            query.add("limit", rows);
+            query.add_some("cursor", cursor.as_ref());
+            let page: PageDto<T> = self.get(doing, path, &query)?;
+            if let Some(row) = page.items.into_iter().find(&is_it) {
+                return Ok(Some(row));
+            }
+            (searched, rows, cursor) = (searched + rows, LONGEST_PAGE, page.next);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     fn url(&self, path: &str, query: &Query) -> String {
@@ -209,6 +231,7 @@ impl Client {
         // Only the server knows what names a slot of a workflow.
         let is_usage = matches!(code, "bad-path" | "no-job-id");
         let failure = if is_usage { Failure::usage(message) } else { Failure::bad(message) };
+        let failure = failure.refused(code);
         Err(match own_hint(code).or(problem.hint.as_deref()) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -231,6 +254,16 @@ impl Client {
         Failure::new(UNREACHABLE, format!("reach a server at {}: {why}", self.base))
             .hint("start one with `kelos up`, or give its address with --server URL or KELOS_SERVER")
     }
+}
+
+/// An HTTP agent with a time limit for the beginning of an answer.
+fn agent(patience: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_connect(Some(patience.min(Duration::from_secs(5))))
+        .timeout_recv_response(Some(patience))
+        .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")));
+    config.build().into()
 }
 
 /// The hint for a refusal, in terms of commands instead of HTTP.

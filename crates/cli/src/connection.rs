@@ -1,6 +1,7 @@
 //! The server that a command asks: the one that was named, that of the current folder, or this process itself.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use crate::apps::Apps;
 use crate::client::Client;
@@ -41,6 +42,18 @@ impl Connection {
         };
         Ok(Connection { client: client?, _lead: None })
     }
+}
+
+/// A client of the server that runs for this folder, or of the one that the environment names, for a short question; none where
+/// there is none. It never leads.
+pub(crate) fn running(patience: Duration) -> Option<Client> {
+    let named = std::env::var("KELOS_SERVER").ok().filter(|server| !server.is_empty());
+    let client = match (named, Location::nearby()) {
+        (Some(server), _) => Client::at(&server),
+        (None, Some(location)) => Client::of(&location),
+        (None, None) => Client::at(&format!("http://127.0.0.1:{PORT}")),
+    };
+    Some(client.ok()?.patient_for(patience))
 }
 
 impl Deref for Connection {

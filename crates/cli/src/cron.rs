@@ -6,15 +6,15 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::options::Form;
-use crate::text;
+use crate::{text, times};
 
 #[derive(clap::Args)]
 pub(crate) struct CronArgs {
     /// Quartz expression with six or seven fields, such as "0 0 12 ? * MON-FRI"
     expression: String,
     /// Print times after this one [default: now]
-    #[arg(long, value_name = "TIME", value_parser = text::time)]
-    after: Option<Timestamp>,
+    #[arg(long, value_name = "TIME")]
+    after: Option<String>,
     /// How many times to print
     #[arg(long, value_name = "N", default_value_t = 5)]
     count: usize,
@@ -32,7 +32,9 @@ pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
         None => Zone::utc(),
     };
     let schedule = CronSchedule::new(cron, zone.clone(), Gap::default(), Fold::default());
-    let after = args.after.unwrap_or_else(Timestamp::now);
+    let of_zone = args.zone.as_ref().map(|_| &zone);
+    let after = args.after.as_ref().map(|text| times::time_in(text, of_zone)).transpose();
+    let after = after.map_err(|why| Failure::usage(format!("print the times: {why}")))?.unwrap_or_else(Timestamp::now);
     let times: Vec<Timestamp> =
         std::iter::successors(schedule.next_after(after), |last| schedule.next_after(*last)).take(args.count).collect();
     if args.form.json {

@@ -25,11 +25,13 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// Lines that show the place, printed below the message.
     pub(crate) shown: Vec<String>,
+    /// The code with which a server refused it.
+    pub(crate) refusal: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), hint: None, shown: Vec::new() }
+        Failure { code, message: message.into(), hint: None, shown: Vec::new(), refusal: None }
     }
 
     pub(crate) fn bad(message: impl Into<String>) -> Failure {
@@ -54,6 +56,11 @@ impl Failure {
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same, as the refusal of a server with this code.
+    pub(crate) fn refused(self, code: &str) -> Failure {
+        Failure { refusal: Some(code.to_owned()), ..self }
     }
 
     pub(crate) fn show(self, shown: Vec<String>) -> Failure {

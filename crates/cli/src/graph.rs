@@ -66,7 +66,7 @@ pub(crate) fn run(args: &GraphArgs) -> Result<u8, Failure> {
     if let Some(slot) = &args.slot {
         return upstream(&client, slot, shape);
     }
-    let query = args.query();
+    let query = args.query(&client)?;
     if shape == Shape::Svg {
         let answer = client.open("draw the graph", "/graph.svg", &query)?;
         words::print(&client.text(answer)?);
@@ -82,17 +82,30 @@ pub(crate) fn run(args: &GraphArgs) -> Result<u8, Failure> {
 }
 
 impl GraphArgs {
-    fn query(&self) -> Query {
+    fn query(&self, client: &Client) -> Result<Query, Failure> {
         let mut query = Query::new();
-        for (name, value) in
-            [("focus", &self.focus), ("project", &self.project), ("tag", &self.tag), ("find", &self.find)]
-        {
+        query.add_some("focus", self.focus.as_ref().map(|name| focus(client, name)).transpose()?);
+        for (name, value) in [("project", &self.project), ("tag", &self.tag), ("find", &self.find)] {
             query.add_some(name, value.as_ref());
         }
         for (name, value) in [("up", self.up), ("down", self.down), ("hours", self.hours)] {
             query.add_some(name, value);
         }
-        query
+        Ok(query)
+    }
+}
+
+/// The name of what is focused on: a workflow, or one that nobody defines and others wait for.
+fn focus(client: &Client, name: &str) -> Result<String, Failure> {
+    let doing = "read the graph";
+    let is_in_graph = || {
+        let mut query = Query::new();
+        query.add("focus", name);
+        client.get::<GraphDto>(doing, "/graph", &query).is_ok()
+    };
+    match client.workflow(doing, name) {
+        Err(_) if is_in_graph() => Ok(name.to_owned()),
+        found => found.map(|workflow| workflow.summary.id),
     }
 }
 
@@ -216,9 +229,11 @@ fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
     if matches!(shape, Shape::Dot | Shape::Svg) {
         return Err(Failure::usage("print what blocks a slot: expected --format text or json"));
     }
-    let key = words::key(&key).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
-    let path = format!("{}/upstream", slot_path(&workflow, &key));
-    let found: Reply<UpstreamDto> = client.get("find what blocks the slot", &path, &Query::new())?;
+    let doing = "find what blocks the slot";
+    let workflow = client.workflow(doing, &workflow)?;
+    let key = client.key(doing, &workflow, &key)?;
+    let path = format!("{}/upstream", slot_path(&workflow.summary.id, &key));
+    let found: Reply<UpstreamDto> = client.get(doing, &path, &Query::new())?;
     match shape {
         Shape::Json => words::json(&found),
         _ => words::print(&(steps(&found).join("\n") + "\n")),

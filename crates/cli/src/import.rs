@@ -8,6 +8,7 @@ use kelos_door_celos::import::{
     Definitions, ImportError, ImportOptions, ImportReport, ImportedWorkflow, PauseFate, import,
 };
 use kelos_engine::clock::whole_millis;
+use kelos_model::time::parse_instant;
 use kelos_sandbox::Problem;
 use kelos_store::{Journal, MemoryStore};
 use kelos_store_sqlite::SqliteStore;
@@ -17,7 +18,7 @@ use crate::data::{self, Data, Place, System};
 use crate::failure::Failure;
 use crate::options::Form;
 use crate::text::{self, count, short};
-use crate::{apps, folder, render};
+use crate::{apps, folder, render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
@@ -37,7 +38,7 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     revive_forgotten: bool,
     /// Reference time for the 7 days, and for the 14 days of a mark for rerun [default: now]
-    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     as_of: Option<Timestamp>,
     #[command(flatten)]
     form: Form,
@@ -150,8 +151,8 @@ fn notes(one: &ImportedWorkflow, as_of: Timestamp) {
 
 /// Slots that neither scheduler plans: they lie between Celos's last record and the planning window.
 fn gap(one: &ImportedWorkflow, as_of: Timestamp) -> Option<String> {
-    let last = text::time(one.last.as_deref()?).ok()?;
-    let start = one.start_time.as_deref().and_then(|start| text::time(start).ok());
+    let last = parse_instant(one.last.as_deref()?).ok()?;
+    let start = one.start_time.as_deref().and_then(|start| parse_instant(start).ok());
     let last = start.map_or(last, |start| last.max(start));
     let window = as_of.checked_sub(SignedDuration::from_hours(7 * 24)).ok()?;
     let window = text::to_the_second(window);

@@ -9,8 +9,8 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
-use crate::render;
 use crate::text::{self as words, count};
+use crate::{render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct LsArgs {
@@ -29,10 +29,10 @@ pub(crate) struct SlotsArgs {
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_parser())]
     state: Vec<String>,
     /// Only slots from this time on
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     from: Option<Timestamp>,
     /// Only slots before this time
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     to: Option<Timestamp>,
     /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
@@ -149,10 +149,9 @@ fn say_problems(client: &Client) {
 pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let mut query = Query::new();
-    if let Some(id) = &args.workflow {
+    if let Some(name) = &args.workflow {
         // A filter that names nothing finds nothing; a name that is mistyped deserves an error.
-        client.workflow("list the slots", id)?;
-        query.add("workflow", id);
+        query.add("workflow", client.workflow("list the slots", name)?.summary.id);
     }
     if !args.state.is_empty() {
         query.add("state", args.state.join(","));

@@ -42,7 +42,13 @@ struct Piece {
 
 pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
-    let slot = slot_path(&args.slot.workflow, &args.slot.key);
+    let workflow = client.workflow(DOING, &args.slot.workflow)?;
+    let id = &workflow.summary.id;
+    let key = match &args.slot.key {
+        Some(text) => client.key(DOING, &workflow, text)?,
+        None => newest(&client, id)?,
+    };
+    let slot = slot_path(id, &key);
     let number = match args.run {
         Some(number) => number,
         None => latest(&client, &slot, args)?,
@@ -76,6 +82,13 @@ pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
     }
 }
 
+/// The newest slot with a run, which is said beside the output.
+fn newest(client: &Client, workflow: &str) -> Result<String, Failure> {
+    let slot = client.newest_with_run(DOING, workflow)?.slot;
+    eprintln!("{slot} is the newest slot with a run");
+    Ok(slot.key.to_string())
+}
+
 /// The number of the latest run; waits for the first one where output is followed.
 fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> {
     let mut told = false;
@@ -90,7 +103,7 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> 
                 std::thread::sleep(LOOK_EVERY);
             }
             0 => {
-                let (id, at) = (&args.slot.workflow, words::quoted(&row.slot.key.to_string()));
+                let (id, at) = (&row.slot.workflow, words::quoted(&row.slot.key.to_string()));
                 return Err(Failure::bad(format!("{DOING}: {} is {}, and has not run yet", row.slot, row.state))
                     .hint(format!("`kelos why {id} {at}` says what it waits for")));
             }

@@ -42,6 +42,7 @@ mod run_job;
 mod schedule;
 mod schedules;
 mod schema;
+mod selection;
 mod serve;
 mod shadow;
 mod source;
@@ -53,6 +54,7 @@ mod submit;
 mod tell;
 mod test;
 mod text;
+mod times;
 mod types;
 mod up;
 mod verify;
@@ -76,7 +78,7 @@ fn main() -> ExitCode {
         return ExitCode::from(failure.code);
     }
     let words: Vec<OsString> = deploy::double_dashes(serve::double_dashes(std::env::args_os().collect()));
-    let cli = match stolos::words(words).and_then(Cli::read) {
+    let cli = match stolos::words(words).map(times::words).and_then(Cli::read) {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { failure::USAGE } else { 0 };

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
-use crate::text;
+use crate::{selection, times};
 
 /// The folder of workflows of Celos by default.
 pub(crate) const CELOS_WORKFLOWS: &str = "/etc/celos/workflows";
@@ -16,7 +16,7 @@ pub(crate) const CELOS_WORKFLOWS: &str = "/etc/celos/workflows";
 pub(crate) const CELOS_DEFAULTS: &str = "/etc/celos/defaults";
 
 /// The format of an answer.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Form {
     /// Print JSON
     #[arg(long)]
@@ -24,7 +24,7 @@ pub(crate) struct Form {
 }
 
 /// The server, and the format of the answer.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Door {
     /// Address of the server
     #[arg(long, env = "KELOS_SERVER", value_name = "URL", hide_env_values = true)]
@@ -49,19 +49,19 @@ pub(crate) struct Scripts {
 pub(crate) struct OneSlot {
     /// Workflow of the slot
     pub(crate) workflow: String,
-    /// Slot: its time or job id
-    #[arg(value_name = "TIME|JOB_ID", value_parser = text::key, allow_negative_numbers = true)]
-    pub(crate) key: String,
+    /// Slot: its time or job id [default: the newest with a run]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true)]
+    pub(crate) key: Option<String>,
 }
 
 /// From when to when.
 #[derive(clap::Args)]
 pub(crate) struct Range {
     /// Start of the range, inclusive
-    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     pub(crate) from: Timestamp,
     /// End of the range, exclusive
-    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     pub(crate) to: Timestamp,
 }
 

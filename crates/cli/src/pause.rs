@@ -31,9 +31,10 @@ pub(crate) fn resume(args: &NamesArgs) -> Result<u8, Failure> {
 fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let (mut done, body) = (Vec::new(), args.because.body());
-    for id in &args.workflows {
-        let answer: Reply<WorkflowDto> =
-            client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &body)?;
+    for name in &args.workflows {
+        let doing = format!("{verb} {name}");
+        let id = client.workflow(&doing, name)?.summary.id;
+        let answer: Reply<WorkflowDto> = client.post(&doing, &format!("/workflows/{}/{verb}", escape(&id)), &body)?;
         if !args.door.form.json {
             words::line(format!("{id} is {past}"));
         }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::options::{Form, Range, Scripts};
+use crate::selection::{in_full, suggest};
 use crate::text::{self, count, to_the_second};
 use crate::{apps, folder, render};
 
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
         let (from, to) = (to_the_second(args.range.from), to_the_second(args.range.to));
         return Err(Failure::usage(format!("plan from {from} to {to}: the range is empty")));
     }
-    let workflows = definitions(args)?;
+    let (workflows, chosen) = definitions(args)?;
     let suppose = DryRun {
         run_time: args.run_time,
         without: args.without.clone(),
@@ -56,8 +57,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
     let begin = Instant::now();
     let mut forecasts = dry_run(&suppose, &workflows);
     let millis = begin.elapsed().as_millis();
-    if !args.workflow.is_empty() {
-        forecasts.retain(|id, _| args.workflow.iter().any(|wanted| wanted == id.as_str()));
+    if !chosen.is_empty() {
+        forecasts.retain(|id, _| chosen.iter().any(|one| one == id.as_str()));
     }
     if args.form.json {
         text::json(&as_json(args, &forecasts, millis));
@@ -76,7 +77,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
+/// The workflows of the folder, and the ids of those that were named.
+fn definitions(args: &PlanArgs) -> Result<(Vec<Arc<Workflow>>, Vec<String>), Failure> {
     let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
     let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
     let loaded = check(folders, Limits::default(), apps::format(), None)
@@ -84,14 +86,17 @@ fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
     for problem in &loaded.problems {
         eprintln!("{problem}");
     }
-    for wanted in &args.workflow {
-        if !loaded.workflows.iter().any(|one| one.id.as_str() == wanted) {
-            let known: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
-            return Err(Failure::usage(format!("plan \"{wanted}\": there is no such workflow"))
-                .hint(format!("there are: {}", known.join(", "))));
+    let known: Vec<String> = loaded.workflows.iter().map(|one| one.id.to_string()).collect();
+    let id = |name: &String| {
+        if known.contains(name) {
+            return Ok(name.clone());
         }
-    }
-    Ok(loaded.workflows)
+        let unknown = Failure::usage(format!("plan \"{name}\": there is no such workflow"));
+        let unknown = unknown.hint(format!("there are: {}", known.join(", ")));
+        in_full("plan", name, &known)?.map(str::to_owned).ok_or_else(|| suggest(unknown, name, &known))
+    };
+    let chosen = args.workflow.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+    Ok((loaded.workflows, chosen))
 }
 
 fn print_table(forecasts: &BTreeMap<WorkflowId, Forecast>) {

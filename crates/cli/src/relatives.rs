@@ -77,10 +77,11 @@ impl RelativesArgs {
 
     /// The answer of a server about the job.
     fn ask<T: DeserializeOwned>(&self, what: &str) -> Result<Reply<T>, Failure> {
-        let path = format!("/jobs/{}/{}/{what}", escape(self.workflow.as_str()), escape(&self.job_id));
+        let (client, doing) = (Connection::open(&self.door)?, "ask about the job");
+        let path = |app: &str| format!("/jobs/{}/{}/{what}", escape(app), escape(&self.job_id));
         let mut query = Query::new();
         query.add("limit", LISTED);
-        Connection::open(&self.door)?.get("ask about the job", &path, &query)
+        client.by_name(doing, self.workflow.as_str(), |app| client.get(doing, &path(app), &query))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `kelos source`: the file that a workflow was defined by, now or in an earlier version.
 
 use comfy_table::Cell;
-use kelos_wire::{ListDto, PastDefinitionDto, RunDto};
+use kelos_wire::{ListDto, PastDefinitionDto, RunDto, WorkflowDetailDto};
 
 use crate::address::{Query, escape, slot_path};
 use crate::client::{Client, Reply};
@@ -30,16 +30,19 @@ pub(crate) struct SourceArgs {
 
 pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
-    let path = format!("/workflows/{}/definitions", escape(&args.workflow));
-    let past: Reply<ListDto<Reply<PastDefinitionDto>>> = client.get("read the definitions", &path, &Query::new())?;
+    let doing = "read the definitions";
+    let workflow = client.workflow(doing, &args.workflow)?;
+    let id = &workflow.summary.id;
+    let path = format!("/workflows/{}/definitions", escape(id));
+    let past: Reply<ListDto<Reply<PastDefinitionDto>>> = client.get(doing, &path, &Query::new())?;
     if args.versions {
         return Ok(list(args, &past));
     }
-    let version = args.run.as_ref().map(|run| version_of(&client, &args.workflow, run)).transpose()?.or(args.version);
+    let version = args.run.as_ref().map(|run| version_of(&client, &workflow, run)).transpose()?.or(args.version);
     let wanted = |one: &&Reply<PastDefinitionDto>| version.is_none_or(|version| one.version == version);
     let Some(one) = past.items.iter().find(wanted) else {
         let known: Vec<String> = past.items.iter().map(|one| one.version.to_string()).collect();
-        let fail = format!("show version {} of {}: there is none", version.unwrap_or_default(), args.workflow);
+        let fail = format!("show version {} of {}: there is none", version.unwrap_or_default(), id);
         return Err(Failure::bad(fail).hint(format!("there are: {}", known.join(", "))));
     };
     if args.door.form.json {
@@ -47,7 +50,7 @@ pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let Some(source) = &one.source else {
-        let fail = format!("show version {} of {}: its text was not kept", one.version, args.workflow);
+        let fail = format!("show version {} of {}: its text was not kept", one.version, id);
         return Err(Failure::bad(fail).hint("--json prints the definition itself"));
     };
     words::print(source);
@@ -55,15 +58,15 @@ pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
 }
 
 /// The version with which a run began.
-fn version_of(client: &Client, workflow: &str, run: &str) -> Result<u32, Failure> {
+fn version_of(client: &Client, workflow: &WorkflowDetailDto, run: &str) -> Result<u32, Failure> {
     let Some((key, number)) = run.rsplit_once('#') else {
         let fail = format!("find the run \"{run}\": expected its slot and its number");
         return Err(Failure::bad(fail).hint("such as 2026-11-22T10:00Z#2"));
     };
-    let path = format!("{}/runs/{}", slot_path(workflow, key), escape(number));
-    let found: RunDto = client.get("read the run", &path, &Query::new())?;
-    let unknown =
-        || Failure::bad(format!("show the definition of {workflow}@{run}: the log does not say which it was"));
+    let (doing, id) = ("read the run", &workflow.summary.id);
+    let slot = slot_path(id, &client.key(doing, workflow, key)?);
+    let found: RunDto = client.get(doing, &format!("{slot}/runs/{}", escape(number)), &Query::new())?;
+    let unknown = || Failure::bad(format!("show the definition of {id}@{run}: the log does not say which it was"));
     found.definition_version.ok_or_else(unknown)
 }
 

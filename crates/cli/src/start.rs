@@ -29,8 +29,9 @@ pub(crate) struct StartArgs {
 pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     let doing = format!("start {}", args.program);
     let body = body(&doing, &args.arguments, args.unconstrained, &args.because)?;
-    let slot: Reply<SlotDto> =
-        Connection::open(&args.door)?.post(&doing, &format!("/workflows/{}/start", escape(&args.program)), &body)?;
+    let client = Connection::open(&args.door)?;
+    let id = client.workflow(&doing, &args.program)?.summary.id;
+    let slot: Reply<SlotDto> = client.post(&doing, &format!("/workflows/{}/start", escape(&id)), &body)?;
     tell(&args.door, &slot);
     Ok(0)
 }

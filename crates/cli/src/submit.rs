@@ -45,9 +45,11 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
 }
 
 fn submit<T: DeserializeOwned>(args: &SubmitArgs, lines: impl Fn(&T) -> Vec<String>) -> Result<u8, Failure> {
-    let request = args.request()?;
+    args.request(&args.apps)?;
     // Without a server this process is one, until the jobs are stored.
-    let answer: Reply<T> = connection::ask(&args.door, |client| client.post(DOING, "/jobs", &request))?;
+    let answer: Reply<T> = connection::ask(&args.door, |client| {
+        client.by_names(DOING, &args.apps, |apps| client.post(DOING, "/jobs", &args.request(apps)?))
+    })?;
     if args.door.form.json {
         words::json(&answer);
     } else {
@@ -58,9 +60,9 @@ fn submit<T: DeserializeOwned>(args: &SubmitArgs, lines: impl Fn(&T) -> Vec<Stri
 
 impl SubmitArgs {
     /// Each job id with each app, ids outer.
-    fn request(&self) -> Result<SubmitRequest, Failure> {
+    fn request(&self, apps: &[String]) -> Result<SubmitRequest, Failure> {
         let id = |app: &String| WorkflowId::new(app).map_err(|error| Failure::usage(format!("{DOING}: {error}")));
-        let apps = self.apps.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+        let apps = apps.iter().map(id).collect::<Result<Vec<_>, _>>()?;
         let named = |job: &String| apps.iter().map(|app| JobName { workflow: app.clone(), job: job.clone() }).collect();
         Ok(SubmitRequest {
             jobs: self.jobs.iter().flat_map(|job| -> Vec<JobName> { named(job) }).collect(),

@@ -6,23 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{DurationError, format_short, parse_duration, parse_instant};
 use serde::Serialize;
 
-/// Reads a time of the command line.
-pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
-    if text == "now" {
-        return Ok(Timestamp::now());
-    }
-    parse_instant(text).map_err(|error| error.to_string())
-}
-
-/// Reads what names a slot: a time, or a job id where its workflow is keyed by those, which the server knows.
-pub(crate) fn key(text: &str) -> Result<String, String> {
-    match text {
-        "" => Err("expected a time such as 2016-01-01T12:00Z, or a job id".to_owned()),
-        "now" => time(text).map(wire),
-        _ => Ok(text.to_owned()),
-    }
-}
-
 /// A count with its thousands apart: `1,234`.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();

@@ -13,7 +13,7 @@ use crate::options::Door;
 use crate::text as words;
 use crate::{render, stream};
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct EventsArgs {
     /// Only events of this workflow
     #[arg(long, value_name = "ID")]
@@ -38,9 +38,8 @@ const SEARCHED: u64 = 50_000;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
-    if let Some(id) = &args.workflow {
-        client.workflow(DOING, id)?;
-    }
+    let named = args.workflow.as_ref().map(|name| client.workflow(DOING, name)).transpose()?;
+    let args = &EventsArgs { workflow: named.map(|workflow| workflow.summary.id), ..args.clone() };
     let (events, last) = match args.after {
         Some(after) => onward(&client, args, after)?,
         None => latest(&client, args)?,

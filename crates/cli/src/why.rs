@@ -1,7 +1,7 @@
 //! `kelos why`: the account of a slot as a tree, or what determined when it ended.
 
 use jiff::Timestamp;
-use kelos_wire::{Code, CriticalPathDto, EvidenceDto, ExplanationDto, Instant, RunDto, SlotDto, WhyDto};
+use kelos_wire::{Code, CriticalPathDto, EvidenceDto, ExplanationDto, Instant, RunDto, WhyDto};
 use serde_json::json;
 
 use crate::address::{Query, slot_path};
@@ -9,18 +9,19 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
-use crate::render;
+use crate::selection::{self, Among};
 use crate::text as words;
+use crate::{render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
     /// Workflow of the slot
     workflow: String,
     /// Slot: its time or job id [default: the newest]
-    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true)]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true)]
     key: Option<String>,
     /// Explain the slot as it was at this time [default: now]
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     at: Option<Timestamp>,
     /// Print the critical path instead: the slots and waits that determined when it ended, or that delay it now
     #[arg(long, conflicts_with = "at")]
@@ -35,8 +36,13 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let mut query = Query::new();
     query.add_some("at", args.at.map(words::wire));
-    let key = args.key.clone().map_or_else(|| newest(&client, args), Ok)?;
-    let slot = slot_path(&args.workflow, &key);
+    let workflow = client.workflow(DOING, &args.workflow)?;
+    let id = &workflow.summary.id;
+    let key = match &args.key {
+        Some(text) => client.key(DOING, &workflow, text)?,
+        None => newest(&client, args, id)?,
+    };
+    let slot = slot_path(id, &key);
     if args.path {
         let path: Reply<CriticalPathDto> = client.get(DOING, &format!("{slot}/critical-path"), &query)?;
         return Ok(print(args, &path, critical_path));
@@ -55,16 +61,12 @@ fn print<T>(args: &WhyArgs, found: &Reply<T>, lines: fn(&T) -> Vec<String>) -> u
 }
 
 /// The newest slot of the workflow, of those that there were at the moment that is asked about.
-fn newest(client: &Client, args: &WhyArgs) -> Result<String, Failure> {
+fn newest(client: &Client, args: &WhyArgs, id: &str) -> Result<String, Failure> {
     let doing = "find the newest slot";
-    client.workflow(doing, &args.workflow)?;
-    let mut query = Query::new();
-    query.add("workflow", &args.workflow);
-    query.add_some("to", args.at.map(words::wire));
-    let (found, _) = client.list::<SlotDto>(doing, "/slots", &query, 1)?;
-    found.first().map(|row| row.slot.key.to_string()).ok_or_else(|| {
+    let found = client.newest(doing, id, &Among { before: args.at, ..Among::default() })?;
+    found.map(|row| row.slot.key.to_string()).ok_or_else(|| {
         let when = args.at.map(|_| " at that moment").unwrap_or_default();
-        let none = format!("{doing}: {} has no slot yet{when}", args.workflow);
+        let none = format!("{doing}: {id} has no slot yet{when}");
         Failure::bad(none)
             .hint("`kelos slots WORKFLOW` lists its slots, `kelos schedule show` what an event schedule waits for")
     })

@@ -78,6 +78,8 @@ fn what_is_no_job_is_told_with_its_identifier() {
     assert!(unknown.contains("no workflow is named \"nobody\""), "{unknown}");
     let bad = folder.run(&["kill", "report", "20140641"]).fails(2);
     assert!(bad.contains("date is \"20140641\", expected a day of the calendar"), "{bad}");
+    let bad = folder.run(&["why", "report", "yesterday"]).fails(2);
+    assert!(bad.contains("date is \"yesterday\", expected a day of the calendar"), "{bad}");
     let never = folder.run(&["why", "report", "20140601"]).ok();
     assert!(never.contains("it was never opened: submit it, or a job that waits for it"), "{never}");
     assert_eq!(

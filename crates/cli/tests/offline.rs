@@ -194,7 +194,7 @@ fn plan_refuses_what_makes_no_sense() {
     };
     assert!(plan(&["--from", "2016-01-02", "--to", "2016-01-01"]).contains("the range is empty"));
     let err = plan(&["--from", "2016-01-01", "--to", "2016-01-02", "--workflow", "hurly"]);
-    assert!(err.contains("there are: after, hourly"), "{err}");
+    assert!(err.contains("did you mean \"hourly\"? there are: after, hourly"), "{err}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn slots_are_killed_workflows_paused_and_gates_explained() {
     assert!(folder.run(&["why", "gate", &at]).ok().contains("killed by ann"), "its history");
     let refused = folder.run(&["rerun", "gate", "2016-01-01T00:00:30Z"]).fails(1);
     assert!(refused.contains("is not a time of its workflow's schedule"), "{refused}");
-    assert!(folder.run(&["kill", "gate"]).fails(2).contains("required"));
+    assert!(folder.run(&["skip", "gate"]).fails(2).contains("required"));
     folder.run(&["kill", "gate", "--from", &minute(60), "--to", "now"]).ok();
     let out = folder.run(&["kill", "gate", "--from", &minute(60), "--to", &minute(1)]).ok();
     assert_eq!(out, "no slot to kill in that range\n");
@@ -126,7 +126,8 @@ fn slots_are_killed_workflows_paused_and_gates_explained() {
     assert_eq!(folder.run(&["pause", "gate", "tick"]).ok(), "gate is paused\ntick is paused\n");
     assert!(folder.run(&["ls"]).ok().contains("paused"));
     assert_eq!(folder.run(&["resume", "gate"]).ok(), "gate is resumed\n");
-    assert!(folder.run(&["pause", "gote"]).fails(1).contains("`kelos ls`"));
+    let refused = folder.run(&["pause", "gote"]).fails(1);
+    assert!(refused.contains("hint: did you mean \"gate\"? `kelos ls`"), "{refused}");
 }
 
 #[test]

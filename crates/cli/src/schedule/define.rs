@@ -9,6 +9,7 @@ use super::when;
 use crate::failure::Failure;
 use crate::options::pairs;
 use crate::text as words;
+use crate::times;
 
 /// The options that define an event schedule: its trigger, its constraints and the arguments of its runs.
 #[derive(clap::Args)]
@@ -95,6 +96,9 @@ impl Definition {
 
     fn read(&self) -> Result<ScheduleRequest, String> {
         let trigger = self.trigger()?;
+        // Local times of the limits are those of the schedule's zone, where it is named.
+        let zone = self.zone.as_deref().and_then(|name| Zone::parse(name).ok());
+        let limit = |text: &str| moment(text, zone.as_ref());
         let (constraints, properties) = (self.constraints()?, pairs(&self.properties)?);
         Ok(ScheduleRequest {
             description: self.description.clone().map(Some),
@@ -103,8 +107,8 @@ impl Definition {
             properties: (!properties.is_empty()).then_some(properties),
             timeout_millis: self.timeout.as_deref().map(millis).transpose()?.map(Some),
             time_zone: self.zone.clone(),
-            start_time: self.start.as_deref().map(moment).transpose()?,
-            end_time: self.end.as_deref().map(moment).transpose()?,
+            start_time: self.start.as_deref().map(limit).transpose()?,
+            end_time: self.end.as_deref().map(limit).transpose()?,
             jitter_millis: self.jitter.as_deref().map(millis).transpose()?,
             catch_up: self.catch_up.as_deref().map(catch_up),
             ..ScheduleRequest::default()
@@ -197,10 +201,10 @@ fn millis(text: &str) -> Result<u64, String> {
 }
 
 /// A limit in time; none for `none`.
-fn moment(text: &str) -> Result<Option<Instant>, String> {
+fn moment(text: &str, zone: Option<&Zone>) -> Result<Option<Instant>, String> {
     match text {
         "none" => Ok(None),
-        text => words::time(text).map(|at| Some(Instant(at))),
+        text => times::time_in(text, zone).map(|at| Some(Instant(at))),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    fn of(output: Output) -> Said {
+    pub(crate) fn of(output: Output) -> Said {
         Said {
             code: output.status.code().unwrap_or(-1),
             out: String::from_utf8(output.stdout).expect("text"),

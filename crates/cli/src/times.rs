@@ -1,0 +1,134 @@
+//! Times as they are typed, and the zone of this machine, in which some of them are read.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use kelos_engine::clock::whole_millis;
+use kelos_model::time::{TypedTime, Zone, parse_typed};
+
+/// The moment that this command calls `now`, one for all of its arguments.
+static NOW: LazyLock<Timestamp> = LazyLock::new(|| whole_millis(Timestamp::now()));
+
+/// The zone of this machine, or why it is not known.
+static ZONE: LazyLock<Result<Zone, String>> = LazyLock::new(|| {
+    let tz = std::env::var("TZ").ok();
+    let link = std::fs::canonicalize("/etc/localtime").ok();
+    let name = std::fs::read_to_string("/etc/timezone").ok();
+    zone_of_machine(tz.as_deref(), link.as_deref(), name.as_deref())
+});
+
+/// Reads a time of the command line; local times are those of this machine.
+pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
+    typed(text).map(TypedTime::at)
+}
+
+/// Reads a time of the command line, and keeps how exactly it was named.
+pub(crate) fn typed(text: &str) -> Result<TypedTime, String> {
+    let zone = ZONE.as_ref();
+    let utc = Zone::utc();
+    let read = parse_typed(text, *NOW, zone.unwrap_or(&utc)).map_err(|error| error.to_string())?;
+    match zone {
+        // Only what depends on the zone has to do without it.
+        Err(why) if read.is_local() => Err(format!("time {text:?} is local, and {why}")),
+        _ => Ok(read),
+    }
+}
+
+/// Reads a time of the command line, where it names the zone of local times; else they are those of this machine.
+pub(crate) fn time_in(text: &str, zone: Option<&Zone>) -> Result<Timestamp, String> {
+    let Some(zone) = zone else { return time(text) };
+    parse_typed(text, *NOW, zone).map(TypedTime::at).map_err(|error| error.to_string())
+}
+
+/// The zone that TZ names, else the one that `/etc/localtime` links to, else the one in `/etc/timezone`; without any of these UTC.
+fn zone_of_machine(tz: Option<&str>, link: Option<&Path>, file: Option<&str>) -> Result<Zone, String> {
+    if let Some(tz) = tz {
+        let name = tz.strip_prefix(':').unwrap_or(tz);
+        let name = name.split_once("zoneinfo/").map_or(name, |(_, name)| name);
+        if name.is_empty() {
+            return Ok(Zone::utc());
+        }
+        let unknown = |_| format!("TZ is {tz:?}, which names no time zone: expected one such as TZ=Europe/Berlin");
+        return Zone::parse(name).map_err(unknown);
+    }
+    let linked = link.and_then(|path| path.to_str()?.split_once("zoneinfo/").map(|(_, name)| name));
+    match linked.or(file.map(str::trim)) {
+        Some(name) => {
+            let unknown =
+                |_| format!("this machine's time zone {name:?} is not known: set one, such as TZ=Europe/Berlin");
+            Zone::parse(name).map_err(unknown)
+        }
+        None if link.is_some() => {
+            Err("this machine's time zone has no name: set one, such as TZ=Europe/Berlin".to_owned())
+        }
+        None => Ok(Zone::utc()),
+    }
+}
+
+/// Commands that take times.
+const COMMANDS: [&str; 14] = [
+    "slots", "why", "graph", "source", "logs", "rerun", "kill", "skip", "mark", "backfill", "plan", "cron", "import",
+    "schedule",
+];
+
+/// Words in which lengths of time before now are no options: `-2d` becomes `now-2d`. A parser that is told to take values with a
+/// minus takes all options behind them for such values.
+pub(crate) fn words(typed: Vec<OsString>) -> Vec<OsString> {
+    let takes_times = typed.get(1).and_then(|word| word.to_str()).is_some_and(|word| COMMANDS.contains(&word));
+    if !takes_times {
+        return typed;
+    }
+    let mut is_open = true;
+    let moment = |word: OsString| match word.to_str() {
+        Some("--") => {
+            is_open = false;
+            word
+        }
+        Some(text) if is_open && is_past(text) => format!("now{text}").into(),
+        _ => word,
+    };
+    typed.into_iter().map(moment).collect()
+}
+
+/// Whether a text is a minus, a number and a unit.
+fn is_past(text: &str) -> bool {
+    let digits = text.strip_prefix('-').and_then(|rest| rest.strip_suffix(['s', 'm', 'h', 'd', 'w']));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zone_is_that_of_tz_or_of_the_machine() {
+        let zone = |tz: Option<&str>, link: Option<&str>, file: Option<&str>| {
+            zone_of_machine(tz, link.map(Path::new), file).map(|zone| zone.name().to_owned())
+        };
+        let berlin = Ok("Europe/Berlin".to_owned());
+        let linked = Some("/usr/share/zoneinfo/Europe/Berlin");
+        assert_eq!(zone(None, linked, Some("Asia/Tokyo\n")), berlin);
+        assert_eq!(zone(None, Some("/etc/localtime"), Some("Europe/Berlin\n")), berlin);
+        assert_eq!(zone(Some("Asia/Tokyo"), linked, None), Ok("Asia/Tokyo".to_owned()));
+        assert_eq!(zone(Some(":/usr/share/zoneinfo/Europe/Berlin"), None, None), berlin);
+        assert_eq!(
+            (zone(Some(""), linked, None), zone(None, None, None)),
+            (Ok("UTC".to_owned()), Ok("UTC".to_owned()))
+        );
+        assert!(zone(Some("CET-1CEST"), linked, None).is_err_and(|why| why.contains("TZ=Europe/Berlin")));
+        assert!(zone(None, Some("/etc/localtime"), None).is_err_and(|why| why.contains("has no name")));
+    }
+
+    #[test]
+    fn lengths_of_time_are_no_options() {
+        let words = |text: &str| {
+            let typed = text.split(' ').map(OsString::from).collect();
+            words(typed).iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words("kelos rerun w -2d --from -90m -f"), "kelos rerun w now-2d --from now-90m -f");
+        assert_eq!(words("kelos why w -2 -d -m2 -- -2d"), "kelos why w -2 -d -m2 -- -2d");
+        assert_eq!(words("kelos run app --bash_cmd -7d"), "kelos run app --bash_cmd -7d");
+    }
+}
