@@ -28,7 +28,7 @@ pub(crate) struct CompleteArgs {
 /// Arguments and options that are names of workflows.
 const NAMES: [&str; 5] = ["workflow", "workflows", "program", "focus", "apps"];
 
-/// How long a person who pressed the tab key waits for a server.
+/// The time limit for a server, as a person waits who pressed the tab key.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// What is added to the static completions: names of workflows, where there are any.

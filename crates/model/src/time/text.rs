@@ -28,7 +28,7 @@ pub enum TimeTextError {
     },
 }
 
-/// Where a problem is, in words.
+/// The place of a problem, in words.
 pub(super) fn place(rest: &str) -> String {
     if rest.is_empty() { "its end".to_owned() } else { format!("{rest:?}") }
 }

@@ -54,9 +54,9 @@ pub enum TypedTimeError {
     /// The text can't be read as a time.
     #[error("time {text:?} {problem}: expected {TYPED_FORMS}{}", suggestion(.likely))]
     Form {
-        /// What was given.
+        /// The text as given.
         text: String,
-        /// What is wrong; completes "the time ...".
+        /// The problem; completes "the time ...".
         problem: String,
         /// The word that was probably meant.
         likely: Option<&'static str>,
@@ -66,7 +66,7 @@ pub enum TypedTimeError {
         "time {text:?} does not exist on {date} in {zone}, where the clocks are put forward over it: expected another one"
     )]
     Gap {
-        /// What was given.
+        /// The text as given.
         text: String,
         /// The day.
         date: Date,
@@ -78,7 +78,7 @@ pub enum TypedTimeError {
         "time {text:?} occurs twice on {date} in {zone}, where the clocks are put back over it: expected {first} or {second}"
     )]
     Fold {
-        /// What was given.
+        /// The text as given.
         text: String,
         /// The day.
         date: Date,
