@@ -31,7 +31,7 @@ const NAMES: [&str; 5] = ["workflow", "workflows", "program", "focus", "apps"];
 /// The time limit for a server, as a person waits who pressed the tab key.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// What is added to the static completions: names of workflows, where there are any.
+/// The addition to the static completions of bash: the names of workflows, where there are any.
 const OF_BASH: &str = r#"
 _kelos_names() {
     local line="${COMP_LINE:0:COMP_POINT}" words cur before
