@@ -8,9 +8,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, backfills, capacity, change, check, completions, cron, deploy, examples, export, graph, groups, import,
-    init, list, logs, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source, start,
-    stuck, submit, tell, test, types, up, verify, watch, why, worker,
+    backfill, backfills, capacity, change, check, completions, cron, deploy, examples, export, failures, graph, groups,
+    import, init, list, logs, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source,
+    start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -116,6 +116,8 @@ commands! {
     Why(why::WhyArgs) => why::run,
     /// Print the dependency graph, or what blocks a slot upstream
     Graph(graph::GraphArgs) => graph::run,
+    /// List unrepaired failures, latest first, each with the slots that wait for it
+    Failures(failures::FailuresArgs) => failures::run,
     /// List stuck slots, worst first: late, in back-off, running for long, failed or paused
     Stuck(stuck::StuckArgs) => stuck::run,
     /// Print the script that defines a workflow, now or in an earlier version

@@ -202,6 +202,7 @@ const EXAMPLES: &[Examples] = &[
             ("kelos graph --slot totals@2026-11-21T09:00Z", "what blocks a slot"),
         ],
     ),
+    of("failures", &[("kelos failures", "latest first"), ("kelos failures --json", "for programs")]),
     of("stuck", &[("kelos stuck", "worst first"), ("kelos stuck --json", "for programs")]),
     of(
         "source",

@@ -8,6 +8,7 @@ use crate::address::Query;
 use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::failures;
 use crate::options::Door;
 use crate::text::{self as words, count};
 use crate::{render, times};
@@ -65,10 +66,12 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
         words::line("no workflows");
     } else {
         let mut table = render::table(&["WORKFLOW", "SCHEDULE", "NEXT", "SLOTS", "NOTE"]);
+        // An older server does not tell of them.
+        let failures = failures::read(&client).map(|found| found.by_workflow.clone()).unwrap_or_default();
         for row in rows {
             // A workflow that went away meanwhile has no details.
             let detail = (rows.len() <= DETAILED).then(|| client.workflow("read a workflow", &row.id).ok()).flatten();
-            table.add_row(cells(row, detail.as_ref()));
+            table.add_row(cells(row, detail.as_ref(), failures.get(&row.id).copied()));
         }
         render::print(table);
     }
@@ -76,9 +79,10 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn cells(row: &WorkflowDto, detail: Option<&WorkflowDetailDto>) -> [Cell; 5] {
+fn cells(row: &WorkflowDto, detail: Option<&WorkflowDetailDto>, failures: Option<usize>) -> [Cell; 5] {
     let next = detail.and_then(|detail| detail.next_times.first()).filter(|_| row.enabled);
     let mut notes = Vec::new();
+    notes.extend(failures.map(|failures| count(failures, "failure")));
     if let Some(frozen) = &row.frozen {
         notes.push(format!("frozen: {}", frozen.code));
     }

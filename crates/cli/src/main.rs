@@ -21,6 +21,7 @@ mod downstream;
 mod examples;
 mod export;
 mod failure;
+mod failures;
 mod fleet;
 mod folder;
 mod graph;

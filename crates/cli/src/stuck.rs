@@ -45,7 +45,7 @@ pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
         words::line(format!("and {} more", found.more));
     }
     if found.partial {
-        words::line("only the oldest live slots were examined; there are more");
+        words::line("there are more live slots or failures than were examined");
     }
     Ok(0)
 }
@@ -56,16 +56,14 @@ fn kind(name: &str) -> &str {
         "expiring" => "about to expire",
         "backoff" => "waits for its retry",
         "long" => "running long",
-        "failed" => "failed last",
         other => other,
     }
 }
 
 fn slot(row: &StuckDto) -> String {
-    match row.others {
-        0 => row.slot.to_string(),
-        others => format!("{} and {}", row.slot, count(others, "later one")),
-    }
+    let others = (row.others > 0).then(|| format!(" and {}", count(row.others, "later one")));
+    let followers = (row.followers > 0).then(|| format!("; {} behind it", count(row.followers, "slot")));
+    format!("{}{}{}", row.slot, others.unwrap_or_default(), followers.unwrap_or_default())
 }
 
 /// How far it is beyond what is usual; nothing where that says nothing.
@@ -91,5 +89,7 @@ mod tests {
         assert_eq!((slot(&row).as_str(), beyond(&row).as_str()), ("w@2016-01-01T04:00Z and 2 later ones", "1 h 6 min"));
         let failed = StuckDto { others: 0, kind: "failed".into(), beyond_seconds: 60, ..row };
         assert_eq!((slot(&failed).as_str(), beyond(&failed).as_str()), ("w@2016-01-01T04:00Z", ""));
+        let followed = StuckDto { others: 1, followers: 4, ..failed };
+        assert_eq!(slot(&followed), "w@2016-01-01T04:00Z and 1 later one; 4 slots behind it");
     }
 }

@@ -59,11 +59,23 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
     let folder = folder(&at);
     let _server = Server::up(&folder);
     reaches(&folder, "up", &at, "failed");
+    let key = at.replace(":00:00Z", ":00Z");
+    // The slot of this hour may fail meanwhile.
+    let out = eventually("both of the others follow it", || {
+        let out = folder.run(&["failures"]).ok();
+        out.contains(&format!("2 slots: mid@{key}, down@{key}")).then_some(out)
+    });
+    assert!(out.contains(&format!("up@{key}  failed")) && out.contains("exited with status 1"), "{out}");
+    let out = folder.run(&["ls"]).ok();
+    assert!(out.lines().all(|line| line.starts_with("up ") == line.contains(" failure")), "{out}");
+    let out = folder.run(&["stuck"]).ok();
+    assert!(out.contains(&format!("up@{key}")) && out.contains(" slots behind it"), "{out}");
 
     let out = folder.run(&["mark", "up", &at, "succeeded", "--reason", "loaded by hand"]).ok();
     assert!(out.starts_with("up@") && out.ends_with(" is succeeded\n"), "{out}");
     let out = folder.run(&["why", "up", &at]).ok();
     assert!(out.contains("marked as succeeded by ann at ") && out.contains("(loaded by hand)"), "{out}");
+    assert!(!folder.run(&["failures"]).ok().contains(&format!("up@{key}")));
     assert!(folder.run(&["mark", "up", &at, "succeeded"]).fails(1).contains("has succeeded already"));
     assert!(folder.run(&["mark", "up", &at, "failed"]).fails(2).contains("possible values: succeeded"));
     reaches(&folder, "mid", &at, "succeeded");

@@ -6,6 +6,7 @@
 
 pub mod backfill;
 pub mod critical_path;
+pub mod failures;
 pub mod graph;
 pub mod jobs;
 pub mod schedule;
@@ -13,3 +14,6 @@ pub mod schedules;
 pub mod stuck;
 pub mod verify;
 pub mod why;
+
+#[cfg(test)]
+mod world;

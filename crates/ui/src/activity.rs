@@ -3,6 +3,7 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use kelos_explain::failures::{self as unrepaired, Failures};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::{EventRecord, WorkflowId};
@@ -11,7 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::page::{Page, Tab, segment};
-use super::{asked, events};
+use super::{asked, events, failures};
 
 mod alike;
 
@@ -110,17 +111,18 @@ pub(super) async fn show(
     let looks = asked::filled(wanted.looks).is_some();
     let filter = Filter { workflow, who: asked::filled(wanted.who), looks };
     let before = wanted.before;
-    let (filter, found) = app
+    let now = app.handle().now();
+    let (filter, found, failures) = app
         .read(move |reader| {
             let found = search(reader, &filter, before)?;
-            Ok((filter, found))
+            Ok((filter, found, unrepaired::find(reader, now)?))
         })
         .await?;
-    let body = page(&filter, before, &found);
+    let body = page(&filter, before, &found, &failures);
     Ok(Page::new(&app, "Activity").at(Tab::Activity).style("pages.css").script("live.js").show(&body))
 }
 
-fn page(filter: &Filter, before: Option<u64>, found: &LogPage) -> Markup {
+fn page(filter: &Filter, before: Option<u64>, found: &LogPage, failures: &Failures) -> Markup {
     let events = match &filter.workflow {
         Some(id) => format!("?workflow={}", segment(id.as_str())),
         None => String::new(),
@@ -129,6 +131,7 @@ fn page(filter: &Filter, before: Option<u64>, found: &LogPage) -> Markup {
         // Older pages do not change.
         @if before.is_none() { div data-events=(events) hidden {} }
         h1 { "Activity" }
+        div #failures data-live { (failures::line(failures)) }
         (form(filter))
         div #events data-live {
             @if found.rows.is_empty() {

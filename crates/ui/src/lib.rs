@@ -11,6 +11,7 @@ mod board;
 mod capacity;
 mod documents;
 mod events;
+mod failures;
 mod fault;
 mod graph;
 mod jobs;

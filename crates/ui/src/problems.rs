@@ -1,4 +1,4 @@
-//! Problems: files of definitions, endpoints that do not answer, runs that can't be started.
+//! Problems: unrepaired failures, files of definitions, endpoints that do not answer, runs that can't be started.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ use kelos_storage::Health;
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 
+use super::failures::{self, FailureSection};
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::{source, words};
 
@@ -32,6 +33,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
     let deferred = app.read(move |reader| deferred(reader, now)).await?;
     let frozen = app.read(frozen).await?;
+    let failures = app.read(move |reader| failures::section(reader, now)).await?;
     let problems = app.node().problems();
     let broken: Vec<Health> = app.node().storage().health().into_iter().filter(|one| one.broken.is_some()).collect();
     let trouble = match app.handle().status() {
@@ -42,7 +44,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
         // Files and endpoints cause no events, so the page is requested again.
         div data-events="" data-every="5" hidden {}
         h1 { "Problems" }
-        div #problems data-live { (page(trouble.as_deref(), &frozen, &problems, &broken, &deferred)) }
+        div #problems data-live { (page(trouble.as_deref(), &failures, &frozen, &problems, &broken, &deferred)) }
     };
     Ok(Page::new(&app, "Problems").at(Tab::Problems).style("pages.css").script("live.js").show(&body))
 }
@@ -67,19 +69,22 @@ fn frozen(reader: &dyn Queries) -> Result<Vec<WorkflowRow>, StoreError> {
 
 fn page(
     trouble: Option<&str>,
+    failures: &FailureSection,
     frozen: &[WorkflowRow],
     problems: &[Problem],
     broken: &[Health],
     deferred: &DeferredStarts,
 ) -> Markup {
     html! {
-        @if trouble.is_none() && frozen.is_empty() && problems.is_empty() && broken.is_empty() && deferred.is_empty() {
-            p.headline { span.badge.good { "fine" } " Every file of definitions is loaded, every endpoint that was asked answers, and no start is put off." }
+        @let is_set_up = trouble.is_none() && frozen.is_empty() && problems.is_empty() && broken.is_empty() && deferred.is_empty();
+        @if is_set_up && failures.is_empty() {
+            p.headline { span.badge.good { "fine" } " Every file of definitions is loaded, every endpoint that was asked answers, no start is put off, and nothing has failed." }
         }
         @if let Some(reason) = trouble {
             h2 { "This server" }
             p.problem { "failed to " (reason) }
         }
+        (failures.show())
         @if !frozen.is_empty() {
             h2 { "Frozen workflows" }
             p { "An internal check of the scheduler failed for them. All other workflows continue." }

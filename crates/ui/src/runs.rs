@@ -132,6 +132,12 @@ impl Tail {
         Tail { run: run.id.clone(), is_over: run.state.is_final(), from, next, text }
     }
 
+    /// The last lines of it; none if it can't be read.
+    pub(super) fn last_lines(&self, most: usize) -> Option<Vec<&str>> {
+        let lines: Vec<&str> = self.text.as_ref().ok()?.lines().collect();
+        Some(lines[lines.len().saturating_sub(most)..].to_vec())
+    }
+
     /// The output, and where scripts find more of it.
     pub(super) fn show(&self) -> Markup {
         let api = format!(

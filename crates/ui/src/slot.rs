@@ -1,6 +1,7 @@
 //! A slot: its state and why, its life, its runs and its dependencies.
 
 mod act;
+mod error;
 mod given;
 mod inputs;
 mod life;
@@ -176,8 +177,10 @@ impl SlotPage {
         html! {
             div data-events=(format!("?workflow={}", segment(self.id.workflow.as_str()))) hidden {}
             (self.heading())
-            div #why data-live { (self.account()) }
+            div #why data-live { (self.headline()) (error::show(self)) @if !self.has_failed() { (self.account()) } }
             @if self.at.is_none() { div #actions data-live { (self.actions()) } }
+            // A failure is to be repaired; why it ran comes second.
+            div #why-it-ran data-live { @if self.has_failed() { (self.account()) } }
             @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
             div #runs data-live { (self.runs()) }
             @if let Some(tail) = &self.tail { (tail.show()) }
@@ -200,20 +203,25 @@ impl SlotPage {
         }
     }
 
+    fn headline(&self) -> Markup {
+        html! {
+            p.headline aria-live="polite" {
+                @if let Some(state) = self.why.state { (badge(state)) " " }
+                (self.why.headline)
+            }
+        }
+    }
+
     fn account(&self) -> Markup {
         let why = &self.why;
         html! {
-            p.headline aria-live="polite" {
-                @if let Some(state) = why.state { (badge(state)) " " }
-                (why.headline)
-            }
             @if let Some(at) = self.at {
                 p.note { "This is how it was at " (words::moment(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
             @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
             @if let Some(children) = &why.nameless_children { p.note { "It does not open all of its children: " (children) "." } }
             @if let Some(trigger) = &why.trigger {
-                h2 { "Why" }
+                h2 { @if self.has_failed() { "Why it ran" } @else { "Why" } }
                 (tree::answered(trigger))
                 @if let Some(at) = why.found_at { p.soft { "as of " (words::moment(at)) } }
             }

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::documents::Document;
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::state::badge;
-use super::words;
+use super::{failures, words};
 
 pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
@@ -41,7 +41,7 @@ fn page(found: &StuckReport, now: Timestamp) -> Markup {
         }
         @if found.more > 0 { p.soft { "and " (found.more) " more that are less late" } }
         @if found.is_partial {
-            p.note { "There are more live slots than were examined; of each state the oldest: " (LOOKED_AT) "." }
+            p.note { "There are more live slots or failures than were examined; of each live state the oldest: " (LOOKED_AT) "." }
         }
     }
 }
@@ -65,7 +65,7 @@ const fn look(kind: Kind) -> (&'static str, &'static str) {
         Kind::Late => ("bad", "late"),
         Kind::Backoff => ("again", "waits for its retry"),
         Kind::Long => ("goes", "running long"),
-        Kind::Failed => ("bad", "failed last"),
+        Kind::Failed => ("bad", "failed"),
         Kind::Paused => ("ended", "paused"),
         Kind::Frozen => ("bad", "frozen"),
     }
@@ -79,6 +79,7 @@ fn line(row: &Stuck, now: Timestamp) -> Markup {
             td.subject {
                 a href=(slot_href(&row.slot)) { (row.slot.short()) }
                 @if let Some(state) = row.state { " " (badge(state)) }
+                @if row.followers > 0 { br; span.soft { (failures::waiting(row.followers)) } }
                 @if row.others > 0 {
                     br; a.soft href=(workflow_href(&row.slot.workflow)) { "and " (words::count(row.others as u64, "later slot")) }
                 }
@@ -136,7 +137,7 @@ fn rules() -> Markup {
                 li { b { "About to expire" } ": it waits, and 80 % of its timeout has passed." }
                 li { b { "Waits for its retry" } ": its run failed, and a retry is left." }
                 li { b { "Running long" } ": " (LONG) " times the median, and at least " (span(FLOOR)) "." }
-                li { b { "Failed last" } ": it failed or expired, and no later slot of its workflow has succeeded." }
+                li { b { "Failed" } ": it failed or expired, and was neither rerun, marked nor skipped since. Late slots that wait for it are counted in its row." }
                 li { b { "Frozen" } ": it is due, and its workflow is frozen; " a href="/ui/problems" { "Problems" } " says why." }
                 li { b { "Paused" } ": it is due, and a person has paused its workflow." }
             }

@@ -14,6 +14,7 @@ mod backfill;
 mod capacity;
 mod event;
 mod facts;
+mod failures;
 mod fault;
 #[cfg(feature = "openapi")]
 mod form_schema;
@@ -41,6 +42,7 @@ pub use backfill::*;
 pub use capacity::*;
 pub use event::*;
 pub use facts::*;
+pub use failures::*;
 pub use fault::*;
 pub use graph::*;
 pub use jobs::*;

@@ -26,6 +26,9 @@ pub struct HealthDto {
     /// The frozen workflows, for which an invariant of the scheduler broke. All others continue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frozen: Vec<FrozenDto>,
+    /// The number of unrepaired failures, as `/failures` lists them; none if the store can't be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<usize>,
     /// Position of the last event in the log.
     pub last_seq: Option<u64>,
     /// The time of the server's clock.

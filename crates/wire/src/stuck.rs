@@ -13,7 +13,7 @@ pub struct StuckDto {
     #[serde(flatten)]
     pub slot: SlotNameDto,
     /// `expiring` (its time to wait is nearly over), `late`, `backoff` (it is to be tried again), `long` (its run goes on
-    /// for long), `failed` (and nothing later has succeeded), `paused` (it is due and its workflow is paused) or `frozen` (it
+    /// for long), `failed` (and not repaired since), `paused` (it is due and its workflow is paused) or `frozen` (it
     /// is due and its workflow is frozen).
     pub kind: Code,
     /// Its state; none if it was not planned.
@@ -30,6 +30,9 @@ pub struct StuckDto {
     pub next: Option<Instant>,
     /// The number of later slots of the workflow that are stuck in the same way.
     pub others: usize,
+    /// The number of slots that wait for these, or expired while they did; only of kind `failed`.
+    #[serde(default)]
+    pub followers: usize,
 }
 
 /// All stuck slots, the worst first.
@@ -41,6 +44,6 @@ pub struct StuckListDto {
     pub items: Vec<StuckDto>,
     /// The number of slots that are left out.
     pub more: usize,
-    /// Whether there are more live slots than were examined; the newest were not.
+    /// Whether there are more live slots or failures than were examined.
     pub partial: bool,
 }

@@ -18,6 +18,7 @@ use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
 use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
 
 pub use cut::{Focus, GraphQuery};
+pub(crate) use obstacles::waits_for;
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
 
 /// The kind of a node.

@@ -145,6 +145,12 @@ pub fn upstream(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<
     Ok(Upstream { steps, is_cut: false })
 }
 
+/// The slots that keep a slot waiting, or kept it until it expired, and have not succeeded since: one step of
+/// [`upstream`].
+pub(crate) fn waits_for(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Vec<SlotRef>, StoreError> {
+    Ok(step(reader, slot.clone(), 0, now)?.waits_for)
+}
+
 fn step(reader: &dyn Queries, slot: SlotRef, level: u32, now: Timestamp) -> Result<Step, StoreError> {
     let workflow = reader.workflow(&slot.workflow)?;
     let why = why::read(reader, &slot, now, true, None)?;

@@ -1,22 +1,20 @@
 //! The rules: what counts as stuck.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::ranges::Range;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Reason, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, usual};
+use crate::failures::{self, Failures};
 use crate::{schedule, schedules, why};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
 const ASKED: usize = 5;
-/// The number of newest slots that failed or expired that are read.
-const FAILED: usize = 2_000;
 /// Times of a paused workflow that are counted.
 const UNPLANNED: usize = 1_000;
 
@@ -31,16 +29,18 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     let workflows: BTreeMap<WorkflowId, WorkflowRow> =
         reader.workflows(None)?.into_iter().map(|row| (row.id.clone(), row)).collect();
     let (live, is_partial) = live(reader)?;
+    let failures = failures::find(reader, now)?;
+    let followers: &BTreeSet<&SlotRef> = &failures.followers().map(|follower| &follower.slot).collect();
     let mut rows = Vec::new();
     for (id, slots) in &live {
         let Some(workflow) = workflows.get(id).filter(|row| !rests(row)) else { continue };
-        let search = Search { reader, now, workflow, slots };
+        let search = Search { reader, now, workflow, slots, followers };
         rows.extend([search.waiting()?, search.backoff()?, search.running()?].into_iter().flatten());
     }
-    rows.extend(failed(reader, now, &workflows)?);
+    rows.extend(failed(&failures, now));
     for workflow in workflows.values().filter(|row| rests(row) && row.present) {
         let slots = live.get(&workflow.id).map_or(&[][..], Vec::as_slice);
-        rows.extend(Search { reader, now, workflow, slots }.at_rest()?);
+        rows.extend(Search { reader, now, workflow, slots, followers }.at_rest()?);
     }
     rows.sort_by_key(|row| (row.kind == Kind::Paused, Reverse(row.beyond), row.since));
     let more = rows.len().saturating_sub(TOLD);
@@ -48,7 +48,7 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     for row in rows.iter_mut().filter(|row| row.reason.is_empty()) {
         row.reason = reason(reader, &row.slot, now)?;
     }
-    Ok(StuckReport { rows, more, is_partial })
+    Ok(StuckReport { rows, more, is_partial: is_partial || failures.is_partial })
 }
 
 /// Whether a workflow is dormant until somebody resumes it.
@@ -122,6 +122,8 @@ struct Search<'a> {
     workflow: &'a WorkflowRow,
     /// Oldest first.
     slots: &'a [SlotRow],
+    /// The slots that wait for a failure, and are told with it.
+    followers: &'a BTreeSet<&'a SlotRef>,
 }
 
 impl Search<'_> {
@@ -153,7 +155,7 @@ impl Search<'_> {
             SlotState::Waiting => self.workflow.definition.keys.are_moments(),
             _ => false,
         };
-        let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row);
+        let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row) && !self.followers.contains(&row.id);
         let late: Vec<&SlotRow> = waiting.iter().copied().filter(is_late).collect();
         if let Some(row) = expiring {
             let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;
@@ -212,6 +214,7 @@ impl Search<'_> {
             reason,
             next: None,
             others: 0,
+            followers: 0,
         }
     }
 
@@ -264,7 +267,7 @@ impl Search<'_> {
         let missed = missed.first().map(|at| (SlotRef::at(self.workflow.id.clone(), *at), None, *at));
         let Some((slot, state, since)) = first.or(missed) else { return Ok(None) };
         let beyond = self.now.duration_since(since);
-        Ok(Some(Stuck { slot, kind, state, since, usual: None, beyond, reason, next: None, others }))
+        Ok(Some(Stuck { slot, kind, state, since, usual: None, beyond, reason, next: None, others, followers: 0 }))
     }
 
     /// The times that went by since it was last planned.
@@ -284,40 +287,25 @@ fn due_words(slots: usize) -> String {
     }
 }
 
-/// The workflows whose latest end is a failure.
-fn failed(
-    reader: &dyn Queries,
-    now: Timestamp,
-    workflows: &BTreeMap<WorkflowId, WorkflowRow>,
-) -> Result<Vec<Stuck>, StoreError> {
-    let states = vec![SlotState::Failed, SlotState::Expired];
-    let rows = reader.slots(&SlotFilter { states, ..SlotFilter::default() }, PageRequest::newest(FAILED))?.rows;
-    let mut of: BTreeMap<WorkflowId, Vec<SlotRow>> = BTreeMap::new();
+/// A row for each workflow with failures: the oldest of them.
+fn failed(failures: &Failures, now: Timestamp) -> Vec<Stuck> {
+    let mut of: BTreeMap<&WorkflowId, Stuck> = BTreeMap::new();
+    let mut rows: Vec<_> = failures.rows.iter().collect();
+    rows.sort_by_key(|row| (row.slot.key.time().unwrap_or(row.since), &row.slot));
     for row in rows {
-        of.entry(row.id.workflow.clone()).or_default().push(row);
+        let stuck = of.entry(&row.slot.workflow).and_modify(|stuck| stuck.others += 1).or_insert_with(|| Stuck {
+            slot: row.slot.clone(),
+            kind: Kind::Failed,
+            state: Some(row.state),
+            since: row.since,
+            usual: None,
+            beyond: now.duration_since(row.since).max(SignedDuration::ZERO),
+            reason: String::new(),
+            next: None,
+            others: 0,
+            followers: 0,
+        });
+        stuck.followers += row.followers.len();
     }
-    let mut found = Vec::new();
-    for (id, mut rows) in of {
-        let Some(workflow) = workflows.get(&id).filter(|row| row.present) else { continue };
-        // No job is later than another: each that failed counts.
-        if let Some(newest) = rows.first().and_then(|row| row.id.key.time()) {
-            if latest_success(reader, &id, Range::new(newest, Timestamp::MAX))?.is_some() {
-                continue;
-            }
-            let before = latest_success(reader, &id, Range::new(Timestamp::MIN, newest))?;
-            rows.retain(|row| row.id.key.time() > before);
-        }
-        let Some(row) = rows.last() else { continue };
-        let search = Search { reader, now, workflow, slots: &[] };
-        let stuck = search.stuck(row, Kind::Failed, row.slot.since, None, SignedDuration::ZERO);
-        found.push(Stuck { others: rows.len() - 1, ..stuck });
-    }
-    Ok(found)
-}
-
-/// The time of the latest slot of a range that succeeded.
-fn latest_success(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
-    let (workflow, states) = (Some(id.clone()), vec![SlotState::Succeeded]);
-    let filter = SlotFilter { workflow, states, range: Some(range), ..SlotFilter::default() };
-    Ok(reader.slots(&filter, PageRequest::newest(1))?.rows.first().and_then(|row| row.id.key.time()))
+    of.into_values().collect()
 }

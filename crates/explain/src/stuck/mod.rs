@@ -1,8 +1,10 @@
-//! Stuck slots: those that are late, wait for a retry, run for too long, failed last, or are held by a pause.
+//! Stuck slots: those that are late, wait for a retry, run for too long, failed and were not repaired, or are held by a
+//! pause.
 //!
 //! Read from the store, as [`why`](crate::why) is. One row represents all slots of a workflow that are stuck in the
-//! same way, the oldest of them, so that one dead path does not hide the rest. Slots of backfills are not late: a
-//! backfill has its own progress. The cost follows the live slots, not the history.
+//! same way, the oldest of them, so that one dead path does not hide the rest. Late slots that wait for a failure are
+//! counted in its row. Slots of backfills are not late: a backfill has its own progress. The cost follows the live slots
+//! and the [failures](crate::failures), not the history.
 
 mod find;
 mod usual;
@@ -42,7 +44,7 @@ pub enum Kind {
     Backoff,
     /// Its run takes much longer than usual.
     Long,
-    /// It failed or expired, and no later slot of its workflow has succeeded.
+    /// It failed or expired, and was not repaired since.
     Failed,
     /// It is due, and its workflow is paused.
     Paused,
@@ -87,6 +89,8 @@ pub struct Stuck {
     pub next: Option<Timestamp>,
     /// Later slots of its workflow that are stuck in the same way.
     pub others: usize,
+    /// Slots that wait for it or for the others, or expired while they did; only of failures.
+    pub followers: usize,
 }
 
 /// Everything that is stuck, the worst first.
@@ -96,7 +100,7 @@ pub struct StuckReport {
     pub rows: Vec<Stuck>,
     /// The number of rows that are left out.
     pub more: usize,
-    /// Whether there are more live slots than were read; the newest were not.
+    /// Whether there are more live slots or failures than were read.
     pub is_partial: bool,
 }
 

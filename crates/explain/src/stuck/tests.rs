@@ -1,148 +1,14 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use jiff::ToSpan;
-use kelos_model::event::Origin;
-use kelos_model::probe::Verdict;
-use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, PlanState, Properties, Source, WorkflowRow};
-use kelos_model::{
-    Actor, Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run,
-    RunId, RunState, Slot, SlotEvent, Trigger, Workflow, WorkflowId, slot,
-};
-use kelos_store::{Commit, Journal, Lease, MemoryStore, SlotRow};
+use kelos_model::workflow::{EventKeys, Keys, WorkflowRow};
+use kelos_model::{Actor, Occurrence, SlotEvent, Trigger, WorkflowId};
+use kelos_store::Journal;
 
 use super::*;
-
-/// A store with the events of a test.
-struct World {
-    store: MemoryStore,
-    lease: Lease,
-    seq: u64,
-    slots: BTreeMap<SlotRef, Slot>,
-    /// The latest of each slot.
-    runs: BTreeMap<SlotRef, Run>,
-}
-
-/// `hour:minute` of one day.
-fn at(hour: i64, minute: i64) -> Timestamp {
-    "2016-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + (hour * 60 + minute).minutes()
-}
-
-fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
-    let mut definition = Workflow {
-        id: WorkflowId::new(id).unwrap(),
-        project: "test".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
-        constraints: Vec::new(),
-        concurrency: Some(1),
-        pools: Vec::new(),
-        retry: RetryPolicy::immediate(3),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: "held".to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
-        about: About::default(),
-    };
-    change(&mut definition);
-    let planned = PlanState { until: Some(at(8, 0)), ..PlanState::default() };
-    let (id, definition) = (definition.id.clone(), Arc::new(definition));
-    let moments = Moments::default();
-    WorkflowRow { id, definition, version: 1, present: true, enabled: true, paused: false, planned, moments }
-}
+use crate::world::{World, at, failure, missing, row};
 
 impl World {
-    fn new(rows: Vec<WorkflowRow>) -> World {
-        let mut store = MemoryStore::new();
-        let lease = store.lease("test", at(0, 0), 1_000).unwrap().unwrap();
-        store.commit(lease, &Commit { workflows: rows, ..Commit::default() }).unwrap();
-        World { store, lease, seq: 0, slots: BTreeMap::new(), runs: BTreeMap::new() }
-    }
-
-    fn happens(&mut self, id: &SlotRef, moment: Timestamp, what: SlotEvent) {
-        self.seq += 1;
-        let before = self.slots.get(id).cloned();
-        let previous = before.as_ref().map_or(0, |slot| slot.last_event);
-        let after = slot::apply(before, &what, moment, self.seq).expect("it can happen");
-        self.slots.insert(id.clone(), after.clone());
-        let run = run_after(self.runs.get(id).cloned(), id, &after, moment, &what);
-        self.runs.extend(run.clone().map(|run| (id.clone(), run)));
-        let event = Event::Slot { slot: id.clone(), what: what.clone() };
-        let commit = Commit {
-            events: vec![EventRecord { seq: self.seq, previous, at: moment, event }],
-            runs: run.clone().into_iter().collect(),
-            slots: vec![SlotRow { id: id.clone(), slot: after }],
-            ..Commit::default()
-        };
-        self.store.commit(self.lease, &commit).unwrap();
-    }
-
-    fn planned(&mut self, id: &str, hour: i64, moment: Timestamp) -> SlotRef {
-        let slot = SlotRef::at(WorkflowId::new(id).unwrap(), at(hour, 0));
-        self.happens(&slot, moment, SlotEvent::planned(Origin::Schedule, 0));
-        slot
-    }
-
-    /// A slot that is planned in time, and whose run begins after `wait` minutes and stays live.
-    fn running(&mut self, id: &str, hour: i64, wait: i64) -> SlotRef {
-        let slot = self.planned(id, hour, at(hour, 0));
-        self.happens(&slot, at(hour, wait), SlotEvent::TriggerMet { explanation: missing(at(hour, wait)) });
-        self.runs(&slot, at(hour, wait));
-        slot
-    }
-
-    fn runs(&mut self, slot: &SlotRef, moment: Timestamp) {
-        let run = self.slots[slot].last_run + 1;
-        self.happens(slot, moment, SlotEvent::Dispatched { run, worker: None });
-        self.happens(slot, moment, SlotEvent::Started { run, external_id: "x".to_owned() });
-    }
-
-    fn succeeds(&mut self, slot: &SlotRef, moment: Timestamp) {
-        self.happens(slot, moment, SlotEvent::Succeeded { run: self.slots[slot].last_run });
-    }
-
     fn stuck(&self, now: Timestamp) -> Vec<Stuck> {
         read(&*self.store.reader(), now).unwrap().rows
     }
-}
-
-/// The record of a run after an event, where it changes.
-fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, what: &SlotEvent) -> Option<Run> {
-    let ended = |outcome: Outcome| {
-        let run = run.clone()?;
-        Some(Run { state: outcome.state(), ended_at: Some(moment), outcome: Some(outcome), ..run })
-    };
-    match what {
-        SlotEvent::Dispatched { .. } => Some(Run {
-            id: RunId { slot: id.clone(), number: slot.last_run },
-            seq: slot.last_run_seq,
-            previous: run.map_or(0, |run| run.seq),
-            state: RunState::Dispatched,
-            executor: "held".to_owned(),
-            external_id: None,
-            dispatched_at: moment,
-            started_at: None,
-            ended_at: None,
-            outcome: None,
-            arguments: BTreeMap::new(),
-            outputs: None,
-        }),
-        SlotEvent::Started { .. } => Some(Run { state: RunState::Running, started_at: Some(moment), ..run? }),
-        SlotEvent::Succeeded { .. } => ended(Outcome::Succeeded),
-        SlotEvent::BackedOff { outcome, .. } | SlotEvent::Failed { outcome, .. } => ended(outcome.clone()),
-        _ => None,
-    }
-}
-
-fn missing(looked_at: Timestamp) -> Reason {
-    let (probe, verdict, detail) = (Probe::path("hdfs://n/in"), Verdict::No, String::new());
-    let finding = Finding::ProbeAnswered { probe, verdict, detail, looked_at };
-    Reason::leaf(ReasonKind::HdfsPath, Answer::NotYet, finding)
-}
-
-fn failure() -> Outcome {
-    Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None }
 }
 
 fn told(rows: &[Stuck]) -> Vec<(Kind, String, usize, i64)> {
@@ -227,18 +93,35 @@ fn a_run_is_long_beyond_three_times_what_is_usual() {
 }
 
 #[test]
-fn a_failure_counts_until_something_later_succeeds() {
+fn a_failure_counts_until_it_is_repaired_whatever_ran_since() {
     let mut world = World::new(vec![row("w", |_| {})]);
-    for hour in [1, 2] {
-        let slot = world.running("w", hour, 0);
-        world.happens(&slot, at(hour, 4), SlotEvent::Failed { run: 1, outcome: failure() });
-    }
+    let failed = [1, 2].map(|hour| world.fails("w", hour));
     let rows = world.stuck(at(3, 4));
     assert_eq!(told(&rows), [(Kind::Failed, "w@2016-01-01T01:00Z".to_owned(), 1, 120)]);
     assert!(rows[0].reason.contains("no retry is left"), "{}", rows[0].reason);
-    let slot = world.running("w", 3, 0);
-    world.succeeds(&slot, at(3, 2));
-    assert_eq!(told(&world.stuck(at(3, 4))), []);
+    let later = world.running("w", 3, 0);
+    world.succeeds(&later, at(3, 2));
+    assert_eq!(told(&world.stuck(at(3, 4))), [(Kind::Failed, "w@2016-01-01T01:00Z".to_owned(), 1, 120)]);
+    world.happens(&failed[0], at(3, 5), SlotEvent::MarkedSucceeded { by: Actor::person("me"), reason: None });
+    assert_eq!(told(&world.stuck(at(3, 4))), [(Kind::Failed, "w@2016-01-01T02:00Z".to_owned(), 0, 60)]);
+    let (by, reason) = (Actor::person("me"), None);
+    world.happens(&failed[1], at(3, 5), SlotEvent::Reopened { by, reason, priority: 0, backfill: None });
+    assert_eq!(told(&world.stuck(at(3, 6))), []);
+}
+
+#[test]
+fn late_slots_that_wait_for_a_failure_are_in_its_row() {
+    let on = |name: &str| Trigger::Success { workflow: WorkflowId::new(name).unwrap() };
+    let rows = [row("a", |_| {}), row("b", |w| w.trigger = on("a")), row("c", |w| w.trigger = on("b"))];
+    let mut world = World::new(rows.to_vec());
+    let a = world.fails("a", 1);
+    let b = world.expires("b", 1, &a);
+    world.waits("c", 1, &b);
+    world.planned("c", 2, at(2, 0));
+    let rows = world.stuck(at(9, 0));
+    let late = (Kind::Late, "c@2016-01-01T02:00Z".to_owned(), 0, 300);
+    assert_eq!(told(&rows), [(Kind::Failed, "a@2016-01-01T01:00Z".to_owned(), 0, 476), late]);
+    assert_eq!((rows[0].followers, rows[1].followers), (2, 0));
 }
 
 #[test]

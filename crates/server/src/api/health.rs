@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos_engine::{MENDING, Pace, Status};
-use kelos_explain::schedule;
+use kelos_explain::{failures, schedule};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
@@ -55,9 +55,10 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
     }
     let works = matches!(status, "leading" | "stepped" | "standby");
     let code = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let now = handle.now().into();
+    let now = handle.now();
     // If the store can't be read, that is reported already.
     let frozen = app.read(frozen).await.unwrap_or_default();
+    let failures = app.read(move |reader| failures::find(reader, now)).await.ok();
     let hint = match status {
         "damaged" => Some(MENDING),
         _ => (!frozen.is_empty()).then_some(THAWING),
@@ -69,8 +70,9 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
             reason,
             hint: hint.map(str::to_owned),
             frozen,
+            failures: failures.map(|found| found.rows.len()),
             last_seq: last_seq.ok(),
-            now,
+            now: now.into(),
         }),
     )
         .into_response()

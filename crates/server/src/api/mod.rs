@@ -7,6 +7,7 @@ mod endpoints;
 mod events;
 mod extract;
 mod facts;
+mod failures;
 mod graph;
 mod groups;
 mod health;
@@ -102,6 +103,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::parents))
         .routes(routes!(jobs::children))
         .routes(routes!(stuck::stuck))
+        .routes(routes!(failures::failures))
         .routes(routes!(capacity::capacity))
         .routes(routes!(rerun::rerun))
         .routes(routes!(slots::kill))

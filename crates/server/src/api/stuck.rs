@@ -22,6 +22,7 @@ impl FromLibrary<Stuck> for StuckDto {
             reason: stuck.reason,
             next: stuck.next.map(Instant),
             others: stuck.others,
+            followers: stuck.followers,
         }
     }
 }
@@ -33,7 +34,7 @@ impl FromLibrary<StuckReport> for StuckListDto {
     }
 }
 
-/// Lists stuck slots: late, in back-off, running for long, failed last, or due and paused. The worst come first.
+/// Lists stuck slots: late, in back-off, running for long, failed and not repaired, or due and paused. The worst come first.
 #[utoipa::path(get, path = "/stuck", tag = "slots", responses(
     (status = 200, description = "What is stuck", body = StuckListDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),

@@ -19,7 +19,7 @@ fn ids(reply: &Value) -> Vec<&str> {
 async fn the_server_says_how_it_is() {
     let stepped = Server::start("").await;
     let health = stepped.get("/api/v1/health").await.ok().json();
-    assert_eq!(health, json!({ "status": "stepped", "lastSeq": 0, "now": NOW }));
+    assert_eq!(health, json!({ "status": "stepped", "failures": 0, "lastSeq": 0, "now": NOW }));
     let leading = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, "").await;
     assert_eq!(leading.get("/api/v1/health").await.ok().json()["status"], "leading");
     assert_eq!(leading.get("/api/v1/version").await.ok().json(), json!({ "name": "kelos", "version": "1.2.3" }));

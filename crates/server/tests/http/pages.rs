@@ -133,6 +133,10 @@ async fn runs_are_listed_with_their_outcome() {
         &told,
         &["F failed", "#1 F failed exited with status 3", "oozie 0000001-oozie-W", "It has written nothing here."],
     );
+    // The error comes first, then what can be done, then why it ran.
+    let place = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in {told}"));
+    let order = ["it failed (exited with status 3)", "What to do:", "/rerun\"", "Why it ran", "<h2>Runs"].map(place);
+    assert!(order.is_sorted(), "{order:?}");
     let log = server.get(&format!("/ui/workflows/w/slots/{time}/runs/1/log.txt")).await.ok();
     assert!(log.header("content-disposition").starts_with("attachment; filename=\"w-2015-"), "{log:?}");
     let none = server.get(&format!("/ui/workflows/w/slots/{time}/runs/9/log.txt")).await;

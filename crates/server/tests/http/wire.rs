@@ -4,11 +4,11 @@
 use axum::http::Method;
 use kelos_wire::{
     BackfillDto, BackfillResultDto, CapacityDto, ChildrenDto, CriticalPathDto, DecisionDto, DeploymentDto,
-    DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto, FactSourceDto, GraphDto, GroupsDto,
-    HealthDto, ListDto, OutlookDto, PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto,
-    ProjectDto, RegisterDto, RerunResultDto, RunDto, SlotDto, StepResultDto, StuckListDto, SubmitResultDto,
-    SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto, WorkflowDetailDto,
-    WorkflowDto,
+    DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto, FactSourceDto, FailureListDto,
+    GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto,
+    ProblemDto, ProgressDto, ProjectDto, RegisterDto, RerunResultDto, RunDto, SlotDto, StepResultDto, StuckListDto,
+    SubmitResultDto, SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto,
+    WorkflowDetailDto, WorkflowDto,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +74,7 @@ fn got(uri: &str, segments: &[&str], text: &str) {
         ["slots" | "jobs"] => same::<PageDto<SlotDto>>(uri, text),
         ["jobs", _, _, "parents"] => same::<ParentsDto>(uri, text),
         ["jobs", _, _, "children"] => same::<ChildrenDto>(uri, text),
+        ["failures"] => same::<FailureListDto>(uri, text),
         ["stuck"] => same::<StuckListDto>(uri, text),
         ["capacity"] => same::<CapacityDto>(uri, text),
         ["runs"] => same::<PageDto<RunDto>>(uri, text),

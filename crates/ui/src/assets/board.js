@@ -188,9 +188,22 @@
 
   // ---- Is it fine? The line above all rows, as the server wrote it.
   let late = 0;
+  // The failing workflows are the server's to tell: rows don't show which slot only waits for another one's failure, nor other times.
+  let failing = new Set(), outside = 0, asksSoon = 0;
+  const takeFailing = (line) => { failing = new Set(JSON.parse(line.dataset.failing)); outside = Number(line.dataset.outside); };
+  const lookForFailing = async () => {
+    asksSoon = 0;
+    try {
+      const answer = await fetch(`/ui/board/failing${location.search}`);
+      if (answer.ok) { const said = await answer.json(); failing = new Set(said.failing); outside = said.outside; verdict(); }
+    } catch { /* The next change asks again. */ }
+  };
+  const lookSoon = () => { asksSoon ||= setTimeout(lookForFailing, 1_000); };
   // Data that no letter shows is requested once the board is painted, and then each minute.
   const lookForLate = async () => {
     try {
+      // Slots at other times are in no row that the stream tells of.
+      if (!document.hidden) lookSoon();
       if (!document.hidden && grid.dataset.holds) {
         const answer = await fetch("/ui/board/late");
         if (answer.ok) { late = (await answer.json()).late; verdict(); }
@@ -200,7 +213,7 @@
   };
   const verdict = () => {
     const line = $("verdict"), named = Number(line.dataset.named);
-    const bad = rows.filter(troubled), paused = rows.filter((row) => row.paused).length;
+    const bad = rows.filter((row) => failing.has(row.id)), paused = rows.filter((row) => row.paused).length;
     const part = (tag, text, href) => { const made = document.createElement(tag); made.textContent = text; if (href) made.setAttribute("href", href); return made; };
     const all = `${rows.length} workflow${rows.length === 1 ? "" : "s"}`;
     const parts = [];
@@ -208,10 +221,11 @@
     else {
       const url = new URL(location.href);
       url.searchParams.set("only", "trouble");
-      const link = part("a", "", url.pathname + url.search);
+      const link = part("a", "", rows.some(troubled) ? url.pathname + url.search : "/ui/problems#failures");
       link.append(part("strong", `${bad.length} of ${all} failing`));
       parts.push(link, ...bad.slice(0, named).map((row) => part("a", row.id, row.element.querySelector(".name a").getAttribute("href"))));
       if (bad.length > named) parts.push(part("span", `and ${bad.length - named} more`));
+      if (outside) parts.push(part("a", `${outside} failure${outside === 1 ? "" : "s"} outside of what is shown`, "/ui/problems#failures"));
     }
     if (late) parts.push(part("a", `${late} late or running long`, "/ui/stuck"));
     if (paused) parts.push(part("span", `${paused} paused`));
@@ -396,6 +410,7 @@
       }
       takeIn();
       filter();
+      takeFailing(page.getElementById("verdict"));
       verdict();
       [grid.scrollLeft, grid.scrollTop] = scrolled;
       const placeOf = (time) => { const index = Math.round((time - columns.start) / columns.width); return columns.newestFirst ? columns.count - 1 - index : index; };
@@ -430,7 +445,9 @@
       let strange = false;
       for (const [id, letters, counts] of JSON.parse(event.data)) {
         const row = byId.get(id);
+        const was = row && troubled(row);
         if (row) repaint(row, letters, counts); else strange = true;
+        if (row && (was || troubled(row) || failing.has(id))) lookSoon();
       }
       if (only.value) filter();
       verdict();
@@ -487,6 +504,7 @@
     return found;
   };
   Kelos.board = { stretches, clear, refresh, changed, paintAll };
+  takeFailing($("verdict"));
   measured(() => { filter(); verdict(); });
   follow();
   lookForLate();

@@ -16,7 +16,7 @@ use crate::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     if groups.is_empty() {
-        let only_jobs = || html! { h1.unseen { "Board" } (jobs::show_section(&shown.jobs)) };
+        let only_jobs = || html! { h1.unseen { "Board" } (jobs::show_section(&shown.jobs, &shown.failures)) };
         return if shown.jobs.is_empty() { nothing(view, shown) } else { only_jobs() };
     }
     html! {
@@ -27,7 +27,7 @@ pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardDat
         }
         (bar(view, shown))
         (grid(view, groups, shown))
-        (jobs::show_section(&shown.jobs))
+        (jobs::show_section(&shown.jobs, &shown.failures))
         (legend())
         (selection())
     }

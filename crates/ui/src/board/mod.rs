@@ -16,6 +16,7 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use kelos_explain::failures::{self, Failures};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::groups::{BoardGroups, Groups};
@@ -34,6 +35,7 @@ pub(super) fn router() -> Router<App> {
         .route("/ui/board/stream", get(stream::follow))
         .route("/ui/board/cell", get(cell::open))
         .route("/ui/board/late", get(verdict::late))
+        .route("/ui/board/failing", get(verdict::failing))
         .route(jobs::PLACE, get(jobs::page))
         .route("/ui/board/groups", get(edit::show).post(edit::save))
 }
@@ -45,6 +47,8 @@ struct BoardData {
     rows: Rows,
     /// The workflows that have no place in time.
     jobs: Section,
+    /// The unrepaired failures, of whatever time.
+    failures: Failures,
     /// Everything that happened up to here is in it.
     seq: u64,
 }
@@ -55,7 +59,8 @@ fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardDa
     let workflows = reader.workflows(None)?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
     let jobs = jobs::section(reader, &workflows)?;
-    Ok(BoardData { workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, seq })
+    let failures = failures::find(reader, view.now())?;
+    Ok(BoardData { workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, failures, seq })
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {

@@ -78,6 +78,11 @@ impl BoardView {
         i64::from(self.zoom) * MINUTE
     }
 
+    /// The present.
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// The time that the newest column holds.
     pub(super) fn newest(&self) -> Timestamp {
         self.time.unwrap_or(self.now)

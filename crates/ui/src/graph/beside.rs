@@ -1,17 +1,18 @@
 //! The column beside the picture, in words: the path to a slot's obstacles, a focus, or the most important nodes.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_explain::graph::{EdgeKind, Node, ObstacleKind, Step, Upstream};
-use kelos_model::{SlotRef, SlotState};
+use kelos_model::{SlotRef, SlotState, WorkflowId};
 use maud::{Markup, html};
 
-use super::node::{off, shown_state};
+use super::node::off;
 use super::picture::later_told;
 use super::{GraphPage, MOST_DRAWN};
 use crate::page::{slot_href, workflow_href};
-use crate::state::{BY_WEIGHT, badge, look, meaning};
-use crate::words;
+use crate::state::{BY_WEIGHT, badge, meaning};
+use crate::{failures, words};
 
 /// Workflows in trouble that are listed.
 const TROUBLED: usize = 15;
@@ -184,26 +185,54 @@ fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
     }
 }
 
-/// The most important nodes.
+/// Where to look first: the workflows with failures.
 fn all(found: &GraphPage) -> Markup {
-    let is_bad = |state: SlotState| matches!(look(state).class, "bad" | "again");
-    let in_trouble = |node: &&Node| shown_state(node).is_some_and(is_bad);
-    let troubled: Vec<&Node> = found.graph.nodes.iter().filter(in_trouble).collect();
+    let failing = failing(found);
     let (shown, total) = (found.graph.nodes.len(), found.graph.total);
+    let listed: usize = failing.iter().map(|one| one.failures).sum();
+    let outside = found.failures.rows.len() - listed;
     html! {
         h2 { @if shown == total { (words::count(total as u64, "workflow")) } @else { (shown) " of " (words::count(total as u64, "workflow")) } }
         @if shown <= MOST_DRAWN { p.soft { "A click on a workflow shows what is around it." } }
-        @if troubled.is_empty() { p { span.badge.good { "fine" } " None has failed slots." } }
-        @else {
+        @if found.failures.rows.is_empty() { p { span.badge.good { "fine" } " Nothing has failed." } }
+        @if !failing.is_empty() {
             h3 { "Failing" }
             ul.plain {
-                @for node in troubled.iter().take(TROUBLED) {
-                    li { @if let Some(state) = shown_state(node) { (badge(state)) } " " a href=(found.view.around(&node.id).href()) { (node.id) } }
+                @for one in failing.iter().take(TROUBLED) {
+                    li data-failing=(one.id) {
+                        (badge(one.state)) " " a href=(found.view.around(one.id).href()) { (one.id) }
+                        span.soft { " " (words::count(one.failures as u64, "failure")) @if one.followers > 0 { "; " (failures::waiting(one.followers)) } }
+                    }
                 }
             }
-            @if troubled.len() > TROUBLED { p.soft { "and " (troubled.len() - TROUBLED) " more" } }
+            @if failing.len() > TROUBLED { p.soft { "and " (failing.len() - TROUBLED) " more" } }
         }
+        @if outside > 0 { p { a href=(failures::HREF) { (words::count(outside as u64, "failure")) " outside of what is shown" } } }
     }
+}
+
+/// A workflow with failures.
+struct NodeFailures<'a> {
+    id: &'a WorkflowId,
+    /// The state of the latest.
+    state: SlotState,
+    failures: usize,
+    followers: usize,
+}
+
+/// The workflows with failures among those that are shown: those that most wait for come first.
+fn failing(found: &GraphPage) -> Vec<NodeFailures<'_>> {
+    let shown: BTreeSet<&WorkflowId> = found.graph.nodes.iter().map(|node| &node.id).collect();
+    let mut failing: BTreeMap<&WorkflowId, NodeFailures<'_>> = BTreeMap::new();
+    for row in found.failures.rows.iter().filter(|row| shown.contains(&row.slot.workflow)) {
+        let id = &row.slot.workflow;
+        let one = failing.entry(id).or_insert(NodeFailures { id, state: row.state, failures: 0, followers: 0 });
+        one.failures += 1;
+        one.followers += row.followers.len();
+    }
+    let mut failing: Vec<NodeFailures<'_>> = failing.into_values().collect();
+    failing.sort_by_key(|one| (Reverse(one.followers), one.id));
+    failing
 }
 
 pub(super) fn legend() -> Markup {

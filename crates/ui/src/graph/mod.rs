@@ -18,6 +18,7 @@ use axum::extract::{Query, RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use kelos_explain::failures::{self, Failures};
 use kelos_explain::graph::{self, Graph, Upstream};
 use kelos_explain::jobs::{self, Jobs, Reach};
 use kelos_front::App;
@@ -55,6 +56,8 @@ struct GraphPage {
     upstream: Option<Upstream>,
     /// Slots of the focus that have not succeeded, newest first.
     slots: Vec<(SlotRef, SlotState)>,
+    /// The unrepaired failures; read unless a workflow or a slot is in focus.
+    failures: Failures,
     /// The end of the log before the data was read: the script gets later events.
     seq: u64,
 }
@@ -70,10 +73,12 @@ async fn find(app: &App, view: GraphView) -> Result<GraphPage, Fault> {
             Some(focus) if of.slot.is_none() => unfinished(reader, focus)?,
             _ => Vec::new(),
         };
-        Ok((graph, upstream, slots, seq))
+        let has_focus = of.slot.is_some() || of.focus.is_some();
+        let failures = if has_focus { Failures::default() } else { failures::find(reader, now)? };
+        Ok((graph, upstream, slots, failures, seq))
     };
-    let (graph, upstream, slots, seq) = app.read(read).await?;
-    Ok(GraphPage { view, graph, upstream, slots, seq })
+    let (graph, upstream, slots, failures, seq) = app.read(read).await?;
+    Ok(GraphPage { view, graph, upstream, slots, failures, seq })
 }
 
 /// The newest slots of a workflow that have not succeeded.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
+use kelos_explain::failures::{self, Failures};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::workflow::WorkflowRow;
@@ -14,7 +15,7 @@ use kelos_store::{Columns, Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::page::{Page, Tab, workflow_href};
-use crate::state::{BY_WEIGHT, badge, is_trouble};
+use crate::state::{BY_WEIGHT, badge};
 use crate::words;
 
 /// Workflows in trouble that are named.
@@ -42,11 +43,11 @@ pub(crate) fn section(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result
 }
 
 /// The section of the board; it keeps itself up to date.
-pub(crate) fn show(section: &Section) -> Markup {
+pub(crate) fn show(section: &Section, failures: &Failures) -> Markup {
     html! {
         @if !section.is_empty() {
             div data-events="" data-batch="1500" data-page=(PLACE) hidden {}
-            section.jobs aria-label="Workflows with job ids" { div #jobs data-live { (contents(section)) } }
+            section.jobs aria-label="Workflows with job ids" { div #jobs data-live { (contents(section, failures)) } }
         }
     }
 }
@@ -54,9 +55,9 @@ pub(crate) fn show(section: &Section) -> Markup {
 /// The address of the section alone.
 pub(crate) const PLACE: &str = "/ui/board/jobs";
 
-fn contents(section: &Section) -> Markup {
-    let troubled: Vec<&WorkflowId> =
-        section.iter().filter(|(_, counts)| counts.keys().any(|state| is_trouble(*state))).map(|(id, _)| id).collect();
+fn contents(section: &Section, failures: &Failures) -> Markup {
+    let failing = failures.by_workflow();
+    let troubled: Vec<&WorkflowId> = section.keys().filter(|id| failing.contains_key(id)).collect();
     html! {
         h2 { "Jobs" }
         p.verdict.(if troubled.is_empty() { "good" } else { "bad" }) role="status" {
@@ -86,7 +87,11 @@ fn contents(section: &Section) -> Markup {
 
 /// The section alone.
 pub(crate) async fn page(State(app): State<App>) -> Result<Response, Fault> {
-    let section = app.read(|reader| section(reader, &reader.workflows(None)?)).await?;
+    let now = app.handle().now();
+    let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
+        Ok((section(reader, &reader.workflows(None)?)?, failures::find(reader, now)?))
+    };
+    let (section, failures) = app.read(read).await?;
     let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");
-    Ok(page.show(&show(&section)))
+    Ok(page.show(&show(&section, &failures)))
 }

@@ -1,0 +1,32 @@
+//! The error of a failed slot, before everything else: the end of its output, and what can be done.
+
+use kelos_model::SlotState;
+use maud::{Markup, html};
+
+use super::SlotPage;
+
+/// Lines of output that are shown.
+const LINES: usize = 30;
+
+/// The error of a slot that has failed; nothing for all others.
+pub(super) fn show(found: &SlotPage) -> Markup {
+    let last_run = found.why.runs.last().map(|run| run.id.number);
+    let tail = found.tail.as_ref().filter(|_| found.shown_run == last_run);
+    let lines = tail.and_then(|tail| tail.last_lines(LINES)).filter(|lines| !lines.is_empty());
+    html! {
+        @if found.has_failed() {
+            @if let Some(lines) = lines {
+                pre.error tabindex="0" aria-label="the end of the output" { (lines.join("\n")) }
+                p.soft { "The last lines of " a href="#log" { "its output" } "." }
+            } @else { p.soft { "Its last run has left no output here." } }
+            p { b { "What to do: " } "repair the cause and rerun it; if its work is done, mark it as succeeded; if it is not needed, skip it." }
+        }
+    }
+}
+
+impl SlotPage {
+    /// Whether it is a failure now.
+    pub(super) fn has_failed(&self) -> bool {
+        self.at.is_none() && self.why.state == Some(SlotState::Failed)
+    }
+}
