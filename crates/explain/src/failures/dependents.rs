@@ -15,7 +15,7 @@ use crate::jobs::{self, Jobs};
 /// The most slots of a workflow that are tried because no definition tells which slots they wait for.
 const MOST_TRIED: usize = 500;
 
-/// What depends on what, as far as it was read.
+/// The dependents of workflows, as far as they were read.
 pub(super) struct Dependents<'a> {
     reader: &'a dyn Queries,
     now: Timestamp,

@@ -185,7 +185,7 @@ fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
     }
 }
 
-/// Where to look first: the workflows with failures.
+/// The workflows with failures, to be looked at first.
 fn all(found: &GraphPage) -> Markup {
     let failing = failing(found);
     let (shown, total) = (found.graph.nodes.len(), found.graph.total);
