@@ -111,7 +111,7 @@ fn a_failure_counts_with_its_workflow_and_says_how_it_ended() {
 /// A workflow that is keyed by numbers, whose jobs wait for those of others.
 fn keyed(name: &str, parents: &[&str]) -> WorkflowRow {
     let member = Member {
-        workflows: parents.iter().map(|parent| WorkflowId::new(*parent).unwrap()).collect(),
+        workflows: parents.iter().map(|parent| WorkflowId::new(parent).unwrap()).collect(),
         ..Member::default()
     };
     let group = Group { name: "g".to_owned(), members: vec![member], functions: None };

@@ -9,8 +9,11 @@ use crate::board::between;
 use crate::dice::{Dice, seeds};
 use crate::support::{NOW, Server, Setup, slot, workflow};
 
+/// A workflow upstream, and how many hours earlier its slot is.
+type Parent = Option<(&'static str, i64)>;
+
 /// Each workflow with the one that it waits for, how many hours earlier, and more of its definition.
-const WORKFLOWS: [(&str, Option<(&str, i64)>, &str); 6] = [
+const WORKFLOWS: [(&str, Parent, &str); 6] = [
     ("a", None, ""),
     ("b", Some(("a", 0)), "waitTimeoutSeconds: 5400"),
     ("c", Some(("b", 0)), ""),
@@ -20,7 +23,7 @@ const WORKFLOWS: [(&str, Option<(&str, i64)>, &str); 6] = [
 ];
 
 fn script(without: &str) -> String {
-    let define = |(id, on, more): &(&str, Option<(&str, i64)>, &str)| {
+    let define = |(id, on, more): &(&str, Parent, &str)| {
         let trigger = match on {
             None => "celos.alwaysTrigger()".to_owned(),
             Some((on, 0)) => format!("celos.successTrigger('{on}')"),
