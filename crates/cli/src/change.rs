@@ -13,7 +13,7 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::options::{Because, Door};
-use crate::selection::{self, Among};
+use crate::selection::{self, SlotChoice};
 use crate::text::{self as words, count};
 use crate::{downstream, render, times};
 
@@ -32,19 +32,12 @@ pub(crate) struct ChangeArgs {
     door: Door,
 }
 
+// The newest slot that has not ended is often one that shall still run, so that a skip names its slots.
 #[derive(clap::Args)]
+#[command(mut_arg("keys", |keys| keys.required_unless_present_all(["from", "to"]).help("Slots: their times or job ids")))]
 pub(crate) struct SkipArgs {
-    /// Workflow of the slots
-    workflow: String,
-    /// Slots: their times or job ids
-    #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
-    keys: Vec<String>,
     #[command(flatten)]
-    span: Span,
-    #[command(flatten)]
-    because: Because,
-    #[command(flatten)]
-    door: Door,
+    change: ChangeArgs,
 }
 
 /// A range instead of single slots.
@@ -133,13 +126,11 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
 }
 
 pub(crate) fn kill(args: &ChangeArgs) -> Result<u8, Failure> {
-    let slots = (&*args.workflow, &*args.keys, &args.span);
-    end(slots, &args.because, &args.door, &Change { verb: "kill", to_final: false })
+    end(args, &Change { verb: "kill", to_final: false })
 }
 
 pub(crate) fn skip(args: &SkipArgs) -> Result<u8, Failure> {
-    let slots = (&*args.workflow, &*args.keys, &args.span);
-    end(slots, &args.because, &args.door, &Change { verb: "skip", to_final: false })
+    end(&args.change, &Change { verb: "skip", to_final: false })
 }
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
@@ -156,18 +147,13 @@ pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
 }
 
 /// Ends slots that have not ended.
-fn end(
-    (workflow, keys, span): (&str, &[String], &Span),
-    because: &Because,
-    door: &Door,
-    change: &Change,
-) -> Result<u8, Failure> {
-    let client = Connection::open(door)?;
-    let doing = format!("{} {workflow}", change.verb);
-    let workflow = client.workflow(&doing, workflow)?;
-    let keys = chosen(&client, &workflow, (keys, span), change, &doing)?;
-    let answers = ask::<SlotDto>(&client, &doing, (&workflow.summary.id, &keys), change.verb, &because.body())?;
-    Ok(answers.tell(door, change.verb))
+fn end(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
+    let client = Connection::open(&args.door)?;
+    let doing = format!("{} {}", change.verb, args.workflow);
+    let workflow = client.workflow(&doing, &args.workflow)?;
+    let keys = chosen(&client, &workflow, (&args.keys, &args.span), change, &doing)?;
+    let answers = ask::<SlotDto>(&client, &doing, (&workflow.summary.id, &keys), change.verb, &args.because.body())?;
+    Ok(answers.tell(&args.door, change.verb))
 }
 
 /// The slots that were named, or those of the range, or else the newest that it can be done to.
@@ -189,7 +175,7 @@ fn chosen(
 /// The newest slot of a workflow that it can be done to.
 fn newest(client: &Client, id: &str, change: &Change, doing: &str) -> Result<String, Failure> {
     let which = if change.to_final { "has ended" } else { "has not ended" };
-    let found = client.newest(doing, id, &Among { states: &change.states(), ..Among::default() })?;
+    let found = client.newest(doing, id, &SlotChoice { states: &change.states(), ..SlotChoice::default() })?;
     let slot = found.ok_or_else(|| Failure::bad(format!("{doing}: {id} has no slot that {which}")))?;
     eprintln!("{} is the newest slot that {which}", slot.slot);
     Ok(slot.slot.key.to_string())
@@ -275,7 +261,7 @@ fn in_range(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<String>, Failure> {
-    let mut query = Among { states: &change.states(), before: Some(to) }.query(id);
+    let mut query = SlotChoice { states: &change.states(), before: Some(to) }.query(id);
     query.add("from", words::wire(from));
     let (rows, _) = client.list::<SlotDto>(doing, "/slots", &query, usize::MAX)?;
     Ok(rows.iter().rev().map(|row| row.slot.key.to_string()).collect())

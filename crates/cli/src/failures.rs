@@ -54,7 +54,7 @@ pub(crate) fn run(args: &FailuresArgs) -> Result<u8, Failure> {
         words::line("there are more than were read");
     }
     words::line(
-        "`kelos logs SLOT` prints the output, `kelos rerun SLOT` repairs; `kelos mark` and `kelos skip` do, too",
+        "`kelos logs WORKFLOW TIME` prints the output, `kelos rerun WORKFLOW TIME` repairs; `kelos mark` and `kelos skip` do, too",
     );
     Ok(0)
 }

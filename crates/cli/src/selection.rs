@@ -1,4 +1,4 @@
-//! Which workflow and which slot a command is about: names in full or short, times as they are typed, or the newest slot.
+//! The workflow and the slots of a command: names in full or short, times as they are typed, or the newest slot.
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::project::is_short_for;
@@ -19,7 +19,7 @@ const SEARCHED: usize = 10_000;
 /// The code of the server for a name that no workflow has.
 const NO_WORKFLOW: &str = "workflow-not-found";
 
-/// Reads what names a slot. Whether it is a time or a job id is known once its workflow is.
+/// Reads the key of a slot. Whether it is a time or a job id is known once its workflow is.
 pub(crate) fn key(text: &str) -> Result<String, String> {
     match text {
         "" => Err("expected a time such as 2016-01-01T12:00Z or \"yesterday 06:00\", or a job id".to_owned()),
@@ -27,12 +27,12 @@ pub(crate) fn key(text: &str) -> Result<String, String> {
     }
 }
 
-/// The slots to choose the newest of.
+/// A choice among the slots of a workflow.
 #[derive(Default)]
-pub(crate) struct Among<'a> {
-    /// In one of these states, where there are any.
+pub(crate) struct SlotChoice<'a> {
+    /// The states to choose from; all where the list is empty.
     pub(crate) states: &'a [SlotState],
-    /// Before this moment.
+    /// The moment before which their times are.
     pub(crate) before: Option<Timestamp>,
 }
 
@@ -96,13 +96,18 @@ impl Client {
     }
 
     /// The newest slot of a workflow; none where there is none.
-    pub(crate) fn newest(&self, doing: &str, workflow: &str, among: &Among<'_>) -> Result<Option<SlotDto>, Failure> {
-        Ok(self.list::<SlotDto>(doing, "/slots", &among.query(workflow), 1)?.0.pop())
+    pub(crate) fn newest(
+        &self,
+        doing: &str,
+        workflow: &str,
+        choice: &SlotChoice<'_>,
+    ) -> Result<Option<SlotDto>, Failure> {
+        Ok(self.list::<SlotDto>(doing, "/slots", &choice.query(workflow), 1)?.0.pop())
     }
 
     /// The newest slot of a workflow that has a run.
     pub(crate) fn newest_with_run(&self, doing: &str, workflow: &str) -> Result<SlotDto, Failure> {
-        let query = Among::default().query(workflow);
+        let query = SlotChoice::default().query(workflow);
         let has_run = |slot: &SlotDto| slot.last_run > 0;
         let none = || Failure::bad(format!("{doing}: none of the newest slots of {workflow} has run"));
         let found = self.find(doing, "/slots", &query, SEARCHED, has_run)?;
@@ -112,7 +117,7 @@ impl Client {
     }
 
     /// The key of the slot that a text names. A moment that is relative to now names the newest slot of up to then, and a day
-    /// its only slot. What names a job is not touched.
+    /// its only slot. The id of a job is passed on as it is.
     ///
     /// # Errors
     /// When the text is no time, or names no slot or several, where the workflow has times.
@@ -142,7 +147,7 @@ impl Client {
 
     fn latest_at(&self, doing: &str, workflow: &str, at: Timestamp) -> Result<String, Failure> {
         let after = at.checked_add(SignedDuration::from_millis(1)).ok();
-        let found = self.newest(doing, workflow, &Among { before: after, ..Among::default() })?;
+        let found = self.newest(doing, workflow, &SlotChoice { before: after, ..SlotChoice::default() })?;
         let moment = words::to_the_second(at);
         let slot = found.ok_or_else(|| Failure::bad(format!("{doing}: {workflow} has no slot of up to {moment}")))?;
         eprintln!("{} is the newest slot of up to {moment}", slot.slot);
@@ -156,7 +161,7 @@ impl Client {
         day: &str,
         (start, end): (Timestamp, Timestamp),
     ) -> Result<String, Failure> {
-        let mut query = Among { before: Some(end), ..Among::default() }.query(workflow);
+        let mut query = SlotChoice { before: Some(end), ..SlotChoice::default() }.query(workflow);
         query.add("from", words::wire(start));
         let (found, _) = self.list::<SlotDto>(doing, "/slots", &query, 2)?;
         let (from, to) = (words::to_the_second(start), words::to_the_second(end));
@@ -173,7 +178,7 @@ impl Client {
     }
 }
 
-impl Among<'_> {
+impl SlotChoice<'_> {
     /// The query of a list of them.
     pub(crate) fn query(&self, workflow: &str) -> Query {
         let mut query = Query::new();

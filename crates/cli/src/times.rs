@@ -100,6 +100,8 @@ fn is_past(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]
@@ -119,6 +121,19 @@ mod tests {
         );
         assert!(zone(Some("CET-1CEST"), linked, None).is_err_and(|why| why.contains("TZ=Europe/Berlin")));
         assert!(zone(None, Some("/etc/localtime"), None).is_err_and(|why| why.contains("has no name")));
+    }
+
+    #[test]
+    fn each_command_that_takes_times_is_listed() {
+        fn takes_times(command: &clap::Command) -> bool {
+            let names = command.get_arguments().flat_map(|one| one.get_value_names().unwrap_or_default());
+            names.into_iter().any(|name| name.contains("TIME")) || command.get_subcommands().any(takes_times)
+        }
+        let command = crate::args::Cli::command();
+        let taking: Vec<&str> =
+            command.get_subcommands().filter(|one| takes_times(one)).map(|one| one.get_name()).collect();
+        let unlisted: Vec<&&str> = taking.iter().filter(|name| !COMMANDS.contains(name)).collect();
+        assert_eq!(unlisted, Vec::<&&str>::new());
     }
 
     #[test]

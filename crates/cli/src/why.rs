@@ -9,7 +9,7 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
-use crate::selection::{self, Among};
+use crate::selection::{self, SlotChoice};
 use crate::text as words;
 use crate::{render, times};
 
@@ -63,7 +63,7 @@ fn print<T>(args: &WhyArgs, found: &Reply<T>, lines: fn(&T) -> Vec<String>) -> u
 /// The newest slot of the workflow, of those that there were at the moment that is asked about.
 fn newest(client: &Client, args: &WhyArgs, id: &str) -> Result<String, Failure> {
     let doing = "find the newest slot";
-    let found = client.newest(doing, id, &Among { before: args.at, ..Among::default() })?;
+    let found = client.newest(doing, id, &SlotChoice { before: args.at, ..SlotChoice::default() })?;
     found.map(|row| row.slot.key.to_string()).ok_or_else(|| {
         let when = args.at.map(|_| " at that moment").unwrap_or_default();
         let none = format!("{doing}: {id} has no slot yet{when}");

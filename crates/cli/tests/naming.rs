@@ -10,7 +10,7 @@ use jiff::{Timestamp, ToSpan, Zoned};
 use serde_json::Value;
 use support::{Folder, Said, Server, eventually, kelos, run};
 
-/// What is far enough from now that it does not come while a test runs.
+/// A moment far enough from now that it does not come while a test runs.
 struct Plan {
     /// A zone in which it is not about midnight.
     zone: &'static str,
@@ -180,7 +180,7 @@ fn names_may_be_short_and_mistakes_are_answered_with_a_suggestion() {
     }
 }
 
-/// What bash offers for a line, asked as it asks.
+/// The completions that bash offers for a line.
 fn offered(folder: &Folder, line: &str) -> String {
     const ASK: &str = r#"
         source ./completions.bash

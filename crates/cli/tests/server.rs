@@ -187,7 +187,7 @@ fn a_server_that_dies_in_mid_run_finds_the_run_again() {
     };
     eventually("two run", || running(2));
     server.crash();
-    // Nobody listens there, or by now the server of another test, which says that it is not the one meant.
+    // The port is free, or belongs to the server of another test by now, which says that it is not the one meant.
     assert!(folder.run(&["ls"]).fails(3).contains("failed to reach "));
 
     let server = Server::up(&folder);

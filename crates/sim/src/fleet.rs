@@ -204,7 +204,7 @@ impl Fleet {
         followed.inputs.push(if around.world.runs.contains_key(&run) {
             settled(&run, around)
         } else {
-            // Nobody can start it any more.
+            // It can't be started any more.
             Input::RunReported { run, report: Report::NeverStarted }
         });
     }

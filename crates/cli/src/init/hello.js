@@ -23,7 +23,7 @@ celos.defineWorkflow({
     // After a failure it is tried again: after 10, 20 and 40 seconds.
     retry: { count: 3, delaySeconds: 10, backoff: "exponential" },
 
-    // What is executed: a shell script, which starts in the folder of the project. $year to $second are its variables.
+    // The job: a shell script, which starts in the folder of the project. $year to $second are its variables.
     externalService: celos.commandExternalService({
         shell: 'echo "hello from $hour:00 of $year-$month-$day"'
     })

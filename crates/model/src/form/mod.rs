@@ -1,7 +1,7 @@
 //! How triggers and constraints are written: one form in text, `and(time(0 4 * * *), partitions(purchases, 4))`, and one in JSON,
 //! `{"type": "and", "nested": [...]}`. Both follow the same [`Signature`]s: what a kind is called, and what it takes.
 //!
-//! What is stored has a form of its own, and so have the dialects of other systems.
+//! The log has forms of its own, and so have the dialects of other systems.
 
 mod call;
 mod constraints;

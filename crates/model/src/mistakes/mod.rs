@@ -1,5 +1,5 @@
-//! Mistakes that definitions show before anything runs: pure functions, which name what is wrong and leave its place and its
-//! words to those who report it.
+//! Mistakes that definitions show before anything runs: pure functions, which find a mistake and leave its place and its
+//! words to the rooms that report it.
 
 mod deadlock;
 mod placeholder;

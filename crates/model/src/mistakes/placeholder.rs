@@ -93,7 +93,7 @@ fn of_job(workflow: &Workflow, known: &[&str]) -> Vec<UnknownPlaceholder> {
     let mut given = BTreeSet::new();
     if let Properties::Fixed(properties) = &job.properties {
         texts_of(properties, &mut texts);
-        // What one property names, another one may be: that is how Oozie reads them.
+        // A name in one property may be another property: that is how Oozie reads them.
         given.extend(properties.keys().map(String::as_str));
     }
     if let Some(Value::Object(env)) = job.settings.get("env") {

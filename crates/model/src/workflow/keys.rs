@@ -1,4 +1,4 @@
-//! What makes the slots of a workflow: a schedule, job ids, facts or requests.
+//! The kinds of keys, which make the slots of a workflow: a schedule, job ids, facts or requests.
 
 use std::collections::BTreeMap;
 

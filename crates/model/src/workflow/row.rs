@@ -1,4 +1,4 @@
-//! What the scheduler stores of a workflow beside its definition and its slots.
+//! The row that the scheduler stores of a workflow, beside its definition and its slots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

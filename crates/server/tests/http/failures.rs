@@ -41,7 +41,7 @@ fn short((workflow, hour): &Name) -> String {
     format!("{workflow}@2015-09-13T{hour:02}:00Z")
 }
 
-/// What the slots are, as the list of slots tells.
+/// The states of the slots, from the list of slots.
 async fn states(server: &Server) -> BTreeMap<Name, String> {
     let list = server.get("/api/v1/slots?limit=1000").await.ok().json();
     let name = |slot: &Value| {
@@ -101,7 +101,7 @@ async fn happen(server: &Server, dice: &mut Dice) {
     let (action, body) =
         *dice.pick(&[("rerun", ""), ("mark", r#"{"state": "succeeded"}"#), ("skip", ""), ("kill", "")]);
     if dice.one_in(3) {
-        // What it can't do now is refused, which is fine.
+        // A request that is not possible now is refused, which is fine.
         let path = format!("/api/v1/workflows/{}/slots/2015-09-13T{:02}:00Z/{action}", name.0, name.1);
         server.ask(Method::POST, &path, body).await;
     }
@@ -109,7 +109,7 @@ async fn happen(server: &Server, dice: &mut Dice) {
 
 /// Asks each surface.
 async fn compare(server: &Server, removed: &str, seed: u64) {
-    // What was reopened is evaluated first.
+    // Reopened slots are evaluated first.
     server.step(NOW).await;
     let expected = Expected::of(&states(server).await, removed);
     let (names, counts) = (expected.names(), expected.counts());
@@ -128,7 +128,7 @@ async fn compare(server: &Server, removed: &str, seed: u64) {
     assert_eq!(list["byWorkflow"], serde_json::to_value(&counts).unwrap(), "seed {seed}");
     assert_eq!((&list["more"], &list["partial"]), (&0.into(), &false.into()));
 
-    // What is stuck.
+    // Stuck slots.
     let stuck = server.get("/api/v1/stuck").await.ok().json();
     let rows: Vec<&Value> = stuck["items"].as_array().unwrap().iter().collect();
     let failed = rows.iter().filter(|row| row["kind"] == "failed");

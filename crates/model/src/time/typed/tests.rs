@@ -1,4 +1,4 @@
-//! What is read as a time, in zones with and without daylight saving.
+//! Texts that are read as times, in zones with and without daylight saving.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn instant(text: &str) -> Timestamp {
     parse_instant(text).expect("an instant")
 }
 
-/// What a text means at a moment in a zone, or what is wrong with it.
+/// The time that a text names at a moment in a zone, or the mistake in it.
 fn read(text: &str, now: &str, zone_name: &str) -> String {
     let read = parse_typed(text, instant(now), &zone(zone_name));
     read.map_or_else(|error| error.to_string(), |typed| format_full(typed.at()))
