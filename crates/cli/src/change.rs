@@ -64,6 +64,9 @@ pub(crate) struct RerunArgs {
     /// Kill dispatched and running slots first; without it they block the rerun
     #[arg(long, requires = "downstream")]
     kill_live: bool,
+    /// All slots that failed or expired and were not repaired since; with --from and --to, those of the range
+    #[arg(long, conflicts_with = "keys")]
+    failed: bool,
 }
 
 /// The state that a slot can be marked with.
@@ -92,8 +95,10 @@ pub(crate) struct MarkArgs {
 /// A change of a slot.
 struct Change {
     verb: &'static str,
-    /// Whether it is done to slots that have ended, or to those that have not.
-    to_final: bool,
+    /// The states of the slots that it can be done to.
+    states: Vec<SlotState>,
+    /// The same in words, as in `the newest slot that has ended`.
+    which: &'static str,
 }
 
 /// The answers of the server, slot by slot.
@@ -103,10 +108,15 @@ struct Answers<T> {
 }
 
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
-    let (client, change) = (Connection::open(&args.change.door)?, Change { verb: "rerun", to_final: true });
+    let (client, change) = (Connection::open(&args.change.door)?, Change::of_ended("rerun"));
     let doing = format!("rerun {}", args.change.workflow);
     let workflow = client.workflow(&doing, &args.change.workflow)?;
-    let keys = chosen(&client, &workflow, (&args.change.keys, &args.change.span), &change, &doing)?;
+    let keys = if args.failed {
+        let states = [SlotState::Failed, SlotState::Expired];
+        in_range(&client, &workflow.summary.id, &states, &doing, &args.change.span)?
+    } else {
+        chosen(&client, &workflow, (&args.change.keys, &args.change.span), &change, &doing)?
+    };
     let slots = (workflow.summary.id.as_str(), keys.as_slice());
     let body = RerunRequest {
         reason: args.change.because.reason.clone(),
@@ -126,11 +136,11 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
 }
 
 pub(crate) fn kill(args: &ChangeArgs) -> Result<u8, Failure> {
-    end(args, &Change { verb: "kill", to_final: false })
+    end(args, &Change::of_live("kill"))
 }
 
 pub(crate) fn skip(args: &SkipArgs) -> Result<u8, Failure> {
-    end(&args.change, &Change { verb: "skip", to_final: false })
+    end(&args.change, &Change::of_live("skip"))
 }
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
@@ -165,26 +175,32 @@ fn chosen(
     doing: &str,
 ) -> Result<Vec<String>, Failure> {
     let id = &workflow.summary.id;
-    match (span.from, span.to) {
-        (Some(from), Some(to)) => in_range(client, id, change, doing, from, to),
-        _ if keys.is_empty() => Ok(vec![newest(client, id, change, doing)?]),
-        _ => client.keys(doing, workflow, keys),
+    if span.from.is_some() {
+        return in_range(client, id, &change.states, doing, span);
     }
+    if keys.is_empty() { Ok(vec![newest(client, id, change, doing)?]) } else { client.keys(doing, workflow, keys) }
 }
 
 /// The newest slot of a workflow that it can be done to.
 fn newest(client: &Client, id: &str, change: &Change, doing: &str) -> Result<String, Failure> {
-    let which = if change.to_final { "has ended" } else { "has not ended" };
-    let found = client.newest(doing, id, &SlotChoice { states: &change.states(), ..SlotChoice::default() })?;
+    let which = change.which;
+    let found = client.newest(doing, id, &SlotChoice { states: &change.states, ..SlotChoice::default() })?;
     let slot = found.ok_or_else(|| Failure::bad(format!("{doing}: {id} has no slot that {which}")))?;
     eprintln!("{} is the newest slot that {which}", slot.slot);
     Ok(slot.slot.key.to_string())
 }
 
 impl Change {
-    /// The states of the slots that it can be done to.
-    fn states(&self) -> Vec<SlotState> {
-        SlotState::ALL.into_iter().filter(|state| state.is_final() == self.to_final).collect()
+    /// A change of slots that have ended.
+    fn of_ended(verb: &'static str) -> Change {
+        let states = SlotState::ALL.into_iter().filter(|state| state.is_final()).collect();
+        Change { verb, states, which: "has ended" }
+    }
+
+    /// A change of slots that have not ended.
+    fn of_live(verb: &'static str) -> Change {
+        let states = SlotState::ALL.into_iter().filter(|state| !state.is_final()).collect();
+        Change { verb, states, which: "has not ended" }
     }
 }
 
@@ -217,7 +233,7 @@ impl Answers<SlotDto> {
             words::line(format!("{} is {}", slot.slot, render::paint(state, state)));
         }
         if self.done.is_empty() && self.refused.is_empty() {
-            words::line(format!("no slot to {verb} in that range"));
+            words::line(format!("no slot to {verb}"));
         } else if self.done.len() > 1 {
             words::line(count(self.done.len(), "slot"));
         }
@@ -252,17 +268,10 @@ fn refusal(key: &str, failure: &Failure) -> Value {
     }
 }
 
-/// The existing slots of a range that it can be done to, oldest first.
-fn in_range(
-    client: &Client,
-    id: &str,
-    change: &Change,
-    doing: &str,
-    from: Timestamp,
-    to: Timestamp,
-) -> Result<Vec<String>, Failure> {
-    let mut query = SlotChoice { states: &change.states(), before: Some(to) }.query(id);
-    query.add("from", words::wire(from));
+/// The existing slots of a range in one of these states, oldest first; all of them where the range has no ends.
+fn in_range(client: &Client, id: &str, states: &[SlotState], doing: &str, span: &Span) -> Result<Vec<String>, Failure> {
+    let mut query = SlotChoice { states, before: span.to }.query(id);
+    query.add_some("from", span.from.map(words::wire));
     let (rows, _) = client.list::<SlotDto>(doing, "/slots", &query, usize::MAX)?;
     Ok(rows.iter().rev().map(|row| row.slot.key.to_string()).collect())
 }

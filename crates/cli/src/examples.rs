@@ -225,6 +225,7 @@ const EXAMPLES: &[Examples] = &[
             ("kelos rerun totals 2026-11-21T09:00Z", "one slot"),
             ("kelos rerun wordcount-lax 2026-11-21T09:00Z --downstream --dry-run", "what would run after it"),
             ("kelos rerun totals --from 2026-11-20 --to 2026-11-21 --reason 'new texts'", "all slots of a day"),
+            ("kelos rerun totals --failed", "all that failed or expired and were not repaired since"),
         ],
     ),
     of("kill", &[("kelos kill totals 2026-11-21T09:00Z --reason 'it hangs'", "one slot")]),

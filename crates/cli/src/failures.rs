@@ -13,9 +13,15 @@ use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 pub(crate) struct FailuresArgs {
+    /// Print each slot, also where many of a workflow failed alike
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     door: Door,
 }
+
+/// Slots of a workflow that failed alike and have a line each; of more, the latest stands for all.
+const ALIKE: usize = 3;
 
 /// Followers that a line names.
 const NAMED: usize = 3;
@@ -37,13 +43,13 @@ pub(crate) fn run(args: &FailuresArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let mut table = render::table(&["SLOT", "STATE", "SINCE", "WHY", "FOLLOWERS"]);
-    for row in &found.items {
+    for group in groups(&found.items, if args.all { usize::MAX } else { ALIKE }) {
         table.add_row([
-            Cell::new(&row.slot),
-            render::state(row.state.as_str()),
-            Cell::new(row.since.short()),
-            Cell::new(reason(row)),
-            Cell::new(followers(row)),
+            Cell::new(group.slots()),
+            render::state(group.latest.state.as_str()),
+            Cell::new(group.latest.since.short()),
+            Cell::new(reason(group.latest)),
+            Cell::new(group.followers()),
         ]);
     }
     render::print(table);
@@ -54,9 +60,54 @@ pub(crate) fn run(args: &FailuresArgs) -> Result<u8, Failure> {
         words::line("there are more than were read");
     }
     words::line(
-        "`kelos logs WORKFLOW TIME` prints the output, `kelos rerun WORKFLOW TIME` repairs; `kelos mark` and `kelos skip` do, too",
+        "`kelos logs WORKFLOW TIME` prints the output, `kelos rerun WORKFLOW TIME` repairs, `kelos rerun WORKFLOW --failed` all of a workflow; \
+         `kelos mark` and `kelos skip` do, too",
     );
     Ok(0)
+}
+
+/// A line of the table: a failure, or several of a workflow that failed alike.
+struct Group<'a> {
+    latest: &'a FailureDto,
+    /// The others, of which some have followers.
+    others: Vec<&'a FailureDto>,
+}
+
+/// The lines of the table, in the order of the latest failure of each. Up to so many that are alike have a line each.
+fn groups(rows: &[FailureDto], most: usize) -> Vec<Group<'_>> {
+    let alike = |a: &FailureDto, b: &FailureDto| {
+        a.slot.workflow == b.slot.workflow && a.state == b.state && reason(a) == reason(b)
+    };
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for row in rows {
+        if rows.iter().filter(|other| alike(row, other)).count() > most
+            && let Some(group) = groups.iter_mut().find(|group| alike(group.latest, row))
+        {
+            group.others.push(row);
+        } else {
+            groups.push(Group { latest: row, others: Vec::new() });
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    /// `report@2016-01-01T12:00Z and 160 more`
+    fn slots(&self) -> String {
+        let more = if self.others.is_empty() { String::new() } else { format!(" and {} more", self.others.len()) };
+        format!("{}{more}", self.latest.slot)
+    }
+
+    fn followers(&self) -> String {
+        if self.others.is_empty() {
+            return followers(self.latest);
+        }
+        let all = [self.latest].into_iter().chain(self.others.iter().copied());
+        match all.map(|row| row.followers.len() + row.more_followers).sum() {
+            0 => String::new(),
+            total => count(total, "slot"),
+        }
+    }
 }
 
 /// The outcome of the run that failed; what expired has none.
@@ -97,6 +148,27 @@ mod tests {
         let named = "b@2016-01-01T04:00Z, c@2016-01-01T04:00Z, d@2016-01-01T04:00Z";
         assert_eq!(followers(&row), format!("6 slots: {named}, and 3 more"));
         assert_eq!(followers(&FailureDto::default()), "");
+    }
+
+    #[test]
+    fn many_that_failed_alike_have_one_line() {
+        let failed = |workflow: &str, outcome: &str, more_followers| FailureDto {
+            slot: slot(workflow),
+            state: "failed".into(),
+            outcome: Some(outcome.to_owned()),
+            more_followers,
+            ..FailureDto::default()
+        };
+        let mut rows = vec![failed("a", "exited with status 1", 0), failed("b", "exited with status 1", 2)];
+        rows.extend((0..3).map(|_| failed("a", "exited with status 1", 1)));
+        rows.push(failed("a", "timed out", 0));
+        let lines = |most| -> Vec<String> {
+            groups(&rows, most).iter().map(|group| format!("{}: {}", group.slots(), group.followers())).collect()
+        };
+        let at = "2016-01-01T04:00Z";
+        let one = [format!("a@{at} and 3 more: 3 slots"), format!("b@{at}: 2 slots: "), format!("a@{at}: ")];
+        assert_eq!(lines(ALIKE), one);
+        assert_eq!(lines(usize::MAX).len(), rows.len());
     }
 
     #[test]

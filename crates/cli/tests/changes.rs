@@ -114,6 +114,30 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
 }
 
 #[test]
+fn all_failures_of_a_workflow_are_run_again() {
+    let since = (hour().parse::<Timestamp>().expect("a time") - 4.hours()).to_string();
+    let fails = hourly("fetch", &since, "celos.alwaysTrigger()", "test ! -e broken");
+    let folder = Folder::with(&[("workflows/fetch.js", &fails)]);
+    folder.write("broken", "");
+    let _server = Server::up(&folder);
+    let out = eventually("one line tells of all", || {
+        let out = folder.run(&["failures"]).ok();
+        (out.contains(" and 5 more  failed") || out.contains(" and 6 more  failed")).then_some(out)
+    });
+    assert!(out.contains("exited with status 1") && out.contains("`kelos rerun WORKFLOW --failed`"), "{out}");
+    assert!(folder.run(&["failures", "--all"]).ok().matches("fetch@").count() >= 6);
+    assert!(folder.run(&["rerun", "fetch", &since, "--failed"]).fails(2).contains("cannot be used with"));
+    std::fs::remove_file(folder.path().join("broken")).expect("a file");
+    let out = folder.run(&["rerun", "fetch", "--failed", "--from", &since, "--to", &hour()]).ok();
+    assert!(out.ends_with("\n4 slots\n"), "{out}");
+    eventually("the rest failed no more", || {
+        folder.run(&["rerun", "fetch", "--failed"]).ok();
+        (folder.run(&["failures"]).ok() == "no failures\n").then_some(())
+    });
+    assert_eq!(folder.run(&["rerun", "fetch", "--failed"]).ok(), "no slot to rerun\n");
+}
+
+#[test]
 fn the_definition_with_which_a_run_began_is_printed_after_it_changed() {
     let at = hour();
     let defined = |shell: &str| hourly("one", &at, "celos.alwaysTrigger()", shell);
