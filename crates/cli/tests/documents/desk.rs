@@ -23,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub(crate) const ARGUMENTS: &str = "KELOS_DOCUMENT_CURL";
 pub(crate) const SERVER: &str = "KELOS_DOCUMENT_SERVER";
 
+/// The variable that names a program to go through the documents with: one that was installed, say.
+const PROGRAM: &str = "KELOS_DOCUMENT_PROGRAM";
+
 /// Commands that go on until they are ended, and what each says when it is ready.
 const LASTING: [(&str, &str); 5] = [
     ("kelos up", "Stop with Ctrl-C"),
@@ -86,7 +89,9 @@ impl Desk {
         symlink(root().canonicalize().expect("the repository").join("fixtures"), desk.path("fixtures"))
             .expect("a link");
         fs::create_dir(desk.path("bin")).expect("a folder");
-        symlink(assert_cmd::cargo::cargo_bin!("kelos"), desk.path("bin/kelos")).expect("a link");
+        let program =
+            std::env::var_os(PROGRAM).map_or_else(|| assert_cmd::cargo::cargo_bin!("kelos").into(), PathBuf::from);
+        symlink(program, desk.path("bin/kelos")).expect("a link");
         let this = std::env::current_exe().expect("this program");
         let curl = format!(
             "#!/bin/sh\n{ARGUMENTS}=$(printf '%s\\n' \"$@\")\nexport {ARGUMENTS}\nexec {} --exact --ignored --nocapture curl\n",

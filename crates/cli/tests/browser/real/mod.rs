@@ -2,6 +2,7 @@
 
 mod activity;
 mod board;
+mod first_hour;
 mod injection;
 mod jobs;
 mod keys;

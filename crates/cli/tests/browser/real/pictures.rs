@@ -10,7 +10,7 @@ use crate::house::House;
 use crate::scene::scene;
 
 /// Writes one picture of a page, once `holds` there.
-fn take(house: &House, name: &str, page: &str, holds: &str) {
+pub(super) fn take(house: &House, name: &str, page: &str, holds: &str) {
     house.open(page);
     house.until("document.readyState === 'complete'");
     house.until(holds);
