@@ -1,19 +1,15 @@
 //! `kelos backfill`: opening past slots, and watching how far they are.
 
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
 use kelos_model::{BackfillId, IdError, WorkflowId};
 use kelos_wire::{AFTER_CURRENT_WORK, BackfillMode, BackfillRequest, BackfillResultDto, ProgressDto, TouchedTimesDto};
 
-use crate::address::{Query, escape};
-use crate::client::{Client, Reply};
+use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
 use crate::options::{Because, Door, Range};
-use crate::render;
-use crate::text as words;
+use crate::progress;
+use crate::text::{self as words, count, quoted};
 
 /// The existing slots that a backfill reopens.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -53,14 +49,11 @@ pub(crate) struct BackfillArgs {
     door: Door,
 }
 
-/// How often the progress is asked for.
-const LOOK_EVERY: Duration = Duration::from_millis(300);
-
 /// Times that a dry run prints of each kind.
 const TIMES_SHOWN: usize = 10;
 
 pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let mut client = Connection::open(&args.door)?;
     let doing = format!("backfill {}", args.workflow);
     let id = client.workflow(&doing, &args.workflow)?.summary.id;
     let made: Reply<BackfillResultDto> = client.post(&doing, "/backfills", &request(args, &id)?)?;
@@ -81,16 +74,39 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
         }
         return Ok(0);
     }
-    let end = watch(&client, &doing, &made.id)?;
+    let end = progress::follow(&mut client, &args.door, &made.id)?;
     if args.door.form.json {
         words::json(&end);
-    } else if end.total == 0 {
-        words::line("nothing to do");
     } else {
-        words::line(format!("ended: {}", counts(&end.counts)));
+        tell_end(&client, &end)?;
     }
+    Ok(exit_code(&end))
+}
+
+/// The exit code for a backfill that has ended.
+pub(crate) fn exit_code(end: &ProgressDto) -> u8 {
     let bad: u64 = ["failed", "expired", "killed"].iter().filter_map(|state| end.counts.get(*state)).sum();
-    Ok(if bad > 0 { BAD } else { 0 })
+    if bad > 0 { BAD } else { 0 }
+}
+
+/// Says how a backfill ended, and why slots of it failed.
+fn tell_end(client: &Connection, end: &ProgressDto) -> Result<(), Failure> {
+    if end.total == 0 {
+        words::line("nothing to do");
+        return Ok(());
+    }
+    words::line(format!("ended: {}", counts(&end.counts)));
+    if end.failures > 0 {
+        let name = &end.backfill.id;
+        progress::print_causes(&*progress::causes(client, name)?, &end.backfill.workflow);
+        let failures = usize::try_from(end.failures).unwrap_or(usize::MAX);
+        words::line(format!(
+            "{}: `kelos backfills rerun {}` runs them again",
+            count(failures, "failure"),
+            quoted(name)
+        ));
+    }
+    Ok(())
 }
 
 fn request(args: &BackfillArgs, id: &str) -> Result<BackfillRequest, Failure> {
@@ -141,28 +157,4 @@ fn tell(made: &BackfillResultDto) {
         }
     }
     words::line("nothing was changed");
-}
-
-/// Waits until no slot of the backfill is live, with a bar on a terminal.
-fn watch(client: &Client, doing: &str, id: &str) -> Result<Reply<ProgressDto>, Failure> {
-    let path = format!("/backfills/{}", escape(id));
-    let bar = ProgressBar::new(0);
-    bar.set_style(style());
-    loop {
-        let progress: Reply<ProgressDto> = client.get(doing, &path, &Query::new())?;
-        bar.set_length(progress.total);
-        bar.set_position(progress.ended);
-        bar.set_message(counts(&progress.counts));
-        if progress.ended >= progress.total || progress.backfill.cancelled_at.is_some() {
-            bar.finish_and_clear();
-            return Ok(progress);
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-fn style() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed}  {msg}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    if render::unicode() { style.progress_chars("━╸─") } else { style.progress_chars("=>-") }
 }

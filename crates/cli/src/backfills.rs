@@ -1,14 +1,17 @@
 //! `kelos backfills`: all of them, one with its progress, and what can be done to it.
 
 use comfy_table::Cell;
-use kelos_wire::{BackfillChange, BackfillDto, EstimateDto, ListDto, ProgressDto};
+use kelos_wire::{BackfillChange, BackfillDto, CauseDto, EstimateDto, ListDto, ProgressDto};
+use serde::Serialize;
 
-use crate::address::{Query, escape};
+use crate::address::Query;
+use crate::backfill::exit_code;
 use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::list::counts;
 use crate::options::{Because, Door};
+use crate::progress::{self, path};
 use crate::render;
 use crate::text::{self as words, count};
 
@@ -29,8 +32,8 @@ pub(crate) struct BackfillsArgs {
 
 #[derive(clap::Subcommand)]
 enum BackfillAction {
-    /// Show the progress of a backfill and when it will be done
-    Show(OneArgs),
+    /// Show the progress of a backfill, when it will be done, and why slots of it failed
+    Show(ShowArgs),
     /// Hold back its slots that have no run yet; live runs continue
     Pause(ChangeArgs),
     /// Resume a paused backfill
@@ -49,6 +52,15 @@ struct OneArgs {
     name: String,
     #[command(flatten)]
     door: Door,
+}
+
+#[derive(clap::Args)]
+struct ShowArgs {
+    /// Follow it until it has ended
+    #[arg(short, long)]
+    follow: bool,
+    #[command(flatten)]
+    one: OneArgs,
 }
 
 #[derive(clap::Args)]
@@ -71,13 +83,7 @@ struct PriorityArgs {
 pub(crate) fn run(args: &BackfillsArgs) -> Result<u8, Failure> {
     match &args.what {
         None => list(args),
-        Some(BackfillAction::Show(one)) => {
-            let client = Connection::open(&one.door)?;
-            let found: Reply<ProgressDto> =
-                client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?;
-            tell(one, &found);
-            Ok(0)
-        }
+        Some(BackfillAction::Show(args)) => show(args),
         Some(BackfillAction::Pause(change)) => post(change, "pause"),
         Some(BackfillAction::Resume(change)) => post(change, "resume"),
         Some(BackfillAction::Rerun(change)) => post(change, "rerun"),
@@ -86,8 +92,29 @@ pub(crate) fn run(args: &BackfillsArgs) -> Result<u8, Failure> {
     }
 }
 
-fn path(name: &str) -> String {
-    format!("/backfills/{}", escape(name))
+/// A backfill with the causes of its failures, as JSON.
+#[derive(Serialize)]
+struct BackfillReport<'a> {
+    #[serde(flatten)]
+    far: &'a Reply<ProgressDto>,
+    causes: &'a [CauseDto],
+}
+
+fn show(args: &ShowArgs) -> Result<u8, Failure> {
+    let one = &args.one;
+    let mut client = Connection::open(&one.door)?;
+    let far: Reply<ProgressDto> = match args.follow {
+        true => progress::follow(&mut client, &one.door, &one.name)?,
+        false => client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?,
+    };
+    let found = progress::causes(&client, &one.name)?;
+    if one.door.form.json {
+        words::json(&BackfillReport { far: &far, causes: &found.items });
+    } else {
+        tell(one, &far);
+        progress::print_causes(&found, &far.backfill.workflow);
+    }
+    Ok(if args.follow { exit_code(&far) } else { 0 })
 }
 
 fn post(args: &ChangeArgs, verb: &str) -> Result<u8, Failure> {

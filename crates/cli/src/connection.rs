@@ -14,7 +14,9 @@ use crate::options::Door;
 /// A client, with the server in this process that answers it where a folder of workers has no leader.
 pub(crate) struct Connection {
     client: Client,
-    _lead: Option<Fleet>,
+    /// Whether the server is that of this folder, which says itself where it is.
+    is_nearby: bool,
+    lead: Option<Fleet>,
 }
 
 impl Connection {
@@ -26,22 +28,40 @@ impl Connection {
             && let Some(fleet) = fleet::of_workers_alone()?
         {
             let client = Client::of(&fleet.find()?)?;
-            return Ok(Connection { client, _lead: Some(fleet) });
+            return Ok(Connection { client, is_nearby: true, lead: Some(fleet) });
         }
-        let client = match (named, Location::nearby()) {
+        let nearby = Location::nearby().filter(|_| named.is_none());
+        let is_nearby = nearby.is_some();
+        let client = match (named, nearby) {
             (Some(server), _) => Client::at(server),
             (None, Some(location)) => Client::of(&location),
             // The server at the usual port would be that of another folder.
-            (None, None) if Apps::of_environment().are_named() => {
-                let why =
-                    "find the server of this folder, whose apps the environment names: none is running".to_owned();
-                Err(Failure::new(UNREACHABLE, why)
-                    .hint("`kelos up` starts one; --server or KELOS_SERVER names another"))
-            }
+            (None, None) if Apps::of_environment().are_named() => Err(none_running()),
             (None, None) => Client::at(&format!("http://127.0.0.1:{PORT}")),
         };
-        Ok(Connection { client: client?, _lead: None })
+        Ok(Connection { client: client?, is_nearby, lead: None })
     }
+
+    /// Looks anew for the server of this folder, which has another address and another name once it was started again. A server that
+    /// was named stays the same.
+    pub(crate) fn renew(&mut self) {
+        let location = match &self.lead {
+            Some(fleet) => fleet.find().and_then(|known| {
+                fleet.lost(&known);
+                fleet.find()
+            }),
+            None => Location::nearby().filter(|_| self.is_nearby).ok_or_else(none_running),
+        };
+        if let Ok(client) = location.and_then(|location| Client::of(&location)) {
+            self.client = client;
+        }
+    }
+}
+
+/// The failure to find the server of a folder, in whose place no other one will do.
+fn none_running() -> Failure {
+    let why = "find the server of this folder, whose apps the environment names: none is running".to_owned();
+    Failure::new(UNREACHABLE, why).hint("`kelos up` starts one; --server or KELOS_SERVER names another")
 }
 
 /// A client of the server that runs for this folder, or of the one that the environment names, for a short question; none where

@@ -245,7 +245,13 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of("backfills", &[("kelos backfills", "the newest"), ("kelos backfills --workflow ingest", "of a workflow")]),
-    of("backfills show", &[("kelos backfills show october", "by its name, which `kelos backfills` lists")]),
+    of(
+        "backfills show",
+        &[
+            ("kelos backfills show october", "its progress, and why slots failed"),
+            ("kelos backfills show october --follow", "until it has ended"),
+        ],
+    ),
     of("backfills pause", &[("kelos backfills pause october --reason 'the source is slow'", "until it is resumed")]),
     of("backfills resume", &[("kelos backfills resume october", "where it was paused")]),
     of("backfills priority", &[("kelos backfills priority october 5", "before current work, whose priority is 0")]),

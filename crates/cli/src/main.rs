@@ -37,6 +37,7 @@ mod no_job;
 mod options;
 mod pause;
 mod plan;
+mod progress;
 mod relatives;
 mod render;
 mod run_job;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jiff::{Timestamp, ToSpan};
 use serde_json::Value;
-use support::{Folder, Server, eventually, run_in};
+use support::{Folder, Follower, Server, eventually, run_in};
 
 /// The minute that is `back` minutes before this one.
 fn minute(back: i64) -> String {
@@ -158,8 +158,40 @@ fn a_backfill_is_tried_dry_and_then_watched() {
     });
     assert!(backfill(&[]).ok().ends_with("nothing to do\n"), "all exist");
     folder.write("broken", "");
-    assert_eq!(backfill(&["--mode", "all"]).code, 1, "some failed");
+    let said = backfill(&["--mode", "all", "--name", "again"]);
+    assert_eq!((said.code, said.err.as_str()), (1, ""), "some failed, and a short one is not followed in words");
+    let why = "  10 failed: exited with status 1\n    | tick ";
+    assert!(said.out.contains(why) && said.out.contains(" and 7 more: kelos logs tick "), "{}", said.out);
+    let end = "10 failures: `kelos backfills rerun again` runs them again\n";
+    assert!(said.out.ends_with(end), "{}", said.out);
+    let shown = folder.json(&["backfills", "show", "again", "--json"]);
+    assert_eq!((&shown["failures"], &shown["causes"][0]["exitStatus"]), (&10.into(), &1.into()), "{shown}");
+    assert!(folder.run(&["backfills", "show", "again"]).ok().contains(why));
     assert!(folder.run(&["events"]).ok().contains("backfill "));
+}
+
+#[test]
+fn a_backfill_that_is_followed_outlives_its_server_and_its_follower() {
+    let folder = folder();
+    let server = Server::up(&folder);
+    oldest_succeeded(&folder, "tick");
+    let (from, to) = (minute(90), minute(80));
+    let asked = ["backfill", "slow", "--from", &from, "--to", &to, "--name", "past"];
+    let mut follower = Follower::start(&folder, &asked);
+    follower.hear("backfill past: 10 new");
+    server.crash();
+    follower.hear("; trying again for 10 min");
+    let _server = Server::up(&folder);
+    follower.hear("the server answers again");
+    follower.interrupt();
+    let hint = "the backfill goes on: `kelos backfills show past --follow` follows it, `kelos backfills cancel past` cancels it";
+    follower.hear(hint);
+    assert_eq!(follower.end(), Some(130));
+
+    folder.write("go", "");
+    let out = folder.run(&["backfills", "show", "past", "--follow"]).ok();
+    assert!(out.contains("10 of 10 ended: 10 succeeded\n"), "{out}");
+    assert!(folder.run(&["backfills", "show", "none", "--follow"]).fails(1).contains("no backfill is named \"none\""));
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! The progress of a backfill, and the estimate of its end.
+//! The progress of a backfill, the estimate of its end, and why slots of it failed.
+
+mod failed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,6 +9,8 @@ use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Run, RunState, SlotState};
 use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, StoreError};
+
+pub use failed::{Cause, FailedSlot, MOST_FAILED, causes, failed_slots};
 
 /// The number of a workflow's latest runs that an estimate reads.
 const RUNS_READ: usize = 200;

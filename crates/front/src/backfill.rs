@@ -1,11 +1,12 @@
-//! New backfills, as the API and the pages make them.
+//! New backfills, and why slots of one failed, for the API and the pages.
 
 use kelos_core::{BackfillOutcome, SlotList};
+use kelos_explain::backfill::{Cause, causes, failed_slots};
 use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
 use kelos_model::time::{format_full, format_short};
-use kelos_model::{Actor, BackfillId};
-use kelos_store::BackfillFilter;
+use kelos_model::{Actor, BackfillId, SlotState};
+use kelos_store::{BackfillFilter, StoreError};
 use kelos_wire::BackfillRequest;
 
 use crate::app::App;
@@ -51,6 +52,21 @@ pub async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<New
     };
     let BackfillOutcome { created, reopened, adopted, untouched } = app.ask(by, ask).await?;
     Ok(NewBackfill { id, dry_run, created, reopened, adopted, untouched })
+}
+
+/// The causes for which the latest slots of a backfill failed, the most frequent first.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn causes_of(app: &App, row: &Backfill) -> Result<Vec<Cause>, StoreError> {
+    let (row, now) = (row.clone(), app.handle().now());
+    let mut failed = app.read(move |reader| failed_slots(reader, &row, now)).await?;
+    for slot in failed.iter_mut().filter(|slot| slot.state == SlotState::Failed) {
+        if let Some(run) = &slot.run {
+            slot.last_line = app.node().last_line(run).await;
+        }
+    }
+    Ok(causes(failed))
 }
 
 /// The given name, or the first derived one that is free.

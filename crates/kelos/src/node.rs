@@ -17,9 +17,11 @@ use kelos_engine::{AskError, EngineParts, Handle, Pace};
 #[cfg(feature = "http")]
 use kelos_executors::http::Http;
 use kelos_executors::local::{self, Launcher, LocalError, RunDirs};
+use kelos_executors::run_ref;
 use kelos_executors::workers::{self, Hub, Roll};
 #[cfg(feature = "http")]
 use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
+use kelos_model::RunId;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
 use kelos_scripts::ScriptFolder;
@@ -211,6 +213,11 @@ impl Node {
     #[must_use]
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
+    }
+
+    /// The last line that a run has written; none if there is no output here, or it can't be read.
+    pub async fn last_line(&self, run: &RunId) -> Option<String> {
+        self.launcher.last_line(&run_ref(run)).await.ok().flatten()
     }
 
     /// The hub of workers; that of a node that runs jobs itself accepts none.

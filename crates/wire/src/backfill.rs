@@ -4,7 +4,7 @@ use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, WorkflowId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Code, Counts, Instant};
+use crate::{Code, Counts, Instant, SlotNameDto};
 
 /// A backfill.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -62,6 +62,50 @@ pub struct ProgressDto {
     pub failures: u64,
     /// The estimated time of its completion.
     pub estimate: EstimateDto,
+}
+
+/// Causes for which slots of a backfill failed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BackfillCausesDto {
+    /// The causes, the most frequent first.
+    pub items: Vec<CauseDto>,
+    /// The number of its slots that failed or expired.
+    pub failures: u64,
+    /// How many of them were read: those with the newest times, at most 200.
+    pub read: u64,
+}
+
+/// A cause for which slots failed: their outcomes and last lines are alike but for numbers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CauseDto {
+    /// `failed` or `expired`.
+    pub state: Code,
+    /// The outcome of the first slot's last run in words; for an expired slot what it waited for.
+    pub reason: String,
+    /// The exit status of that run, if it had one.
+    pub exit_status: Option<i32>,
+    /// The last line that the run wrote; none if it wrote nothing here.
+    pub last_line: Option<String>,
+    /// The slots, newest times first.
+    pub slots: Vec<FailedSlotDto>,
+}
+
+/// A slot of a backfill that failed or expired.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FailedSlotDto {
+    /// The slot.
+    #[serde(flatten)]
+    pub slot: SlotNameDto,
+    /// Since when it is in its state.
+    pub since: Instant,
+    /// The number of its last run; 0 if it never ran.
+    pub last_run: u32,
 }
 
 /// An estimate of when a backfill will be complete.

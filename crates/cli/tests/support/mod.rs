@@ -215,3 +215,51 @@ impl Drop for Server {
         let _ = self.child.wait();
     }
 }
+
+/// A command that goes on, whose output and errors are heard in one stream.
+pub(crate) struct Follower {
+    child: Child,
+    heard: BufReader<std::io::PipeReader>,
+    said: String,
+}
+
+impl Follower {
+    #[track_caller]
+    pub(crate) fn start(folder: &Folder, args: &[&str]) -> Follower {
+        let (heard, said) = std::io::pipe().expect("a pipe");
+        let mut command = kelos(args);
+        command.current_dir(folder.path()).stdout(said.try_clone().expect("its end")).stderr(said);
+        // The command keeps its ends of the pipe, so it goes before anything is read.
+        let child = command.spawn().expect("kelos");
+        drop(command);
+        Follower { child, heard: BufReader::new(heard), said: String::new() }
+    }
+
+    /// Waits until it has said this.
+    #[track_caller]
+    pub(crate) fn hear(&mut self, until: &str) {
+        while !self.said.contains(until) {
+            let read = self.heard.read_line(&mut self.said).expect("a line");
+            assert!(read > 0, "it ended: {}", self.said);
+        }
+    }
+
+    /// Presses Ctrl-C.
+    #[track_caller]
+    pub(crate) fn interrupt(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    }
+
+    /// Its exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        self.child.wait().expect("its end").code()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

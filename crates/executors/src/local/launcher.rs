@@ -215,6 +215,12 @@ impl Launcher {
         blocking(move || log::read_log(&dir, offset, max_len)).await
     }
 
+    /// The last line of a run's output, see [`last_line`](super::last_line).
+    pub async fn last_line(&self, run: &RunRef) -> Result<Option<String>, LocalError> {
+        let dir = self.inner.dirs.path(run);
+        blocking(move || log::last_line(&dir)).await
+    }
+
     /// The number of bytes that a run has written so far, dropped ones included.
     pub async fn log_len(&self, run: &RunRef) -> Result<u64, LocalError> {
         let dir = self.inner.dirs.path(run);

@@ -16,6 +16,12 @@ use super::records;
 const HEAD: &str = "log";
 const TAIL_PREFIX: &str = "log.tail.";
 
+/// Bytes at the end of an output in which its last line is searched.
+const LAST_LINE_SEARCHED: u64 = 4096;
+
+/// The most letters of a last line.
+const LONGEST_LINE: usize = 300;
+
 /// Tail segments that stay: the newest one, and a full one so that the tail never is nearly empty.
 const TAIL_SEGMENTS: usize = 2;
 
@@ -54,6 +60,28 @@ pub fn read_log(dir: &Path, offset: u64, max_len: usize) -> Result<LogChunk, Loc
             result => return result.at("read the log in", dir),
         }
     }
+}
+
+/// The last line that is not empty of what the run in `dir` has written so far, without control characters; none where there is no
+/// output. A long line is cut.
+pub fn last_line(dir: &Path) -> Result<Option<String>, LocalError> {
+    let from = log_len(dir)?.saturating_sub(LAST_LINE_SEARCHED);
+    let chunk = read_log(dir, from, LAST_LINE_SEARCHED as usize)?;
+    let text = String::from_utf8_lossy(&chunk.bytes);
+    Ok(text.lines().rev().map(printable).find(|line| !line.is_empty()))
+}
+
+/// A line without escape sequences and other control characters, and no longer than a line of text is.
+fn printable(line: &str) -> String {
+    let mut pieces = line.split('\x1b');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    // A sequence such as `[31m` ends with its first letter.
+    let plain = pieces.fold(first, |plain, piece| {
+        let rest = piece.strip_prefix('[').map(|rest| rest.trim_start_matches(|c: char| !c.is_ascii_alphabetic()));
+        plain + rest.map_or(piece, |rest| rest.get(1..).unwrap_or_default())
+    });
+    let visible = plain.replace(char::is_control, " ");
+    visible.trim().chars().take(LONGEST_LINE).collect()
 }
 
 /// The number of bytes that the run in `dir` has written so far, dropped ones included.
@@ -262,6 +290,22 @@ mod tests {
             dropped += chunk.dropped;
             offset = chunk.next_offset;
         }
+    }
+
+    #[test]
+    fn the_last_line_is_plain_text() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(last_line(dir.path()).unwrap(), None, "nothing was written");
+        let last = |text: &[u8]| {
+            fs::write(dir.path().join(HEAD), text).unwrap();
+            last_line(dir.path()).unwrap()
+        };
+        assert_eq!(last(b"first\nno file a.csv\n\n  \n").as_deref(), Some("no file a.csv"));
+        assert_eq!(last(b"\x1b[1;31merror:\x1b[0m bad\tinput\r\n").as_deref(), Some("error: bad input"));
+        assert_eq!(last("\u{1b}\u{1b}[é".as_bytes()), None, "broken sequences have no text");
+        assert_eq!(last(b"\n\n"), None);
+        assert_eq!(last(&[b'x'; 9000]).map(|line| line.len()), Some(LONGEST_LINE));
+        assert_eq!(last(&[0xff, b'a']).as_deref(), Some("\u{fffd}a"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub use file_limit::survive_file_limit;
 pub use fork_server::shim_main;
 pub(crate) use launcher::gone;
 pub use launcher::{Launcher, Limits, ShimRun, own_shim};
-pub use log::{LogChunk, log_len, read_log};
+pub use log::{LogChunk, last_line, log_len, read_log};
 pub use paths::fnv1a_128;
 pub use paths::{RunDirs, RunRef};
 pub use procs::ProcessId;

@@ -6,16 +6,16 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill, SlotList};
-use kelos_explain::backfill::{Estimate, Progress, progress};
+use kelos_explain::backfill::{Cause, Estimate, FailedSlot, Progress, progress, slots_of};
 use kelos_front::App;
-use kelos_front::backfill::{NewBackfill, make};
+use kelos_front::backfill::{NewBackfill, causes_of, make};
 use kelos_front::fault::Fault;
 use kelos_model::backfill::Backfill;
-use kelos_model::{Actor, BackfillId, WorkflowId};
+use kelos_model::{Actor, BackfillId, SlotState, WorkflowId};
 use kelos_store::BackfillFilter;
 use kelos_wire::{
-    BackfillChange, BackfillDto, BackfillRequest, BackfillResultDto, EstimateDto, Instant, ListDto, ProblemDetailsDto,
-    ProgressDto, ReasonRequest, TouchedTimesDto, counts, mode_name,
+    BackfillCausesDto, BackfillChange, BackfillDto, BackfillRequest, BackfillResultDto, CauseDto, EstimateDto,
+    FailedSlotDto, Instant, ListDto, ProblemDetailsDto, ProgressDto, ReasonRequest, TouchedTimesDto, counts, mode_name,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -119,6 +119,49 @@ async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Fault> {
     let found =
         app.read(move |reader| reader.backfill(&name)?.map(|row| progress(reader, row, now)).transpose()).await?;
     found.map(ProgressDto::from_library).ok_or_else(|| unknown(&id))
+}
+
+impl FromLibrary<FailedSlot> for FailedSlotDto {
+    fn from_library(failed: FailedSlot) -> FailedSlotDto {
+        FailedSlotDto {
+            slot: (&failed.slot).into(),
+            since: failed.since.into(),
+            last_run: failed.run.map_or(0, |run| run.number),
+        }
+    }
+}
+
+impl FromLibrary<Cause> for CauseDto {
+    fn from_library(Cause { slots }: Cause) -> CauseDto {
+        let first = slots.first();
+        CauseDto {
+            state: first.map(|slot| slot.state.as_str().into()).unwrap_or_default(),
+            reason: first.map(|slot| slot.reason.clone()).unwrap_or_default(),
+            exit_status: first.and_then(|slot| slot.exit_status),
+            last_line: first.and_then(|slot| slot.last_line.clone()),
+            slots: slots.into_iter().map(FailedSlotDto::from_library).collect(),
+        }
+    }
+}
+
+/// Shows why slots of a backfill failed, alike causes together. The 200 failures with the newest times are read.
+#[utoipa::path(get, path = "/backfills/{id}/causes", tag = "backfills", params(BackfillPath), responses(
+    (status = 200, description = "The causes", body = BackfillCausesDto),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
+))]
+pub(super) async fn causes(
+    Path(path): Path<BackfillPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<BackfillCausesDto>, Fault> {
+    let id = path.id.clone();
+    let row = app.read(move |reader| reader.backfill(&id)).await?.ok_or_else(|| unknown(&path.id))?;
+    let found = causes_of(&app, &row).await?;
+    let read = found.iter().map(|cause| cause.slots.len() as u64).sum();
+    let counts = app.read(move |reader| reader.slot_counts(&slots_of(&row))).await?;
+    let failed = [SlotState::Failed, SlotState::Expired];
+    let failures = failed.iter().filter_map(|state| counts.get(state)).sum::<u64>().max(read);
+    Ok(Json(BackfillCausesDto { items: found.into_iter().map(CauseDto::from_library).collect(), failures, read }))
 }
 
 impl FromLibrary<SlotList> for TouchedTimesDto {

@@ -119,6 +119,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(events::stream))
         .routes(routes!(backfills::list, backfills::create))
         .routes(routes!(backfills::one, backfills::change))
+        .routes(routes!(backfills::causes))
         .routes(routes!(backfills::pause))
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::rerun))

@@ -122,7 +122,7 @@ async fn its_failures_come_first_and_are_run_again() {
         &[
             "ended",
             "4 of 4 slots ended",
-            "2015-09-01T03:00Z F failed 2015-09-13T15:01Z exited with status 3",
+            "3 F failed exited with status 3 2015-09-01T03:00Z , 2015-09-01T02:00Z , 2015-09-01T00:00Z",
             "Rerun 3 failures",
         ],
     );

@@ -176,6 +176,15 @@ async fn what_failed_of_it_is_opened_again_and_stays_its_own() {
     let over = server.get("/api/v1/backfills/past").await.ok().json();
     assert_eq!((&over["ended"], &over["failures"]), (&4.into(), &2.into()));
     assert_eq!(over["estimate"], json!({ "doneAt": null, "text": "all its slots have ended" }));
+    let causes = server.get("/api/v1/backfills/past/causes").await.ok().json();
+    assert_eq!((&causes["failures"], &causes["read"]), (&2.into(), &2.into()));
+    let cause = &causes["items"][0];
+    assert_eq!((&cause["state"], &cause["reason"]), (&"failed".into(), &"exited with status 3".into()));
+    assert_eq!((&cause["exitStatus"], &cause["lastLine"]), (&3.into(), &Value::Null));
+    let slots: Vec<_> = cause["slots"].as_array().unwrap().iter().map(|slot| slot["time"].as_str().unwrap()).collect();
+    assert_eq!(slots, ["2015-09-01T03:00:00.000Z", "2015-09-01T01:00:00.000Z"]);
+    assert_eq!(server.get("/api/v1/backfills/none/causes").await.status.as_u16(), 404);
+
     let late = server.post("/api/v1/backfills/past/pause").await;
     assert_eq!((late.status.as_u16(), &late.json()["type"]), (409, &"urn:kelos:problem:backfill-over".into()));
 

@@ -3,12 +3,12 @@
 
 use axum::http::Method;
 use kelos_wire::{
-    BackfillDto, BackfillResultDto, CapacityDto, ChildrenDto, CriticalPathDto, DecisionDto, DeploymentDto,
-    DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto, FactSourceDto, FailureListDto,
-    GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto,
-    ProblemDto, ProgressDto, ProjectDto, RegisterDto, RerunResultDto, RunDto, SlotDto, StepResultDto, StuckListDto,
-    SubmitResultDto, SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto,
-    WorkflowDetailDto, WorkflowDto,
+    BackfillCausesDto, BackfillDto, BackfillResultDto, CapacityDto, ChildrenDto, CriticalPathDto, DecisionDto,
+    DeploymentDto, DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto, FactSourceDto,
+    FailureListDto, GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, PageDto, ParentsDto, PastDefinitionDto,
+    ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto, RegisterDto, RerunResultDto, RunDto, SlotDto,
+    StepResultDto, StuckListDto, SubmitResultDto, SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto,
+    WhyDto, WorkerDto, WorkflowDetailDto, WorkflowDto,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -81,6 +81,7 @@ fn got(uri: &str, segments: &[&str], text: &str) {
         ["events"] => same::<EventPageDto>(uri, text),
         ["backfills"] => same::<ListDto<BackfillDto>>(uri, text),
         ["backfills", _] => same::<ProgressDto>(uri, text),
+        ["backfills", _, "causes"] => same::<BackfillCausesDto>(uri, text),
         ["board", "groups"] => same::<GroupsDto>(uri, text),
         ["registers", _] => same::<ListDto<RegisterDto>>(uri, text),
         ["registers", _, _] => same::<RegisterDto>(uri, text),

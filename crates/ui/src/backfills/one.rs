@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill};
-use kelos_explain::backfill::{Estimate, Progress, progress, slots_of};
+use kelos_explain::backfill::{Cause, Estimate, FailedSlot, Progress, progress, slots_of};
 use kelos_front::App;
+use kelos_front::backfill::causes_of;
 use kelos_front::fault::{Fault, plain};
-use kelos_model::backfill::Backfill;
-use kelos_model::{BackfillId, Outcome, SlotRef, SlotState};
+use kelos_model::{BackfillId, SlotState};
 use kelos_store::{Page as Rows, PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -21,8 +21,8 @@ use crate::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::state::badge;
 use crate::{asked, strip, words};
 
-/// Failures that are shown.
-const FAILURES: usize = 25;
+/// Failed slots that are named of each cause; the others unfold.
+const NAMED: usize = 6;
 /// Slots of a page.
 const SHOWN: usize = 300;
 /// Pages of the store that are read for one of ours: those of a state may lie far apart.
@@ -38,17 +38,10 @@ pub(super) struct SlotsQuery {
     from: Option<String>,
 }
 
-/// A failed slot, and the message of its last run.
-struct Failure {
-    id: SlotRef,
-    state: SlotState,
-    since: Timestamp,
-    words: String,
-}
-
 struct BackfillPage {
     far: Progress,
-    failures: Vec<Failure>,
+    /// The causes of its failures.
+    causes: Vec<Cause>,
     slots: Rows<SlotRow>,
     wanted: SlotsQuery,
     is_defined: bool,
@@ -67,7 +60,8 @@ pub(super) async fn show(
     let (id, wanted, now) = (name(&id)?, asked::query(query)?, app.handle().now());
     let of = id.clone();
     let found = app.read(move |reader| read(reader, &of, wanted, now)).await?;
-    let found = found.ok_or_else(|| plain::not_found(format!("No backfill is named \"{id}\".")))?;
+    let mut found = found.ok_or_else(|| plain::not_found(format!("No backfill is named \"{id}\".")))?;
+    found.causes = causes_of(&app, &found.far.backfill).await?;
     let title = format!("Backfill {id}");
     let page = Page::new(&app, &title).at(Tab::Backfills).style("pages.css").script("live.js");
     Ok(page.show(&found.page()))
@@ -80,11 +74,11 @@ fn read(
     now: Timestamp,
 ) -> Result<Option<BackfillPage>, StoreError> {
     let Some(row) = reader.backfill(id)? else { return Ok(None) };
-    let failures = failures(reader, &row)?;
     let filter = SlotFilter { states: wanted.state.into_iter().collect(), ..slots_of(&row) };
     let slots = read_slots(reader, &filter, wanted.from.clone())?;
     let is_defined = reader.workflow(&row.workflow)?.is_some_and(|workflow| workflow.present);
-    Ok(Some(BackfillPage { far: progress(reader, row, now)?, failures, slots, wanted, is_defined, now }))
+    let far = progress(reader, row, now)?;
+    Ok(Some(BackfillPage { far, causes: Vec::new(), slots, wanted, is_defined, now }))
 }
 
 /// A page of slots that is not empty, unless it is the last or the next match is too far away.
@@ -97,33 +91,6 @@ fn read_slots(reader: &dyn Queries, filter: &SlotFilter, from: Option<String>) -
         }
     }
     Ok(page)
-}
-
-/// Its latest slots that failed or expired. Failures of a workflow are found directly, whatever its backfill.
-fn failures(reader: &dyn Queries, row: &Backfill) -> Result<Vec<Failure>, StoreError> {
-    let states = vec![SlotState::Failed, SlotState::Expired];
-    let filter = SlotFilter { states, range: Some(row.range), backfill: None, ..slots_of(row) };
-    let (mut found, mut from) = (Vec::new(), None);
-    for _ in 0..READ {
-        let page = reader.slots(&filter, PageRequest::newest(SHOWN).after(from.as_deref()))?;
-        let mine = page.rows.into_iter().filter(|slot| slot.slot.backfill.as_ref() == Some(&row.id));
-        found.extend(mine.take(FAILURES - found.len()));
-        from = page.next;
-        if found.len() == FAILURES || from.is_none() {
-            break;
-        }
-    }
-    found.into_iter().map(|slot| failure(reader, slot)).collect()
-}
-
-fn failure(reader: &dyn Queries, row: SlotRow) -> Result<Failure, StoreError> {
-    let SlotRow { id, slot } = row;
-    let run = reader.slot_runs(&id)?.pop().and_then(|run| run.outcome);
-    let words = match run {
-        Some(outcome) if slot.state == SlotState::Failed && outcome != Outcome::Succeeded => outcome.to_string(),
-        _ => String::new(),
-    };
-    Ok(Failure { id, state: slot.state, since: slot.since, words })
 }
 
 impl BackfillPage {
@@ -212,22 +179,17 @@ impl BackfillPage {
     }
 
     fn failures(&self) -> Markup {
-        let total = self.far.failures();
+        let (total, read) = (self.far.failures(), self.causes.iter().map(|cause| cause.slots.len() as u64).sum());
         html! {
-            @if !self.failures.is_empty() {
+            @if !self.causes.is_empty() {
                 h2 { "What failed" }
                 div.wide { table {
-                    thead { tr { th { "Slot" } th { "State" } th { "Since" } th { "Why" } } }
-                    tbody { @for failure in &self.failures { tr {
-                        td { a href=(slot_href(&failure.id)) { (words::key(&failure.id.key)) } }
-                        td { (badge(failure.state)) }
-                        td { (words::moment(failure.since)) }
-                        td { (failure.words) }
-                    } } }
+                    thead { tr { th { "Slots" } th { "Why" } th { "Which" } } }
+                    tbody { @for cause in &self.causes { (of_cause(cause)) } }
                 } }
-                @if total > self.failures.len() as u64 {
+                @if total > read {
                     p.soft {
-                        "The latest " (self.failures.len()) " of " (total) "; all that "
+                        "These are the latest " (read) " of " (total) "; all that "
                         a href=(self.slots_href(Some(SlotState::Failed), None)) { "failed" } " or "
                         a href=(self.slots_href(Some(SlotState::Expired), None)) { "expired" } "."
                     }
@@ -282,6 +244,30 @@ impl BackfillPage {
                 @if let Some(reason) = &one.reason { dt { "Why" } dd { (reason) } }
                 @if let Some(at) = one.resumed_at { dt { "Resumed" } dd { (words::moment(at)) } }
             }
+        }
+    }
+}
+
+/// The row of a cause: how many slots it has, their outcome and last line, and the slots.
+fn of_cause(cause: &Cause) -> Markup {
+    let Some(first) = cause.slots.first() else { return Markup::default() };
+    let (named, others) = cause.slots.split_at(NAMED.min(cause.slots.len()));
+    html! { tr {
+        td { (cause.slots.len()) " " (badge(first.state)) }
+        td { (first.reason) @if let Some(line) = &first.last_line { br; code { (line) } } }
+        td {
+            (links(named))
+            @if !others.is_empty() { details { summary { "and " (others.len()) " more" } (links(others)) } }
+        }
+    } }
+}
+
+/// Links to failed slots.
+fn links(failed: &[FailedSlot]) -> Markup {
+    html! {
+        @for (index, slot) in failed.iter().enumerate() {
+            @if index > 0 { ", " }
+            a href=(slot_href(&slot.slot)) title={ "since " (words::moment(slot.since)) } { (words::key(&slot.slot.key)) }
         }
     }
 }
