@@ -1,7 +1,7 @@
 //! `kelos why`: the account of a slot as a tree, or what determined when it ended.
 
 use jiff::Timestamp;
-use kelos_wire::{Code, CriticalPathDto, EvidenceDto, ExplanationDto, Instant, RunDto, WhyDto};
+use kelos_wire::{Code, CriticalPathDto, EvidenceDto, ExplanationDto, Instant, RootDto, RunDto, WhyDto};
 use serde_json::json;
 
 use crate::address::{Query, slot_path};
@@ -96,6 +96,7 @@ fn account(why: &WhyDto) -> Vec<String> {
     }];
     lines.push(format!("  {}", why.headline));
     lines.extend(why.no_group.as_ref().map(|no_group| format!("  it waits for no job: {no_group}")));
+    lines.extend(roots(why));
     let nameless = why.nameless_children.as_ref();
     lines.extend(nameless.map(|children| format!("  it does not open all of its children: {children}")));
     let found = |at: Option<Instant>| at.map(|at| format!(", as of {}", at.short())).unwrap_or_default();
@@ -122,6 +123,38 @@ fn account(why: &WhyDto) -> Vec<String> {
         lines.extend(why.runs.iter().map(run_line));
     }
     lines
+}
+
+/// Lines of output of a failed run that are printed.
+const LINES_SHOWN: usize = 5;
+
+/// The root causes of its wait, unless the first sentence has said them.
+fn roots(why: &WhyDto) -> Vec<String> {
+    let is_news = |root: &&RootDto| root.way.len() > 1 || root.kind == "circle" || !root.last_lines.is_empty();
+    let told: Vec<&RootDto> = why.roots.iter().filter(is_news).collect();
+    if told.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), if told.len() == 1 { "root cause" } else { "root causes" }.to_owned()];
+    for root in told {
+        let last = root.last_lines.len().saturating_sub(LINES_SHOWN);
+        let (alike, last_lines) = (alike(root.alike), root.last_lines.iter().skip(last));
+        let colon = if root.last_lines.is_empty() { "" } else { "; last lines:" };
+        lines.push(format!("  {}{alike}{colon}", root.text));
+        lines.extend(last_lines.map(|line| format!("    | {line}")));
+    }
+    if why.more_roots > 0 {
+        lines.push(format!("  and {} of other kinds", words::count(why.more_roots, "root cause")));
+    }
+    if why.unexamined > 0 {
+        lines.push(format!("  {} on the way not examined", words::count(why.unexamined, "slot")));
+    }
+    lines
+}
+
+/// ` (and 743 more like it)`
+fn alike(alike: u64) -> String {
+    if alike == 0 { String::new() } else { format!(" (and {alike} more like it)") }
 }
 
 /// Whether what is in the way is worth a list: a trigger of one leaf has said it, and so has the first sentence of a job.

@@ -43,7 +43,8 @@ fn a_job_is_submitted_explained_mended_and_done() {
     let why = folder.run(&["why", "report", "20140601"]).ok();
     let expected = "waits for 1 of 3 jobs: model@20140601_3 has waited for ";
     assert!(why.contains(expected) && why.contains("(for sales)"), "{why}");
-    assert!(why.contains("blocked upstream: fetch@20140601_3 failed "), "{why}");
+    let root = "root cause\n  waits for model@20140601_3, which waits for fetch@20140601_3, which failed at ";
+    assert!(why.contains(root) && why.contains("; last lines:\n    | fetched 3\n"), "{why}");
     let parents = folder.run(&["parents", "report", "20140601"]).ok();
     assert!(parents.starts_with("report 20140601 waits for 3 jobs, 2 of them succeeded\n"), "{parents}");
     assert!(parents.ends_with("  model  20140601_3  waiting\n"), "{parents}");

@@ -6,9 +6,11 @@
 
 pub mod backfill;
 pub mod critical_path;
+mod definitions;
 pub mod failures;
 pub mod graph;
 pub mod jobs;
+pub mod roots;
 pub mod schedule;
 pub mod schedules;
 pub mod stuck;

@@ -23,7 +23,7 @@ mod pools;
 #[cfg(test)]
 mod tests;
 
-use crate::jobs::Jobs;
+use crate::definitions::Definitions;
 use crate::{schedule, schedules};
 use kelos_engine::Handle;
 use kelos_model::run::shown_id;
@@ -103,6 +103,21 @@ pub fn read(
     at_present: bool,
     inspection: Option<&Inspection>,
 ) -> Result<Why, StoreError> {
+    read_with(&Definitions::new(reader), slot, now, at_present, inspection)
+}
+
+/// The same for one of many slots, which share what is defined. Blocks.
+///
+/// # Errors
+/// When the store can't be read.
+pub(crate) fn read_with(
+    definitions: &Definitions<'_>,
+    slot: &SlotRef,
+    now: Timestamp,
+    at_present: bool,
+    inspection: Option<&Inspection>,
+) -> Result<Why, StoreError> {
+    let reader = definitions.reader();
     let mut history = reader.history(slot)?;
     let runs = reader.slot_runs(slot)?;
     let workflow = reader.workflow(&slot.workflow)?;
@@ -114,11 +129,11 @@ pub fn read(
     let definition = workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?;
     let mut why = account(slot, now, history.clone(), runs, definition.as_deref(), inspection);
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
-        why.look_at_parents(reader, &history)?;
+        why.look_at_parents(definitions, &history)?;
     }
     let mut no_way = None;
     if at_present && slot.key.job().is_some() {
-        let jobs = Jobs::read(reader)?;
+        let jobs = definitions.jobs()?;
         (why.no_group, no_way) = (jobs.no_group(slot), jobs.no_way(slot));
         why.nameless_children = jobs.nameless_children(slot);
     }
@@ -163,13 +178,13 @@ impl Why {
 
     /// Reads the present states of the parents of a waiting job. The log has only some of them, in less detail, so that
     /// it does not grow with every step of each.
-    fn look_at_parents(&mut self, reader: &dyn Queries, history: &[EventRecord]) -> Result<(), StoreError> {
+    fn look_at_parents(&mut self, definitions: &Definitions<'_>, history: &[EventRecord]) -> Result<(), StoreError> {
         let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
         let said = self.trigger.iter().flat_map(parents::part).flat_map(reason::words::blockers).collect::<Vec<_>>();
         let own = self.blockers.iter().filter(|blocker| !said.contains(blocker)).cloned();
         let mut blockers: Vec<String> = own.collect();
         if let Some(part) = self.trigger.as_mut().and_then(parents::part_mut) {
-            blockers.extend(parents::blockers(reader, &self.slot, self.at, part)?);
+            blockers.extend(parents::blockers(definitions, &self.slot, self.at, part)?);
             self.found_at = Some(self.at);
         }
         self.blockers = blockers;
@@ -178,7 +193,14 @@ impl Why {
     }
 }
 
-async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
+/// The state of a slot at a past moment, by its events; none if it had none by then.
+pub(crate) fn state_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> Result<Option<SlotState>, StoreError> {
+    let history: Vec<_> = reader.history(slot)?.into_iter().filter(|record| record.at <= at).collect();
+    Ok(fold(&history).map(|(slot, _)| slot.state))
+}
+
+/// What only the memory of the scheduler knows of a slot.
+pub(crate) async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
     // The state in memory is optional: an engine that is busy or stands by does not delay the answer.
     let by = Actor::system("why");
     let asked = handle.ask(&by, Inspect { slot: slot.clone() });

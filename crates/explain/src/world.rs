@@ -78,6 +78,13 @@ impl World {
         self.store.commit(self.lease, &commit).unwrap();
     }
 
+    /// An event that is about no slot.
+    pub(crate) fn logs(&mut self, moment: Timestamp, event: Event) {
+        self.seq += 1;
+        let events = vec![EventRecord { seq: self.seq, previous: 0, at: moment, event }];
+        self.store.commit(self.lease, &Commit { events, ..Commit::default() }).unwrap();
+    }
+
     pub(crate) fn planned(&mut self, id: &str, hour: i64, moment: Timestamp) -> SlotRef {
         let slot = SlotRef::at(WorkflowId::new(id).unwrap(), at(hour, 0));
         self.happens(&slot, moment, SlotEvent::planned(Origin::Schedule, 0));

@@ -45,6 +45,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use graph::file_of as graph_file;
 use kelos_front::App;
 use kelos_front::fault::{Fault, panicked};
+pub use runs::last_lines;
 
 /// The content security policy of pages: they load what this server serves, and nothing inside the page itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \

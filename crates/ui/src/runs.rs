@@ -199,6 +199,15 @@ async fn read_tail(app: &App, run: &RunId) -> Result<(u64, u64, Vec<u8>), LocalE
     Ok((start, next, bytes))
 }
 
+/// The last lines of a run's output; none if it can't be read.
+pub async fn last_lines(app: &App, run: &RunId, most: usize) -> Vec<String> {
+    let Ok((_, _, bytes)) = read_tail(app, run).await else { return Vec::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines: Vec<String> = text.lines().rev().take(most).map(str::to_owned).collect();
+    lines.reverse();
+    lines
+}
+
 /// All that is kept of a run's output, as a file.
 pub(super) async fn download(
     Path((id, time, number)): Path<(String, String, String)>,

@@ -5,6 +5,7 @@ mod error;
 mod given;
 mod inputs;
 mod life;
+mod roots;
 
 use std::sync::Arc;
 
@@ -52,6 +53,7 @@ struct SlotPage {
     at: Option<Timestamp>,
     now: Timestamp,
     why: Why,
+    roots: roots::RootsShown,
     slot: Option<Slot>,
     workflow: WorkflowRow,
     life: Vec<EventRecord>,
@@ -83,6 +85,7 @@ pub(super) async fn show(
 
 async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Fault> {
     let why = kelos_explain::why::why(app.handle(), &id, at).await?;
+    let roots = roots::RootsShown::read(app, &id, at).await?;
     let of = id.clone();
     let functions = app.node().functions();
     let rows = app.read(move |reader| {
@@ -113,6 +116,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         at,
         now,
         why,
+        roots,
         versions,
         slot,
         workflow,
@@ -177,7 +181,7 @@ impl SlotPage {
         html! {
             div data-events=(format!("?workflow={}", segment(self.id.workflow.as_str()))) hidden {}
             (self.heading())
-            div #why data-live { (self.headline()) (error::show(self)) @if !self.has_failed() { (self.account()) } }
+            div #why data-live { (self.headline()) (error::show(self)) (self.roots.show()) @if !self.has_failed() { (self.account()) } }
             @if self.at.is_none() { div #actions data-live { (self.actions()) } }
             // A failure is to be repaired; why it ran comes second.
             div #why-it-ran data-live { @if self.has_failed() { (self.account()) } }

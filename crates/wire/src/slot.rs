@@ -8,7 +8,7 @@ use kelos_model::run::shown_id;
 use kelos_model::{Collection, Slot, SlotKey, SlotRef, Subject};
 use serde::{Deserialize, Serialize};
 
-use crate::{Code, EventDto, ExplanationDto, Instant, RunDto, secrets};
+use crate::{Code, EventDto, ExplanationDto, Instant, RootDto, RunDto, secrets};
 
 /// The key of a slot: its time or its job id. All answers that name a slot have these fields beside their own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -136,6 +136,15 @@ pub struct WhyDto {
     pub expires: Option<Instant>,
     /// Its runs up to that time, oldest first.
     pub runs: Vec<RunDto>,
+    /// The root causes of its wait, however far upstream: what a person has to repair comes first.
+    #[serde(default)]
+    pub roots: Vec<RootDto>,
+    /// The number of further roots, which are omitted.
+    #[serde(default)]
+    pub more_roots: usize,
+    /// The number of slots on the way that were not examined, because there are too many.
+    #[serde(default)]
+    pub unexamined: usize,
 }
 
 /// The facts that a slot has collected.

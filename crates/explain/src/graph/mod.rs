@@ -6,6 +6,7 @@
 mod cut;
 pub mod layout;
 mod obstacles;
+mod pauses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
 use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
 
 pub use cut::{Focus, GraphQuery};
-pub(crate) use obstacles::waits_for;
+pub(crate) use obstacles::{Look, View, Wait, waits_for};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
 
 /// The kind of a node.

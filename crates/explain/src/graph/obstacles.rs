@@ -4,11 +4,16 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kelos_core::Inspection;
+use kelos_model::probe::{Verdict, plain};
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Answer, Reason, ReasonKind, SlotRef, SlotState};
+use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
+use super::pauses;
+use crate::definitions::Definitions;
+use crate::jobs::{self, RelativeGroup};
 use crate::why::{self, Why};
 
 /// The most slots of one answer.
@@ -47,6 +52,8 @@ pub struct Obstacle {
     pub kind: ObstacleKind,
     /// The obstacle in words.
     pub words: String,
+    /// The path that is not there, where it is that and nothing else.
+    pub path: Option<String>,
 }
 
 /// Kinds of obstacles.
@@ -66,6 +73,8 @@ pub enum ObstacleKind {
     Frozen,
     /// Its workflow is paused.
     Paused,
+    /// It waits for itself, through others.
+    Circle,
     /// Its workflow is not defined any more.
     Undefined,
     /// It failed and will be tried again.
@@ -96,6 +105,7 @@ impl ObstacleKind {
             ObstacleKind::Missing => "missing",
             ObstacleKind::Frozen => "frozen",
             ObstacleKind::Paused => "paused",
+            ObstacleKind::Circle => "circle",
             ObstacleKind::Undefined => "undefined",
             ObstacleKind::Backoff => "backoff",
             ObstacleKind::UnderWay => "under-way",
@@ -126,6 +136,7 @@ impl Upstream {
 /// # Errors
 /// When the store can't be read.
 pub fn upstream(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Upstream, StoreError> {
+    let view = View::new(reader, now, true);
     let mut seen = BTreeSet::from([slot.clone()]);
     let mut queue = vec![(slot.clone(), 0)];
     let mut steps = Vec::new();
@@ -134,7 +145,7 @@ pub fn upstream(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<
         if steps.len() == MOST_STEPS {
             return Ok(Upstream { steps, is_cut: true });
         }
-        let step = step(reader, slot, level, now)?;
+        let step = view.look(&slot, None)?.step(level);
         for next in &step.waits_for {
             if seen.insert(next.clone()) {
                 queue.push((next.clone(), level + 1));
@@ -148,23 +159,83 @@ pub fn upstream(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<
 /// The slots that keep a slot waiting, or kept it until it expired, and have not succeeded since: one step of
 /// [`upstream`].
 pub(crate) fn waits_for(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Vec<SlotRef>, StoreError> {
-    Ok(step(reader, slot.clone(), 0, now)?.waits_for)
+    Ok(View::new(reader, now, true).look(slot, None)?.step(0).waits_for)
 }
 
-fn step(reader: &dyn Queries, slot: SlotRef, level: u32, now: Timestamp) -> Result<Step, StoreError> {
-    let workflow = reader.workflow(&slot.workflow)?;
-    let why = why::read(reader, &slot, now, true, None)?;
-    let mut way = Way { reader, why: &why, waits_for: Vec::new(), obstacles: Vec::new() };
-    way.look(workflow.as_ref())?;
-    let Way { waits_for, obstacles, .. } = way;
-    Ok(Step { state: why.state, level, words: why.headline, waits_for, obstacles, slot })
+/// A moment at which slots are looked at, one after the other.
+pub(crate) struct View<'a> {
+    definitions: Definitions<'a>,
+    at: Timestamp,
+    /// Whether the moment is the present: the past is read from the log alone.
+    at_present: bool,
+}
+
+/// A slot with everything that is in its way.
+pub(crate) struct Look {
+    /// The account of the slot itself.
+    pub(crate) why: Why,
+    /// The slots that it waits for, in the order of its trigger, each once.
+    pub(crate) waits_for: Vec<Wait>,
+    /// Its own obstacles, besides those slots.
+    pub(crate) obstacles: Vec<Obstacle>,
+}
+
+/// A slot that another one waits for.
+pub(crate) struct Wait {
+    pub(crate) slot: SlotRef,
+    /// Its state; none where it does not exist.
+    pub(crate) state: Option<SlotState>,
+}
+
+impl Look {
+    fn step(self, level: u32) -> Step {
+        let Look { why, waits_for, obstacles } = self;
+        let waits_for = waits_for.into_iter().map(|wait| wait.slot).collect();
+        Step { state: why.state, level, words: why.headline, waits_for, obstacles, slot: why.slot }
+    }
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(reader: &'a dyn Queries, at: Timestamp, at_present: bool) -> View<'a> {
+        View { definitions: Definitions::new(reader), at, at_present }
+    }
+
+    fn reader(&self) -> &'a dyn Queries {
+        self.definitions.reader()
+    }
+
+    /// Looks at a slot, with what is known of it otherwise.
+    pub(crate) fn look(&self, slot: &SlotRef, inspection: Option<&Inspection>) -> Result<Look, StoreError> {
+        let workflow = self.reader().workflow(&slot.workflow)?;
+        let why = why::read_with(&self.definitions, slot, self.at, self.at_present, inspection)?;
+        let mut way =
+            Way { view: self, why: &why, waits_for: Vec::new(), seen: BTreeSet::new(), obstacles: Vec::new() };
+        way.look(workflow.as_ref())?;
+        let Way { waits_for, obstacles, .. } = way;
+        Ok(Look { why, waits_for, obstacles })
+    }
+
+    /// The state of a slot; none where it does not exist.
+    pub(crate) fn state(&self, slot: &SlotRef) -> Result<Option<SlotState>, StoreError> {
+        match self.at_present {
+            true => Ok(self.reader().slot(slot)?.map(|slot| slot.state)),
+            false => why::state_at(self.reader(), slot, self.at),
+        }
+    }
+
+    /// Whether a person had paused a workflow.
+    fn is_paused(&self, row: &WorkflowRow) -> Result<bool, StoreError> {
+        if self.at_present { Ok(row.paused) } else { pauses::was_paused(self.reader(), &row.id, self.at) }
+    }
 }
 
 /// The obstacles of one slot, as far as they were found.
 struct Way<'a> {
-    reader: &'a dyn Queries,
+    view: &'a View<'a>,
     why: &'a Why,
-    waits_for: Vec<SlotRef>,
+    waits_for: Vec<Wait>,
+    /// The slots that were examined.
+    seen: BTreeSet<SlotRef>,
     obstacles: Vec<Obstacle>,
 }
 
@@ -195,18 +266,19 @@ impl Way<'_> {
     }
 
     fn add(&mut self, kind: ObstacleKind, words: String) {
-        self.obstacles.push(Obstacle { kind, words });
+        self.obstacles.push(Obstacle { kind, words, path: None });
     }
 
     fn waiting(&mut self, workflow: Option<&WorkflowRow>) -> Result<(), StoreError> {
         match workflow {
-            Some(row) if row.present && row.frozen().is_some() => {
+            // Whether it was frozen, or not defined yet, is not asked of the past.
+            Some(row) if row.present && row.frozen().is_some() && self.view.at_present => {
                 self.add(ObstacleKind::Frozen, "its workflow is frozen, see Problems".to_owned())
             }
-            Some(row) if row.present && row.paused => {
+            Some(row) if self.view.is_paused(row)? => {
                 self.add(ObstacleKind::Paused, "its workflow is paused".to_owned())
             }
-            Some(row) if row.present => {}
+            Some(row) if row.present || !self.view.at_present => {}
             _ => self.add(ObstacleKind::Undefined, "its workflow is no longer defined".to_owned()),
         }
         match &self.why.trigger {
@@ -247,6 +319,7 @@ impl Way<'_> {
             (_, ReasonKind::Not) if !node.is_uncertain() => {
                 self.add(ObstacleKind::Trigger, words::unwanted(node.nested.first().unwrap_or(node)));
             }
+            (_, ReasonKind::Parents) if self.parents()? => {}
             _ if !node.nested.is_empty() => {
                 for nested in &node.nested {
                     self.leaves(nested)?;
@@ -257,25 +330,75 @@ impl Way<'_> {
         Ok(())
     }
 
+    /// The parents of a job by the relation, of which the tree of its trigger names only some; whether that knows them.
+    fn parents(&mut self) -> Result<bool, StoreError> {
+        let job = &self.why.slot;
+        let jobs = self.view.definitions.jobs()?;
+        if !self.view.at_present || !jobs.knows_parents(job) || jobs.faulty.contains_key(&job.workflow) {
+            return Ok(false);
+        }
+        let groups = jobs::parents(jobs, self.view.reader(), job)?;
+        if groups.iter().any(|group| group.succeeded() == group.total()) {
+            return Ok(true);
+        }
+        let is_stuck = |group: &&RelativeGroup| {
+            let waits = |one: &jobs::Relative| jobs.is_paused(&one.job, one.state);
+            !group.unwritable.is_empty() || group.ended_badly().next().is_some() || group.jobs.iter().any(waits)
+        };
+        // A group that nobody has to do anything for is what it really waits for.
+        let all_stuck = groups.iter().all(|group| is_stuck(&group));
+        for group in groups.iter().filter(|group| all_stuck || !is_stuck(group)) {
+            for one in &group.unwritable {
+                let nameless = Reason::leaf(ReasonKind::Job, Answer::NotYet, Finding::from(one));
+                self.add(ObstacleKind::Trigger, words::text(&nameless));
+            }
+            for parent in group.jobs.iter().filter(|parent| parent.state != Some(SlotState::Succeeded)) {
+                if self.seen.insert(parent.job.clone()) {
+                    self.waits_for.push(Wait { slot: parent.job.clone(), state: parent.state });
+                }
+            }
+        }
+        Ok(!groups.is_empty())
+    }
+
     fn leaf(&mut self, leaf: &Reason) -> Result<(), StoreError> {
-        // The account has the beginning of an outage, which the leaf has not.
-        let own = words::text(leaf);
-        let words = self.why.blockers.iter().find(|blocker| blocker.starts_with(&own)).cloned().unwrap_or(own);
         match leaf.evidence() {
             Some(Evidence::Slot { slot, .. }) => self.slot(slot.clone())?,
-            Some(Evidence::Clock { .. }) => self.add(ObstacleKind::Clock, words),
-            Some(Evidence::Probe { .. }) => self.add(ObstacleKind::Outside, words),
-            Some(Evidence::Asked) | None => self.add(ObstacleKind::Trigger, words),
+            Some(Evidence::Clock { .. }) => self.add(ObstacleKind::Clock, words::text(leaf)),
+            Some(Evidence::Probe { probe, verdict, .. }) => {
+                let (words, path) = (self.with_beginning(leaf, verdict), missing_path(probe, verdict));
+                self.obstacles.push(Obstacle { kind: ObstacleKind::Outside, words, path });
+            }
+            Some(Evidence::Asked) | None => self.add(ObstacleKind::Trigger, words::text(leaf)),
         }
         Ok(())
     }
 
+    /// A leaf in words, with the beginning of its outage, which the account of the slot has.
+    fn with_beginning(&self, leaf: &Reason, verdict: Verdict) -> String {
+        let own = words::text(leaf);
+        // Not for thousands of paths.
+        let is_told = verdict == Verdict::Failed && self.obstacles.len() < MOST_STEPS;
+        let mut blockers = self.why.blockers.iter().filter(|_| is_told);
+        blockers.find(|blocker| blocker.starts_with(&own)).cloned().unwrap_or(own)
+    }
+
     /// A slot that the trigger depends on, unless it has succeeded since.
     fn slot(&mut self, slot: SlotRef) -> Result<(), StoreError> {
-        let state = self.reader.slot(&slot)?.map(|slot| slot.state);
-        if state != Some(SlotState::Succeeded) && !self.waits_for.contains(&slot) {
-            self.waits_for.push(slot);
+        if self.seen.insert(slot.clone()) {
+            let state = self.view.state(&slot)?;
+            if state != Some(SlotState::Succeeded) {
+                self.waits_for.push(Wait { slot, state });
+            }
         }
         Ok(())
+    }
+}
+
+/// The path of a question that was answered with no, and asked for nothing else than that it is there.
+fn missing_path(probe: &Probe, verdict: Verdict) -> Option<String> {
+    match (probe, verdict) {
+        (Probe::Path { uri, conditions }, Verdict::No) if conditions.is_empty() => Some(plain(uri).into_owned()),
+        _ => None,
     }
 }

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Reason, SlotRef, SlotState, WorkflowId};
+use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, usual};
 use crate::failures::{self, Failures};
+use crate::roots::{self, Root};
 use crate::{schedule, schedules, why};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
@@ -86,33 +86,10 @@ fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<String
     if !waits || why.blockers.is_empty() {
         return Ok(why.headline);
     }
-    let slots = why.trigger.iter().flat_map(slots_looked_at).collect::<Vec<_>>();
-    let told = |blocker: &String| {
-        let upstream = slots.iter().find(|(text, _)| text == blocker).and_then(|(_, id)| reader.slot(id).transpose());
-        Ok(match upstream.transpose()? {
-            Some(upstream) => format!("{blocker}: it {}", stands(upstream.state)),
-            None => blocker.clone(),
-        })
-    };
-    Ok(why.blockers.iter().map(told).collect::<Result<Vec<_>, StoreError>>()?.join("; "))
-}
-
-/// The state of a slot that another one waits for, as the rest of a sentence after "it".
-fn stands(state: SlotState) -> String {
-    match state {
-        SlotState::Succeeded | SlotState::Failed | SlotState::Expired => state.to_string(),
-        SlotState::Killed | SlotState::Skipped => format!("was {state}"),
-        SlotState::Backoff => "waits to be retried".to_owned(),
-        _ => format!("is {state}"),
-    }
-}
-
-/// The slots that the leaves of a trigger depend on, each with the text of its leaf.
-fn slots_looked_at(explanation: &Reason) -> Vec<(String, &SlotRef)> {
-    match explanation.evidence() {
-        Some(Evidence::Slot { slot, .. }) => vec![(words::text(explanation), slot)],
-        _ => explanation.nested.iter().flat_map(slots_looked_at).collect(),
-    }
+    let roots = roots::read_few(reader, slot, now)?.rows;
+    // What is in the way of the slot itself is said by its account.
+    let upstream: Vec<String> = roots.iter().filter(|root| root.way.len() > 1).map(Root::sentence).collect();
+    Ok(if upstream.is_empty() { why.blockers.join("; ") } else { upstream.join("; ") })
 }
 
 /// The search among the live slots of one workflow.

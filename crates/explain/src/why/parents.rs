@@ -1,7 +1,4 @@
-//! The parents of a job in its explanation: how many have not succeeded, which of them are obstacles, and what blocks
-//! those.
-
-use std::collections::BTreeSet;
+//! The parents of a job in its explanation: how many have not succeeded, and which of them are obstacles.
 
 use jiff::Timestamp;
 use kelos_model::jobs::told;
@@ -10,14 +7,13 @@ use kelos_model::time::text;
 use kelos_model::{Answer, Finding, Reason, ReasonKind, Run, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
+use crate::definitions::Definitions;
 use crate::jobs::{self, Jobs, Relative, RelativeGroup};
 
 /// Parents that are named in full; of more the first half, and a number.
 const NAMED: usize = 6;
 /// Parents that the tree of a trigger names.
 const LEAVES: usize = 20;
-/// The most jobs that are read to find out what blocks one.
-const MOST_LOOKED_AT: usize = 2000;
 
 /// The same to be brought up to date.
 pub(super) fn part_mut(trigger: &mut Reason) -> Option<&mut Reason> {
@@ -39,12 +35,12 @@ pub(super) fn part(trigger: &Reason) -> Option<&Reason> {
 
 /// The obstacles of a job that waits for its parents, as of now.
 pub(super) fn blockers(
-    reader: &dyn Queries,
+    definitions: &Definitions<'_>,
     job: &SlotRef,
     now: Timestamp,
     part: &mut Reason,
 ) -> Result<Vec<String>, StoreError> {
-    let all = Jobs::read(reader)?;
+    let (all, reader) = (definitions.jobs()?, definitions.reader());
     if let Some(fault) = all.faulty.get(&job.workflow) {
         return Ok(vec![format!("the dependencies of its workflow are invalid: {fault}")]);
     }
@@ -52,10 +48,10 @@ pub(super) fn blockers(
         // Functions know them, which are not asked for this: what the scheduler last found has to do.
         return Ok(words::blockers(part));
     }
-    let groups = jobs::parents(&all, reader, job)?;
-    let told = ParentSentence { jobs: &all, reader, now };
+    let groups = jobs::parents(all, reader, job)?;
+    let told = ParentSentence { jobs: all, reader, now };
     let several = groups.len() > 1;
-    *part = tree(&all, &groups, part);
+    *part = tree(all, &groups, part);
     groups.iter().map(|group| told.group(group, several)).collect()
 }
 
@@ -124,11 +120,6 @@ impl ParentSentence<'_> {
         if missing.len() > shown {
             named.push(format!("and {} more", missing.len() - shown));
         }
-        if dead == 0
-            && let Some(root) = self.root(&missing)?
-        {
-            named.push(format!("blocked upstream: {root}"));
-        }
         Ok(format!("{start}: {}", named.join(", ")))
     }
 
@@ -147,34 +138,6 @@ impl ParentSentence<'_> {
             SlotState::Running => format!("{name} has run for {ago}{run}"),
             state => format!("{name} has been {state} for {ago}{run}{pause}"),
         })
-    }
-
-    /// The first job upstream of these that has ended without success or is paused, level by level.
-    fn root(&self, from: &[&Relative]) -> Result<Option<String>, StoreError> {
-        let waits = |one: &&&Relative| one.state == Some(SlotState::Waiting);
-        let mut queue: Vec<SlotRef> = from.iter().filter(waits).map(|one| one.job.clone()).collect();
-        let mut seen: BTreeSet<SlotRef> = queue.iter().cloned().collect();
-        let mut at = 0;
-        while let Some(job) = queue.get(at).cloned() {
-            at += 1;
-            let groups = jobs::parents(self.jobs, self.reader, &job)?;
-            let is_stuck = |one: &Relative| is_bad(one) || self.jobs.is_paused(&one.job, one.state);
-            if !groups.is_empty() && groups.iter().all(|group| !group.unwritable.is_empty()) {
-                let unwritable = groups.iter().flat_map(|group| &group.unwritable);
-                return Ok(Some(format!("{} waits for {}", job.short(), told(unwritable))));
-            }
-            let is_blocked = groups.iter().all(|group| group.jobs.iter().any(is_stuck));
-            for parent in groups.iter().flat_map(|group| &group.jobs) {
-                if is_blocked && is_stuck(parent) {
-                    return self.parent(parent).map(Some);
-                }
-                let waits = parent.state == Some(SlotState::Waiting);
-                if waits && seen.len() < MOST_LOOKED_AT && seen.insert(parent.job.clone()) {
-                    queue.push(parent.job.clone());
-                }
-            }
-        }
-        Ok(None)
     }
 }
 

@@ -163,7 +163,7 @@ impl FromLibrary<Upstream> for UpstreamDto {
 
 impl FromLibrary<Step> for UpstreamStepDto {
     fn from_library(step: Step) -> UpstreamStepDto {
-        let told = |Obstacle { kind, words }| ObstacleDto { kind: kind.as_str().into(), text: words };
+        let told = |Obstacle { kind, words, .. }| ObstacleDto { kind: kind.as_str().into(), text: words };
         UpstreamStepDto {
             slot: (&step.slot).into(),
             state: step.state.map(|state| state.as_str().into()),

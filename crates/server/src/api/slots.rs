@@ -10,8 +10,8 @@ use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, SlotFilter};
 use kelos_wire::{
-    CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ProblemDetailsDto, ReasonRequest, SlotDto,
-    WhyDto,
+    CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ProblemDetailsDto, ReasonRequest, RootDto,
+    SlotDto, WhyDto,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -145,15 +145,30 @@ pub(super) async fn explain(
     State(app): State<App>,
 ) -> Result<Json<WhyDto>, Fault> {
     let slot = path.slot(&app).await?;
-    let why = kelos_explain::why::why(app.handle(), &slot, moment.at.map(|at| at.0)).await?;
+    let at = moment.at.map(|at| at.0);
+    let why = kelos_explain::why::why(app.handle(), &slot, at).await?;
     if why.state.is_none() {
         let id = slot.workflow.clone();
         if app.read(move |reader| reader.workflow(&id)).await?.is_none() {
             return Err(super::workflows::unknown(&slot.workflow));
         }
     }
-    Ok(Json(WhyDto::from_library(why)))
+    let roots = kelos_explain::roots::roots(app.handle(), &slot, at).await?;
+    let mut answer = WhyDto::from_library(why);
+    (answer.more_roots, answer.unexamined) = (roots.more, roots.unexamined);
+    for root in roots.rows {
+        let run = root.run.clone();
+        let mut root = RootDto::from_library(root);
+        if let Some(run) = run {
+            root.last_lines = kelos_ui::last_lines(&app, &run, LAST_LINES).await;
+        }
+        answer.roots.push(root);
+    }
+    Ok(Json(answer))
 }
+
+/// Lines of output of a failed run that come with an explanation.
+const LAST_LINES: usize = 10;
 
 /// Tells what determined when a slot ended, or keeps it from ending: the slots and waits that lead up to it.
 #[utoipa::path(get, path = "/workflows/{id}/slots/{time}/critical-path", tag = "slots", params(SlotPath), responses(

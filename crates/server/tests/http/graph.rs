@@ -193,3 +193,56 @@ async fn the_list_says_what_the_picture_shows() {
         ],
     );
 }
+
+#[tokio::test]
+async fn why_goes_to_the_root_through_any_number_of_workflows() {
+    let server = failed().await;
+    let of = |id: &str| format!("/api/v1/workflows/{id}/slots/2015-09-06T16:00Z/why");
+    let why = server.get(&of("d")).await.ok().json();
+    let cause = "failed at 2015-09-13T15:01Z (run 1: exited with status 3)";
+    let root = &why["roots"][0];
+    assert_eq!((&root["workflow"], &root["time"]), (&json!("a"), &json!("2015-09-06T16:00:00.000Z")));
+    assert_eq!((&root["kind"], &root["state"], &root["run"]), (&json!("failed"), &json!("failed"), &json!(1)));
+    assert_eq!(root["cause"], cause);
+    assert_eq!(
+        root["text"],
+        format!(
+            "waits for c@2015-09-06T16:00Z, which waits for b@2015-09-06T16:00Z, which waits for a@2015-09-06T16:00Z, \
+             which {cause}"
+        )
+    );
+    let way: Vec<&Value> = root["way"].as_array().unwrap().iter().map(|step| &step["workflow"]).collect();
+    assert_eq!(way, ["d", "c", "b", "a"]);
+    // An hour before it, nobody plans.
+    assert_eq!(
+        why["roots"][1]["text"].as_str().unwrap().split(": ").next(),
+        Some("waits for c@2015-09-06T16:00Z, which waits for b@2015-09-06T15:00Z, which does not exist")
+    );
+    let then = server.get(&format!("{}?at=2015-09-13T15:00:30Z", of("d"))).await.ok().json();
+    assert_eq!(then["roots"][0]["kind"], "missing", "it was not planned then: {then}");
+    let page = page(&server, "/ui/workflows/d/slots/2015-09-06T16:00Z").await;
+    says(&page, &["<h2>Root causes</h2>", "/ui/workflows/a/slots/2015-09-06T16", cause, "By way of "]);
+}
+
+#[tokio::test]
+async fn why_names_a_pause_and_a_full_limit_upstream() {
+    let server = failed().await;
+    server.post_json("/api/v1/workflows/b/pause", "").await.ok();
+    let root = |id: &'static str, time: &'static str| {
+        let uri = format!("/api/v1/workflows/{id}/slots/{time}/why");
+        let server = &server;
+        async move { server.get(&uri).await.ok().json()["roots"].clone() }
+    };
+    let paused = root("d", "2015-09-06T17:00Z").await;
+    let texts: Vec<&str> = paused.as_array().unwrap().iter().map(|root| root["text"].as_str().unwrap()).collect();
+    assert!(
+        texts.contains(&"waits for c@2015-09-06T17:00Z, which waits for b@2015-09-06T16:00Z, which waits, and its workflow is paused"),
+        "{texts:?}"
+    );
+    let queued = root("b", "2015-09-06T18:00Z").await;
+    let texts: Vec<&str> = queued.as_array().unwrap().iter().map(|root| root["text"].as_str().unwrap()).collect();
+    assert!(
+        texts.contains(&"waits for a@2015-09-06T18:00Z, which is queued since 2015-09-13T15:01Z: 1 of 1 places of its workflow are taken"),
+        "{texts:?}"
+    );
+}

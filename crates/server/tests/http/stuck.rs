@@ -35,7 +35,11 @@ async fn late_slots_and_failures_are_told_with_their_reason_and_a_way_on() {
     assert_eq!((&told[0]["kind"], &told[0]["workflow"]), (&"late".into(), &"down".into()), "{list}");
     assert_eq!((&told[0]["time"], &told[0]["others"]), (&"2015-09-13T11:00:00.000Z".into(), &2.into()));
     assert_eq!(told[0]["beyondSeconds"], 2 * 3600 + 60);
-    assert_eq!(told[0]["reason"], "Workflow slot bad@2015-09-13T11:00Z is not ready", "{list}");
+    assert_eq!(
+        told[0]["reason"],
+        "waits for bad@2015-09-13T11:00Z, which does not exist: its workflow starts later, at 2015-09-13T14:00Z",
+        "{list}"
+    );
     assert_eq!(told[1]["reason"], "Workflow slot down@2015-09-13T12:00Z is not ready: it is waiting", "{list}");
     assert_eq!((&told[2]["kind"], &told[2]["workflow"]), (&"failed".into(), &"bad".into()), "{list}");
     let page = said(&server).await;

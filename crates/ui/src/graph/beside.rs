@@ -77,6 +77,7 @@ fn kind(kind: ObstacleKind) -> &'static str {
         ObstacleKind::Missing => "not there",
         ObstacleKind::Frozen => "frozen",
         ObstacleKind::Paused => "paused",
+        ObstacleKind::Circle => "a circle",
         ObstacleKind::Undefined => "not defined",
         ObstacleKind::Backoff => "waits for its retry",
         ObstacleKind::UnderWay => "under way",

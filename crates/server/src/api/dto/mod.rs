@@ -4,12 +4,13 @@ mod critical_path;
 mod event_schedule;
 mod project;
 
+use kelos_explain::roots::{Root, WayStep};
 use kelos_explain::why::Why;
 use kelos_sandbox::{Problem, Severity};
 use kelos_store::{PastDefinition, SlotRow};
 use kelos_wire::{
-    EventDto, ExplanationDto, Instant, ListDto, PageDto, PastDefinitionDto, ProblemDto, RunDto, SlotDto, WhyDto,
-    secrets,
+    EventDto, ExplanationDto, Instant, ListDto, PageDto, PastDefinitionDto, ProblemDto, RootDto, RunDto, SlotDto,
+    WayStepDto, WhyDto, secrets,
 };
 
 pub(super) use event_schedule::{has_kind, schedule, zone_of};
@@ -56,6 +57,29 @@ impl FromLibrary<Why> for WhyDto {
             constraints_at: why.constraints_at.map(Instant),
             expires: why.expires.map(Instant),
             runs: why.runs.into_iter().map(RunDto::from).collect(),
+            ..WhyDto::default()
+        }
+    }
+}
+
+impl FromLibrary<Root> for RootDto {
+    fn from_library(root: Root) -> RootDto {
+        let step = |step: &WayStep| WayStepDto {
+            slot: (&step.slot).into(),
+            state: step.state.map(|state| state.as_str().into()),
+        };
+        RootDto {
+            slot: (&root.slot).into(),
+            state: root.state.map(|state| state.as_str().into()),
+            kind: root.kind.as_str().into(),
+            text: root.sentence(),
+            way: root.way.iter().map(step).collect(),
+            left_out: root.left_out,
+            cause: root.cause,
+            path: root.path,
+            run: root.run.map(|run| run.number),
+            alike: root.alike,
+            last_lines: Vec::new(),
         }
     }
 }

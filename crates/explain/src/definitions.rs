@@ -1,0 +1,43 @@
+//! The definitions that explanations of many slots share: read once, when they are first needed.
+
+use std::cell::OnceCell;
+
+use kelos_model::workflow::WorkflowRow;
+use kelos_store::{Queries, StoreError};
+
+use crate::jobs::Jobs;
+
+/// Everything that is defined, as far as it was needed.
+pub(crate) struct Definitions<'a> {
+    reader: &'a dyn Queries,
+    rows: OnceCell<Vec<WorkflowRow>>,
+    jobs: OnceCell<Jobs>,
+}
+
+impl<'a> Definitions<'a> {
+    pub(crate) fn new(reader: &'a dyn Queries) -> Definitions<'a> {
+        Definitions { reader, rows: OnceCell::new(), jobs: OnceCell::new() }
+    }
+
+    pub(crate) fn reader(&self) -> &'a dyn Queries {
+        self.reader
+    }
+
+    /// All workflows that were ever defined.
+    pub(crate) fn rows(&self) -> Result<&[WorkflowRow], StoreError> {
+        if let Some(rows) = self.rows.get() {
+            return Ok(rows);
+        }
+        let rows = self.reader.workflows(None)?;
+        Ok(self.rows.get_or_init(|| rows))
+    }
+
+    /// The relation between jobs.
+    pub(crate) fn jobs(&self) -> Result<&Jobs, StoreError> {
+        if let Some(jobs) = self.jobs.get() {
+            return Ok(jobs);
+        }
+        let jobs = Jobs::of(self.rows()?);
+        Ok(self.jobs.get_or_init(|| jobs))
+    }
+}
