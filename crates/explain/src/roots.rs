@@ -25,10 +25,10 @@ const FEW_EXAMINED: usize = 50;
 /// Slots at each end of a way that are returned, if it is longer.
 pub const ENDS: usize = 10;
 
-/// What is at the root of a slot's wait.
+/// The root causes of a slot's wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roots {
-    /// What a person has to repair comes first, then the nearest.
+    /// Those that a person has to repair come first, then the nearest.
     pub rows: Vec<Root>,
     /// The number of roots that are left out, those that are alike counted once.
     pub more: usize,
@@ -49,7 +49,7 @@ pub struct Root {
     pub way: Vec<WayStep>,
     /// The number of slots in the middle of the way that are left out.
     pub left_out: usize,
-    /// What is in the way, as the rest of a sentence: `failed at … (run 1: exited with status 3)`.
+    /// The obstacle, as the rest of a sentence: `failed at … (run 1: exited with status 3)`.
     pub cause: String,
     /// The path that is not there, if that is it.
     pub path: Option<String>,
@@ -99,7 +99,7 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-/// What is in the way of a slot, with what memory knows of it; none if that has changed since.
+/// The obstacle of a slot, with what memory knows of it; none if that has changed since.
 fn inspected(
     reader: &dyn Queries,
     slot: &SlotRef,

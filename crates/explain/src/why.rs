@@ -199,7 +199,7 @@ pub(crate) fn state_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> R
     Ok(fold(&history).map(|(slot, _)| slot.state))
 }
 
-/// What only the memory of the scheduler knows of a slot.
+/// The part of a slot's state that only the memory of the scheduler has.
 pub(crate) async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
     // The state in memory is optional: an engine that is busy or stands by does not delay the answer.
     let by = Actor::system("why");

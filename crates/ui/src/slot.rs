@@ -53,7 +53,7 @@ struct SlotPage {
     at: Option<Timestamp>,
     now: Timestamp,
     why: Why,
-    roots: roots::RootsShown,
+    roots: roots::RootList,
     slot: Option<Slot>,
     workflow: WorkflowRow,
     life: Vec<EventRecord>,
@@ -85,7 +85,7 @@ pub(super) async fn show(
 
 async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Fault> {
     let why = kelos_explain::why::why(app.handle(), &id, at).await?;
-    let roots = roots::RootsShown::read(app, &id, at).await?;
+    let roots = roots::RootList::read(app, &id, at).await?;
     let of = id.clone();
     let functions = app.node().functions();
     let rows = app.read(move |reader| {

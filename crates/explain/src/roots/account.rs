@@ -77,7 +77,7 @@ impl Root {
     }
 }
 
-/// What a slot in a state does with those on the way after it.
+/// The verb between a slot in a state and the next one on the way.
 fn verb(state: Option<SlotState>) -> &'static str {
     match state {
         Some(SlotState::Expired) => "expired while it waited for",

@@ -15,13 +15,13 @@ use crate::state::badge;
 const LINES: usize = 10;
 
 /// The roots of a slot's wait, each with the end of the output of its run.
-pub(super) struct RootsShown {
+pub(super) struct RootList {
     found: Roots,
     lines: Vec<Vec<String>>,
 }
 
-impl RootsShown {
-    pub(super) async fn read(app: &App, slot: &SlotRef, at: Option<Timestamp>) -> Result<RootsShown, Fault> {
+impl RootList {
+    pub(super) async fn read(app: &App, slot: &SlotRef, at: Option<Timestamp>) -> Result<RootList, Fault> {
         let found = roots(app.handle(), slot, at).await?;
         let mut lines = Vec::new();
         for root in &found.rows {
@@ -30,7 +30,7 @@ impl RootsShown {
                 None => Vec::new(),
             });
         }
-        Ok(RootsShown { found, lines })
+        Ok(RootList { found, lines })
     }
 
     /// The roots that are not the slot itself: the page says everything else about it.
