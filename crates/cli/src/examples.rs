@@ -217,6 +217,7 @@ const EXAMPLES: &[Examples] = &[
             ("kelos logs totals 2026-11-21T09:00Z", "the output of the latest run of a slot"),
             ("kelos logs totals 2026-11-21T09:00Z --run 1", "of its first run"),
             ("kelos logs totals 2026-11-21T09:00Z -f", "as it is written"),
+            ("kelos logs totals 2026-11-21T09:00Z -t --stderr", "the times and the lines of standard error"),
         ],
     ),
     of(

@@ -1,10 +1,11 @@
-//! `kelos logs`: what a run wrote, byte by byte.
+//! `kelos logs`: what a run wrote, byte by byte or line by line.
+
+mod lines;
 
 use std::io::{Read, Write};
 use std::time::Duration;
 
 use kelos_wire::{RunDto, SlotDto};
-use serde_json::json;
 
 use crate::address::{Query, slot_path};
 use crate::client::Client;
@@ -23,6 +24,8 @@ pub(crate) struct LogsArgs {
     /// Follow the output until the run has ended
     #[arg(short, long)]
     follow: bool,
+    #[command(flatten)]
+    form: lines::LineForm,
     #[command(flatten)]
     door: Door,
 }
@@ -54,28 +57,35 @@ pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
         None => latest(&client, &slot, args)?,
     };
     let path = format!("{slot}/runs/{number}/log");
-    if args.door.form.json {
-        return whole(&client, &path, number);
+    let wrote = if args.door.form.json {
+        return lines::json(&client, &path, number, &args.form);
+    } else if args.form.is_plain() {
+        bytes(&client, &path, args.follow)?
+    } else {
+        lines::print(&client, &path, args.follow, &args.form)?
+    };
+    if !wrote {
+        eprintln!("{}", args.form.nothing_chosen(number).unwrap_or_else(|| silence(&client, &slot, number)));
     }
+    Ok(0)
+}
+
+/// Prints the output as it is; whether there was any.
+fn bytes(client: &Client, path: &str, follow: bool) -> Result<bool, Failure> {
     let (mut offset, mut wrote) = (0, false);
     loop {
-        let piece = read(&client, &path, offset)?;
+        let piece = read(client, path, offset)?;
         wrote |= !piece.bytes.is_empty() || piece.dropped > 0;
         if piece.dropped > 0 {
             eprintln!("[{} bytes are not kept]", piece.dropped);
         }
         let mut out = std::io::stdout().lock();
         if out.write_all(&piece.bytes).and_then(|()| out.flush()).is_err() {
-            return Ok(0);
+            return Ok(true);
         }
         offset = piece.next;
-        match (piece.bytes.is_empty(), piece.ended || !args.follow) {
-            (true, true) => {
-                if !wrote {
-                    eprintln!("{}", silence(&client, &slot, number));
-                }
-                return Ok(0);
-            }
+        match (piece.bytes.is_empty(), piece.ended || !follow) {
+            (true, true) => return Ok(wrote),
             (true, false) => std::thread::sleep(LOOK_EVERY),
             (false, _) => {}
         }
@@ -141,18 +151,4 @@ fn read(client: &Client, path: &str, offset: u64) -> Result<Piece, Failure> {
         ended: ended == "true",
         bytes,
     })
-}
-
-fn whole(client: &Client, path: &str, number: u32) -> Result<u8, Failure> {
-    let (mut all, mut offset, mut dropped) = (Vec::new(), 0, 0);
-    let ended = loop {
-        let piece = read(client, path, offset)?;
-        (offset, dropped) = (piece.next, dropped + piece.dropped);
-        if piece.bytes.is_empty() {
-            break piece.ended;
-        }
-        all.extend(piece.bytes);
-    };
-    words::json(&json!({ "run": number, "text": String::from_utf8_lossy(&all), "dropped": dropped, "ended": ended }));
-    Ok(0)
 }

@@ -252,6 +252,31 @@ fn a_run_goes_on_without_its_server() {
 }
 
 #[test]
+fn output_is_printed_as_it_is_or_line_by_line() {
+    let always = "celos.alwaysTrigger()";
+    let shell = "printf 'one\\ntwo'; sleep 0.05; echo bad >&2; sleep 0.05; echo ' more'";
+    let folder = Folder::with(&[("workflows/talk.js", &minutely("talk", always, shell))]);
+    let _server = Server::up(&folder);
+    let at = oldest_succeeded(&folder, "talk");
+    let logs = |more: &[&str]| folder.run(&[&["logs", "talk", &at], more].concat()).ok();
+    assert_eq!(logs(&[]), "one\ntwobad\n more\n", "to a pipe, byte by byte");
+    assert_eq!(logs(&["--streams"]), "out   one\nout   two\nerr   bad\nout    more\n");
+    assert_eq!(logs(&["--stderr"]), "bad\n");
+    assert_eq!(logs(&["--stdout", "-f"]), "one\ntwo\n more\n");
+    let stamped = logs(&["-t"]);
+    let read = |line: &str| {
+        let (at, text) = line.split_once(' ').expect("a time and a text");
+        (at.parse::<Timestamp>().expect("a time"), text.to_owned())
+    };
+    let lines: Vec<_> = stamped.lines().map(read).collect();
+    assert_eq!(lines.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["one", "two", "bad", " more"]);
+    assert!(lines[0].0 < lines[2].0 && lines[2].0 < lines[3].0, "{stamped}");
+    let json = folder.json(&["logs", "talk", &at, "--json", "--stderr"]);
+    assert_eq!((&json["run"], &json["ended"], &json["lines"][0]["text"]), (&1.into(), &true.into(), &"bad".into()));
+    assert_eq!(json["lines"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn a_folder_has_one_server_and_mistakes_are_shown() {
     let folder = folder();
     folder.write("workflows/broken.js", "celos.defineWorkflow({});");

@@ -2,7 +2,7 @@
 
 mod local_support;
 
-use kelos_executors::local::LogChunk;
+use kelos_executors::local::{LogChunk, LogLine, RunRef, Stream};
 
 use local_support::{Fixture, code, until};
 
@@ -46,13 +46,15 @@ async fn a_long_output_keeps_its_head_and_its_tail() {
     assert_eq!((offset, gaps), (all.len() as u64, 1));
     assert_eq!(fixture.launcher.log_len(&spec.run).await.unwrap(), all.len() as u64);
     assert!((LIMIT * 3 / 4..=LIMIT).contains(&kept), "{kept} bytes kept");
-    let on_disk: u64 = std::fs::read_dir(fixture.launcher.dirs().path(&spec.run))
+    let (marks, bytes): (Vec<_>, Vec<_>) = std::fs::read_dir(fixture.launcher.dirs().path(&spec.run))
         .unwrap()
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("log"))
-        .map(|entry| entry.metadata().unwrap().len())
-        .sum();
-    assert_eq!(on_disk, kept);
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()))
+        .filter(|(name, _)| name.starts_with("log"))
+        .partition(|(name, _)| name.ends_with(".marks"));
+    let size = |files: &[(String, u64)]| files.iter().map(|(_, size)| size).sum::<u64>();
+    assert_eq!((size(&bytes), marks.len()), (kept, bytes.len()), "each file has its marks, and none is left over");
+    assert!(size(&marks) < LIMIT / 4);
 }
 
 /// A reader that follows an output faster than it reads sees every gap and never a wrong byte.
@@ -78,4 +80,52 @@ async fn a_reader_keeps_its_place_while_segments_disappear() {
         }
     }
     assert_eq!(seen, 60 * block.len() as u64);
+}
+
+impl Fixture {
+    /// The output of a run as lines: stream, text.
+    async fn lines(&self, run: &RunRef) -> Vec<(Stream, String)> {
+        let read = self.launcher.read_lines(run, 0, 1 << 20).await.unwrap();
+        let line = |line: LogLine| (line.stream.unwrap(), String::from_utf8(line.bytes).unwrap());
+        read.lines.into_iter().map(line).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_know_their_streams_and_when_they_came() {
+    let fixture = Fixture::new();
+    let spec = fixture.script("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2; printf three >&2");
+    fixture.launcher.start(&spec).await.unwrap();
+    until("the first line", || fixture.log(&spec.run) == "one\n");
+    let first = fixture.launcher.read_lines(&spec.run, 0, 1000).await.unwrap();
+    let between = jiff::Timestamp::now();
+    std::fs::write(fixture.work("go"), "").unwrap();
+    fixture.launcher.wait(&spec.run).await.unwrap();
+    let expected = [(Stream::Stdout, "one"), (Stream::Stderr, "two"), (Stream::Stderr, "three")];
+    assert_eq!(fixture.lines(&spec.run).await, expected.map(|(stream, text)| (stream, text.to_owned())));
+    let rest = fixture.launcher.read_lines(&spec.run, first.next_offset, 1000).await.unwrap();
+    assert!(first.lines[0].at.unwrap() <= between, "the first one came before");
+    // Times are kept to the millisecond.
+    assert!(rest.lines[0].at.unwrap().as_millisecond() >= between.as_millisecond());
+    assert!(rest.ended);
+    assert_eq!(fixture.log(&spec.run), "one\ntwo\nthree", "bytes are as they were written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_closed_or_held_open_holds_nothing_up() {
+    let fixture = Fixture::new();
+    // It closes one, goes on writing to the other, and leaves a process behind that holds that one for longer than a test.
+    let spec = fixture.script("exec >&-; echo late >&2; setsid sleep 300 & exit 0");
+    assert_eq!(fixture.run(&spec).await.outcome, code(0));
+    assert_eq!(fixture.lines(&spec.run).await, [(Stream::Stderr, "late".to_owned())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_kelos_adds_is_told_apart() {
+    let fixture = Fixture::new();
+    let spec = fixture.script("echo mine; echo '[]' > $KELOS_OUTPUTS");
+    fixture.run(&spec).await;
+    let lines = fixture.lines(&spec.run).await;
+    assert_eq!(lines[0], (Stream::Stdout, "mine".to_owned()));
+    assert_eq!(lines[1].0, Stream::Kelos);
 }

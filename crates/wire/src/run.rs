@@ -76,6 +76,40 @@ pub struct OutputDto {
     pub text: String,
 }
 
+/// A line of the output of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OutputLineDto {
+    /// The position of its first byte in all output of the run.
+    pub offset: u64,
+    /// When its first byte came; absent if that is not known, as of runs from before version 0.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Instant>,
+    /// `stdout`, `stderr`, or `kelos` for what Kelos adds; absent like the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Code>,
+    /// The text, without the end of the line; escapes of terminals are kept.
+    pub text: String,
+    /// Whether it ends here: not if it goes on below, has not been ended yet, or its end was dropped.
+    pub whole: bool,
+}
+
+/// Lines of the output of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OutputLinesDto {
+    /// The lines. If the last one begins at `nextOffset`, more of it may come.
+    pub lines: Vec<OutputLineDto>,
+    /// The position to continue from.
+    pub next_offset: u64,
+    /// The number of bytes before the first line that are no longer kept.
+    pub dropped: u64,
+    /// Whether the run is over and nothing comes after.
+    pub ended: bool,
+}
+
 impl From<Outcome> for OutcomeDto {
     fn from(outcome: Outcome) -> OutcomeDto {
         let (code, text) = (outcome.code().to_owned(), outcome.to_string());

@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use super::blocking::blocking;
 use super::error::{At, LocalError, StartError};
 use super::heard::{FirstWord, Voice, Voices};
+use super::lines::{self, LogLines};
 use super::log::{self, LogChunk};
 use super::outputs::{Unsound, read_outputs};
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
@@ -219,6 +220,18 @@ impl Launcher {
     pub async fn last_line(&self, run: &RunRef) -> Result<Option<String>, LocalError> {
         let dir = self.inner.dirs.path(run);
         blocking(move || log::last_line(&dir)).await
+    }
+
+    /// Reads a run's output as lines, see [`read_lines`](super::read_lines).
+    pub async fn read_lines(&self, run: &RunRef, offset: u64, max_len: usize) -> Result<LogLines, LocalError> {
+        let dir = self.inner.dirs.path(run);
+        blocking(move || lines::read_lines(&dir, offset, max_len)).await
+    }
+
+    /// Reads the last lines of a run's output, see [`last_lines`](super::last_lines).
+    pub async fn last_lines(&self, run: &RunRef, most: usize, max_len: usize) -> Result<LogLines, LocalError> {
+        let dir = self.inner.dirs.path(run);
+        blocking(move || lines::last_lines(&dir, most, max_len)).await
     }
 
     /// The number of bytes that a run has written so far, dropped ones included.

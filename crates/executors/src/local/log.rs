@@ -4,13 +4,14 @@
 //! Every byte ever written has an offset, kept or not. `log` holds the bytes from 0 on; once it is
 //! full, the output goes on in segments named by the offset of their first byte,
 //! `log.tail.<offset>`, of which the newest two stay. The names and lengths of the files are all
-//! there is to know, so there is nothing to repair after a crash.
+//! there is to know, so there is nothing to repair after a crash. Beside each lie its [marks](super::marks).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{At, LocalError};
+use super::marks::{self, Mark, Marker, Stream};
 use super::records;
 
 const HEAD: &str = "log";
@@ -105,6 +106,15 @@ fn try_read(dir: &Path, offset: u64, max_len: usize, ended: bool) -> io::Result<
     Ok(LogChunk { offset: start, bytes, next_offset, dropped: start - offset, ended: ended && next_offset >= end })
 }
 
+/// The marks of all that is kept of the output in `dir`, in the order of their offsets.
+pub(crate) fn read_marks(dir: &Path) -> Result<Vec<Mark>, LocalError> {
+    let mut all = Vec::new();
+    for segment in segments(dir).at("read the log in", dir)? {
+        all.extend(marks::read(&segment.path, segment.start).at("read the marks of", &segment.path)?);
+    }
+    Ok(all)
+}
+
 struct Segment {
     start: u64,
     len: u64,
@@ -155,11 +165,29 @@ pub(crate) struct LogWriter {
     limit: u64,
     /// Bytes seen so far.
     offset: u64,
-    /// The open file and how much still fits into it.
-    current: Option<(File, u64)>,
+    /// The file that is written to.
+    current: Option<Open>,
+    /// Whether the last byte ended a line.
+    at_line_start: bool,
     /// Tail segments on disk, oldest first.
     tail: Vec<PathBuf>,
     complained: bool,
+}
+
+/// An open file of the log.
+struct Open {
+    file: File,
+    /// How much still fits into it.
+    room: u64,
+    marker: Marker,
+}
+
+/// A piece of output as it came.
+struct Arrival<'a> {
+    stream: Stream,
+    at_ms: i64,
+    bytes: &'a [u8],
+    begins_line: bool,
 }
 
 impl LogWriter {
@@ -171,6 +199,7 @@ impl LogWriter {
             limit: limit.max(SMALLEST_LIMIT),
             offset: 0,
             current: None,
+            at_line_start: true,
             tail: Vec::new(),
             complained: false,
         }
@@ -181,53 +210,58 @@ impl LogWriter {
         &self.dir
     }
 
-    /// Takes the next bytes of the output.
-    pub(crate) fn write(&mut self, mut bytes: &[u8]) {
+    /// Takes the next bytes of the output, which come now.
+    pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) {
+        let at_ms = records::now_ms();
         while !bytes.is_empty() {
-            match self.write_some(bytes) {
-                Ok(written) => bytes = &bytes[written..],
+            let inner = &bytes[..bytes.len() - 1];
+            let begins_line = self.at_line_start || inner.contains(&b'\n');
+            match self.write_some(&Arrival { stream, at_ms, bytes, begins_line }) {
+                Ok(written) => {
+                    self.at_line_start = bytes[..written].ends_with(b"\n");
+                    bytes = &bytes[written..];
+                }
                 Err(error) => {
                     self.complain_once(&error);
                     self.current = None;
+                    self.at_line_start = bytes.ends_with(b"\n");
                     self.offset += bytes.len() as u64;
                     return;
                 }
             }
-            if self.current.as_ref().is_some_and(|(_, room)| *room == 0) {
+            if self.current.as_ref().is_some_and(|open| open.room == 0) {
                 self.current = None;
             }
         }
     }
 
-    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write_some(&mut self, piece: &Arrival<'_>) -> io::Result<usize> {
         let written = match &mut self.current {
-            Some((file, room)) => write_up_to(file, bytes, room)?,
-            None if self.offset == 0 => self.open_head(bytes)?,
-            None => self.open_segment(bytes)?,
+            Some(open) => open.write(self.offset, piece)?,
+            None if self.offset == 0 => self.open_head(piece)?,
+            None => self.open_segment(piece)?,
         };
         self.offset += written as u64;
         Ok(written)
     }
 
-    fn open_head(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut file = File::create(self.dir.join(HEAD))?;
-        let mut room = self.limit / 2;
-        let written = write_up_to(&mut file, bytes, &mut room)?;
-        self.current = Some((file, room));
+    fn open_head(&mut self, piece: &Arrival<'_>) -> io::Result<usize> {
+        let mut open = Open::create(&self.dir.join(HEAD), 0, self.limit / 2)?;
+        let written = open.write(0, piece)?;
+        self.current = Some(open);
         Ok(written)
     }
 
     /// Old segments go only once the new one holds something, so a full disk doesn't cost the tail
     /// that is there.
-    fn open_segment(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn open_segment(&mut self, piece: &Arrival<'_>) -> io::Result<usize> {
         let path = self.dir.join(format!("{TAIL_PREFIX}{}", self.offset));
-        let mut room = self.limit / 4;
-        let mut file = File::create(&path)?;
-        let written = write_up_to(&mut file, bytes, &mut room).inspect_err(|_| drop(fs::remove_file(&path)))?;
+        let mut open = Open::create(&path, self.offset, self.limit / 4)?;
+        let written = open.write(self.offset, piece).inspect_err(|_| remove(&path))?;
         self.tail.push(path);
-        self.current = Some((file, room));
+        self.current = Some(open);
         while self.tail.len() > TAIL_SEGMENTS {
-            let _ = fs::remove_file(self.tail.remove(0));
+            remove(&self.tail.remove(0));
         }
         Ok(written)
     }
@@ -245,19 +279,33 @@ impl LogWriter {
     }
 }
 
-fn write_up_to(file: &mut File, bytes: &[u8], room: &mut u64) -> io::Result<usize> {
-    let len = bytes.len().min(usize::try_from(*room).unwrap_or(usize::MAX));
-    loop {
-        match file.write(&bytes[..len]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                *room -= written as u64;
-                return Ok(written);
+impl Open {
+    fn create(path: &Path, start: u64, room: u64) -> io::Result<Self> {
+        Ok(Self { file: File::create(path)?, room, marker: Marker::new(path, start, room) })
+    }
+
+    /// Writes what fits of a piece that begins at `offset`, and before that its mark.
+    fn write(&mut self, offset: u64, piece: &Arrival<'_>) -> io::Result<usize> {
+        self.marker.mark(offset, piece.stream, piece.at_ms, piece.begins_line);
+        let len = piece.bytes.len().min(usize::try_from(self.room).unwrap_or(usize::MAX));
+        loop {
+            match self.file.write(&piece.bytes[..len]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    self.room -= written as u64;
+                    return Ok(written);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
+}
+
+/// Removes a file of the log with its marks.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_file(marks::path(path));
 }
 
 #[cfg(test)]
@@ -272,7 +320,7 @@ mod tests {
     fn written(dir: &Path, limit: u64, total: u64, piece: usize) {
         let mut writer = LogWriter::new(dir, limit);
         let bytes: Vec<u8> = (0..total).map(byte).collect();
-        bytes.chunks(piece).for_each(|piece| writer.write(piece));
+        bytes.chunks(piece).for_each(|piece| writer.write(Stream::Stdout, piece));
     }
 
     /// Reads all there is: (kept bytes, dropped bytes).

@@ -21,7 +21,7 @@
 //!   second to finish their output, then SIGTERM, and then SIGKILL.
 //!
 //! The files of a run: `spec.json` (the command), `claim` (the shim, and the process of the command), `log` and
-//! `log.tail.*` (the output), `outputs.json` (the outputs for triggered runs, written by the command), `exit.json` (the
+//! `log.tail.*` (the output), `*.marks` beside them (its times and streams), `outputs.json` (the outputs for triggered runs, written by the command), `exit.json` (the
 //! outcome), `shim.err` (errors around the command). Few on purpose, and each only when it has content.
 //!
 //! A supervisor that stops the server must leave its other processes alone (`KillMode=process` for systemd): a shim
@@ -35,7 +35,9 @@ mod file_limit;
 mod fork_server;
 mod heard;
 mod launcher;
+mod lines;
 mod log;
+mod marks;
 mod outputs;
 mod paths;
 mod procs;
@@ -43,6 +45,7 @@ mod records;
 mod shim;
 mod spawner;
 mod state;
+mod streams;
 mod supervise;
 
 pub use error::{LocalError, StartError};
@@ -50,7 +53,9 @@ pub use file_limit::survive_file_limit;
 pub use fork_server::shim_main;
 pub(crate) use launcher::gone;
 pub use launcher::{Launcher, Limits, ShimRun, own_shim};
+pub use lines::{LogLine, LogLines, last_lines, read_lines, unfinished_char};
 pub use log::{LogChunk, last_line, log_len, read_log};
+pub use marks::Stream;
 pub use paths::fnv1a_128;
 pub use paths::{RunDirs, RunRef};
 pub use procs::ProcessId;

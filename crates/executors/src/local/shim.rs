@@ -2,7 +2,7 @@
 //! a runtime and without threads.
 
 use std::fs;
-use std::io::{self, PipeReader, PipeWriter, Write};
+use std::io::{self, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +16,7 @@ use super::log::LogWriter;
 use super::outputs::{OUTPUTS, OUTPUTS_VARIABLE};
 use super::procs::{self, ProcessId, Stat, TAG_VARIABLE, Tree};
 use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC};
+use super::streams::Streams;
 use super::supervise::{Signals, Supervisor};
 
 /// The first word to the launcher: this shim holds the claim.
@@ -85,7 +86,7 @@ fn detach() -> io::Result<(Signals, ProcessId)> {
 
 /// From the claim on there is always an outcome.
 fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals, voice: &PipeWriter) -> Exit {
-    let (log, job, output) = match start(dir, spec, claim) {
+    let (log, job, output) = match start(dir, spec, claim, &signals) {
         Ok(started) => started,
         Err(error) => return not_started(error),
     };
@@ -108,14 +109,14 @@ fn not_started(error: String) -> Exit {
     Exit { outcome: Outcome::FailedToStart { error }, started_at_ms: None, ended_at_ms: records::now_ms() }
 }
 
-fn start(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<(LogWriter, Pid, PipeReader), String> {
+fn start(dir: &Path, spec: &RunSpec, claim: &Claim, signals: &Signals) -> Result<(LogWriter, Pid, Streams), String> {
     let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
     let log = LogWriter::new(dir, limit);
     let mut command = command(dir, spec, claim)?;
-    let (output, writer) = io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
-    let second = writer.try_clone().map_err(|error| format!("failed to create a pipe: {error}"))?;
-    command.stdout(writer).stderr(second);
-    // `command` and its ends of the pipe are dropped when this function returns, so that the pipe ends with the job.
+    let (output, stdout, stderr) =
+        Streams::new(signals).map_err(|error| format!("failed to create a pipe: {error}"))?;
+    command.stdout(stdout).stderr(stderr);
+    // `command` and its ends of the pipes are dropped when this function returns, so that they end with the job.
     let child = command.spawn().map_err(|error| why_not_started(&spec.argv[0], &error))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("the system gave no process id")?;
     Ok((log, pid, output))

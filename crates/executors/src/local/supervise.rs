@@ -1,20 +1,22 @@
 //! From the start of a command to the end of its last process.
 
-use std::io::{self, PipeReader, Read};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 
 use super::log::LogWriter;
+use super::marks::Stream;
 use super::outputs::{OUTPUTS_VARIABLE, read_outputs};
 use super::procs::Tree;
 use super::records::Outcome;
+use super::streams::{Ready, Streams};
 
 /// The time that background processes have to finish their output after the command has ended, and again after SIGTERM.
 const TRAILING: Duration = Duration::from_millis(200);
@@ -33,6 +35,12 @@ const GIVE_UP: Duration = Duration::from_secs(3);
 pub(crate) struct Signals {
     wake: UnixStream,
     stop: Arc<AtomicBool>,
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
 }
 
 impl Signals {
@@ -73,8 +81,7 @@ pub(crate) struct Supervisor {
     tree: Tree,
     grace: Duration,
     signals: Signals,
-    /// The read end of the output; none once every writer has closed it.
-    output: Option<PipeReader>,
+    output: Streams,
     log: LogWriter,
     buffer: Vec<u8>,
     /// The status with which the command itself ended.
@@ -91,7 +98,7 @@ impl Supervisor {
     pub(crate) fn new(
         command: Pid,
         tree: Tree,
-        output: PipeReader,
+        output: Streams,
         log: LogWriter,
         signals: Signals,
         grace: Duration,
@@ -101,7 +108,7 @@ impl Supervisor {
             tree,
             grace,
             signals,
-            output: Some(output),
+            output,
             log,
             buffer: vec![0; 64 * 1024],
             status: None,
@@ -131,35 +138,18 @@ impl Supervisor {
 
     /// Waits for output, a signal, or the time to be up; takes what there is.
     fn wait_for_something(&mut self, wait: Option<Duration>) {
-        let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        let mut fds = Vec::with_capacity(2);
-        fds.push(PollFd::new(&self.signals.wake, PollFlags::IN));
-        if let Some(output) = &self.output {
-            fds.push(PollFd::new(output, PollFlags::IN));
-        }
-        if poll(&mut fds, timeout.as_ref()).is_err() {
-            return; // Interrupted by a signal: the next round sees it.
-        }
-        let signalled = !fds[0].revents().is_empty();
-        let has_output = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
-        drop(fds);
-        if signalled {
-            self.signals.clear();
-        }
-        if has_output {
-            self.read_output();
+        for ready in self.output.wait(wait) {
+            match ready {
+                Ready::Output(stream) => self.read_output(stream),
+                Ready::Other => self.signals.clear(),
+            }
         }
     }
 
-    fn read_output(&mut self) {
-        let Some(output) = &mut self.output else {
-            return;
-        };
-        match output.read(&mut self.buffer) {
-            Ok(0) => self.output = None,
-            Ok(read) => self.log.write(&self.buffer[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.output = None,
+    fn read_output(&mut self, stream: Stream) {
+        let read = self.output.read(stream, &mut self.buffer);
+        if read > 0 {
+            self.log.write(stream, &self.buffer[..read]);
         }
     }
 
@@ -240,24 +230,28 @@ impl Supervisor {
         }
     }
 
-    /// Reads the rest of the pipe. Limited in time, as a process outside the tree may hold the pipe open for ever.
+    /// Reads the rest of the pipes. Limited in time, as a process outside the tree may hold one open for ever.
     fn read_the_rest(&mut self) {
         let until = Instant::now() + TRAILING;
-        while self.output.is_some() && Instant::now() < until {
-            let Some(output) = &self.output else { return };
-            let mut fds = [PollFd::new(output, PollFlags::IN)];
-            match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-                Ok(0) => return,
-                Ok(_) => self.read_output(),
-                Err(_) => {}
+        while !self.output.have_ended() && Instant::now() < until {
+            let ready = self.output.wait(Some(Duration::ZERO));
+            let mut outputs = ready.into_iter().filter(|ready| *ready != Ready::Other).peekable();
+            if outputs.peek().is_none() {
+                return;
             }
+            outputs.for_each(|ready| {
+                if let Ready::Output(stream) = ready {
+                    self.read_output(stream);
+                }
+            });
         }
     }
 
     /// Logs the reason for which outputs are not accepted.
     fn check_outputs(&mut self) {
         if let Err(why) = read_outputs(self.log.dir()) {
-            self.log.write(format!("kelos: what it wrote to {OUTPUTS_VARIABLE} is left out: {why}\n").as_bytes());
+            let said = format!("kelos: what it wrote to {OUTPUTS_VARIABLE} is left out: {why}\n");
+            self.log.write(Stream::Kelos, said.as_bytes());
         }
     }
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use kelos_executors::local::{LocalError, LogChunk};
+use kelos_executors::local::{LocalError, LogChunk, unfinished_char};
 use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
@@ -19,9 +19,9 @@ use utoipa::IntoParams;
 use super::extract::{Path, Query, RunPath};
 
 /// The default number of bytes that are read.
-const USUAL_PIECE: usize = 64 << 10;
+pub(super) const USUAL_PIECE: usize = 64 << 10;
 /// Bytes of the longest piece.
-const LONGEST_PIECE: usize = 1 << 20;
+pub(super) const LONGEST_PIECE: usize = 1 << 20;
 
 /// How often the output of a live run is read: nothing signals that a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ pub(super) struct Piece {
     limit: Option<usize>,
 }
 
-fn unreadable(error: &LocalError) -> Fault {
+pub(super) fn unreadable(error: &LocalError) -> Fault {
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, "log-unreadable", format!("failed to {error}"))
 }
 
@@ -181,7 +181,7 @@ impl LogFollower {
         let mut bytes = std::mem::take(&mut self.carried);
         let offset = chunk.offset - bytes.len() as u64;
         bytes.extend(chunk.bytes);
-        self.carried = bytes.split_off(bytes.len() - unfinished(&bytes));
+        self.carried = bytes.split_off(bytes.len() - unfinished_char(&bytes));
         self.offset = chunk.next_offset;
         let next_offset = chunk.next_offset - self.carried.len() as u64;
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -205,36 +205,7 @@ fn output_event(output: &OutputDto) -> Event {
     event("log", output.next_offset, output)
 }
 
-/// How many bytes at the end of a text are the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(&bytes[bytes.len().saturating_sub(4)..]) {
-        Ok(_) => 0,
-        Err(_) => {
-            let start = bytes.iter().rev().take(3).position(|byte| *byte >= 0xC0);
-            let length = |first: u8| match first {
-                0xF0.. => 4,
-                0xE0.. => 3,
-                _ => 2,
-            };
-            start.filter(|back| back + 1 < length(bytes[bytes.len() - 1 - back])).map_or(0, |back| back + 1)
-        }
-    }
-}
-
 fn event(name: &str, id: u64, data: &impl Serialize) -> Event {
     let event = Event::default().event(name).id(id.to_string());
     event.json_data(data).unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unfinished;
-
-    #[test]
-    fn only_the_beginning_of_a_character_is_held_back() {
-        let text = "aé€😀".as_bytes();
-        let held: Vec<usize> = (0..=text.len()).map(|end| unfinished(&text[..end])).collect();
-        assert_eq!(held, [0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 0]);
-        assert_eq!(unfinished(b"\xff\xfe\x80\x80\x80"), 0, "what is no text at all is not held back");
-    }
 }

@@ -12,6 +12,7 @@ mod graph;
 mod groups;
 mod health;
 mod jobs;
+mod lines;
 mod logs;
 mod projects;
 mod registers;
@@ -114,6 +115,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(runs::of_slot))
         .routes(routes!(runs::one))
         .routes(routes!(logs::read))
+        .routes(routes!(lines::lines))
         .routes(routes!(logs::stream))
         .routes(routes!(events::list))
         .routes(routes!(events::stream))

@@ -84,3 +84,26 @@ async fn output_that_ends_within_a_character_is_told_all_the_same() {
     assert_eq!(followed.next().await.unwrap().data["text"], "\u{fffd}");
     assert_eq!(followed.next().await.unwrap().name, "end");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_have_times_and_streams() {
+    let (server, slot, folder) = running().await;
+    let lines = async |query: &str| server.get(&format!("{LOG}/lines{query}")).await.ok().json();
+    assert_eq!(lines("").await, json!({ "lines": [], "nextOffset": 0, "dropped": 0, "ended": false }));
+    write(&folder, b"one\nbad \xff\nhalf");
+    // From 0 on standard output at 1970-01-01T00:00:01Z, from 4 on standard error a millisecond later.
+    std::fs::write(folder.join("log.marks"), [0x00, 0xd0, 0x0f, 0x11, 0x02]).unwrap();
+    let one =
+        json!({ "offset": 0, "at": "1970-01-01T00:00:01.000Z", "stream": "stdout", "text": "one", "whole": true });
+    let line = |offset: u64, text: &str, whole: bool| json!({ "offset": offset, "at": "1970-01-01T00:00:01.001Z", "stream": "stderr", "text": text, "whole": whole });
+    let (bad, half) = (line(4, "bad \u{fffd}", true), line(10, "half", false));
+    assert_eq!(lines("").await, json!({ "lines": [one, bad, half], "nextOffset": 10, "dropped": 0, "ended": false }));
+    assert_eq!(lines("?limit=9").await["lines"], json!([one]));
+    assert_eq!(lines("?tail=2").await["lines"], json!([bad, half]));
+    server.end(&slot, 1, true).await;
+    assert_eq!(lines("?offset=10").await, json!({ "lines": [half], "nextOffset": 14, "dropped": 0, "ended": true }));
+    assert_eq!(lines("?offset=14").await["ended"], true);
+    for wrong in ["?limit=0", "?limit=1048577", "?tail=0", "?tail=10001", "?tail=1&offset=0"] {
+        assert_eq!(server.get(&format!("{LOG}/lines{wrong}")).await.status, 400, "{wrong}");
+    }
+}

@@ -5,10 +5,10 @@ use axum::http::Method;
 use kelos_wire::{
     BackfillCausesDto, BackfillDto, BackfillResultDto, CapacityDto, ChildrenDto, CriticalPathDto, DecisionDto,
     DeploymentDto, DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto, FactSourceDto,
-    FailureListDto, GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, PageDto, ParentsDto, PastDefinitionDto,
-    ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto, RegisterDto, RerunResultDto, RunDto, SlotDto,
-    StepResultDto, StuckListDto, SubmitResultDto, SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto,
-    WhyDto, WorkerDto, WorkflowDetailDto, WorkflowDto,
+    FailureListDto, GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, OutputLinesDto, PageDto, ParentsDto,
+    PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto, RegisterDto, RerunResultDto, RunDto,
+    SlotDto, StepResultDto, StuckListDto, SubmitResultDto, SubmittedListDto, TellResultDto, TimesDto, UpstreamDto,
+    VersionDto, WhyDto, WorkerDto, WorkflowDetailDto, WorkflowDto,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,6 +64,7 @@ fn got(uri: &str, segments: &[&str], text: &str) {
         ["workflows", _, "slots", _, "upstream"] => same::<UpstreamDto>(uri, text),
         ["workflows", _, "slots", _, "runs"] => same::<ListDto<RunDto>>(uri, text),
         ["workflows", _, "slots", _, "runs", _] => same::<RunDto>(uri, text),
+        ["workflows", _, "slots", _, "runs", _, "log", "lines"] => same::<OutputLinesDto>(uri, text),
         ["schedules"] => same::<PageDto<EventScheduleDto>>(uri, text),
         ["schedules", _] => same::<EventScheduleDto>(uri, text),
         ["schedules", _, "decisions"] => same::<PageDto<DecisionDto>>(uri, text),
