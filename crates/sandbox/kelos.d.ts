@@ -504,7 +504,7 @@ interface ScheduleBuilder {
     catchUp(policy: "skip" | "latest" | "all"): ScheduleBuilder;
     /** It starts enabled; without this somebody has to enable it. */
     enabled(on?: boolean): ScheduleBuilder;
-    /** When a time of a cron expression passes: `"0 4 * * *"`, or six fields with seconds first. 1 is Sunday. */
+    /** When a time of a cron expression passes: five fields as in a crontab, `"0 4 * * 1"` (1 is Monday), or six as in Quartz, with seconds first (1 is Sunday). */
     triggerByTime(cron: string): BuiltSchedule;
     /** After this many new partitions of a dataset. */
     triggerOnPartitions(dataset: string, partitions: number): BuiltSchedule;
@@ -559,7 +559,7 @@ declare namespace celos {
     function partitionsTrigger(dataset: string, partitions?: number): Trigger;
     /** Met when a run of a program, of this application or any other workflow, ends with this status while the slot waits. */
     function programStatusTrigger(program: string, ...statuses: ProgramStatusName[]): Trigger;
-    /** Met when a time of a cron expression of five or six fields passes while the slot waits. */
+    /** Met when a time of a cron expression of five fields (crontab's) or six (Quartz's, with seconds first) passes while the slot waits. */
     function cronTrigger(cron: string, zone?: string): Trigger;
     /** Met when a signal is published while the slot waits. */
     function signalTrigger(name: string): Trigger;
@@ -589,7 +589,7 @@ declare namespace celos {
     function hourlySchedule(): Schedule;
     /** A slot every minute: the same as `celos.cronSchedule("0 * * * * ?")`. */
     function minutelySchedule(): Schedule;
-    /** Slots at the times of a Quartz cron expression, such as `"0 15 10 * * ?"`. */
+    /** Slots at the times of a cron expression: five fields as in a crontab, `"15 10 * * 1-5"` (1 is Monday), or six or seven as in Quartz, `"0 15 10 * * ?"` (1 is Sunday). */
     function cronSchedule(expression: string, options?: ZoneOptions): Schedule;
     /** The schedule of another workflow. */
     function dependentSchedule(workflowID: string): Schedule;

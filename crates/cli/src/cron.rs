@@ -10,7 +10,7 @@ use crate::{text, times};
 
 #[derive(clap::Args)]
 pub(crate) struct CronArgs {
-    /// Quartz expression with six or seven fields, such as "0 0 12 ? * MON-FRI"
+    /// Expression with five fields as in a crontab, such as "0 12 * * MON-FRI", or six or seven as in Quartz, such as "0 0 12 ? * MON-FRI"
     expression: String,
     /// Print times after this one [default: now]
     #[arg(long, value_name = "TIME")]
@@ -53,33 +53,13 @@ pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+const HINT: &str = "five fields are minute, hour, day-of-month, month and day-of-week, as in a crontab; six and seven are Quartz's: \
+                    second first, and perhaps year last. For each working day at noon: \"0 12 * * MON-FRI\"";
+
 /// The refusal with a caret below the part that is at fault.
 fn pointed(expression: &str, error: &CronError) -> Failure {
     let before = expression.get(..error.span.start).map_or(0, |before| before.chars().count());
     let length = expression.get(error.span.clone()).map_or(1, |part| part.chars().count().max(1));
     let shown = vec![expression.to_owned(), format!("{}{}", " ".repeat(before), "^".repeat(length))];
-    Failure::usage(format!("read the cron expression: {error}")).show(shown).hint(hint(expression))
-}
-
-fn hint(expression: &str) -> String {
-    match from_crontab(expression) {
-        Some(longer) => format!("a crontab's line of five fields lacks the seconds; the same here is \"{longer}\""),
-        None => "the fields are second, minute, hour, day-of-month, month, day-of-week and perhaps year; \
-                 for each working day at noon: \"0 0 12 ? * MON-FRI\""
-            .to_owned(),
-    }
-}
-
-/// The same times as those of a line of a crontab, where it means something here. Days of the week are counted
-/// from another day there, so their numbers are not touched.
-fn from_crontab(expression: &str) -> Option<String> {
-    let fields: Vec<&str> = expression.split_whitespace().collect();
-    let [minute, hour, day, month, weekday] = fields[..] else { return None };
-    let (day, weekday) = match (day, weekday) {
-        (day, "*") => (day, "?"),
-        ("*", weekday) if !weekday.contains(|c: char| c.is_ascii_digit()) => ("?", weekday),
-        _ => return None,
-    };
-    let longer = format!("0 {minute} {hour} {day} {month} {weekday}");
-    Cron::parse(&longer).ok().map(|_| longer)
+    Failure::usage(format!("read the cron expression: {error}")).show(shown).hint(HINT)
 }

@@ -97,7 +97,7 @@ const EXAMPLES: &[Examples] = &[
     of(
         "cron",
         &[
-            ("kelos cron '0 30 6 ? * MON-FRI'", "6:30 on working days"),
+            ("kelos cron '30 6 * * 1-5'", "6:30 on working days, as a crontab has it"),
             ("kelos cron '0 0 2 * * ?' --zone Europe/Berlin --after 2026-03-27", "around a change of the clocks"),
         ],
     ),

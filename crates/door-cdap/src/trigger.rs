@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kelos_front::fault::Fault;
 use kelos_model::facts::ENDS;
+use kelos_model::mistakes::weekday_names;
 use kelos_model::project::{DEFAULT_VERSION, ProjectName, dataset, dataset_parts};
 use kelos_model::time::{Firing, Zone};
 use kelos_model::{SlotState, Trigger, WorkflowId};
@@ -61,8 +62,23 @@ fn firing(field: &Field<'_>) -> Result<Trigger, Fault> {
         Some(zone) => Zone::parse(zone.text()?).map_err(|error| zone.refused(&error))?,
         None => Zone::utc(),
     };
-    let firing = Firing::parse(cron.text()?, zone).map_err(|error| cron.refused(&error))?;
+    let text = cron.text()?;
+    if text.split(' ').count() > 6 {
+        return Err(cron.wrong("5 fields (minute hour day-of-month month day-of-week) or 6 (second first)"));
+    }
+    let firing = Firing::read_by_quartz(text, zone).map_err(|error| cron.refused(&error))?;
     Ok(Trigger::Fired { firing })
+}
+
+/// The expression as this dialect reads it, where 1 is Sunday also in five fields: the weekdays of a crontab by their names. What it has no
+/// words for, either of two days, is shown as it was given.
+pub(super) fn expression(firing: &Firing) -> String {
+    let weekdays = firing.schedule().cron().weekdays().filter(|_| firing.is_of_unix_alone());
+    let rest = firing.text().rsplit_once(' ').filter(|(rest, _)| rest.split(' ').nth(2) == Some("*"));
+    match (rest, weekdays) {
+        (Some((rest, _)), Some(weekdays)) => format!("{rest} {}", weekday_names(weekdays)),
+        _ => firing.text().to_owned(),
+    }
 }
 
 fn partitions(field: &Field<'_>) -> Result<Trigger, Fault> {
@@ -143,10 +159,10 @@ pub(super) fn write(trigger: &Trigger, catalogue: &Catalogue<'_>) -> Result<Valu
     let all = |triggers: &[Trigger]| triggers.iter().map(|one| write(one, catalogue)).collect::<Result<Vec<_>, _>>();
     Ok(match trigger {
         Trigger::Fired { firing } if *firing.zone() == Zone::utc() => {
-            json!({ "type": "TIME", "cronExpression": firing.text() })
+            json!({ "type": "TIME", "cronExpression": expression(firing) })
         }
         Trigger::Fired { firing } => {
-            json!({ "type": "TIME", "cronExpression": firing.text(), "timeZone": firing.zone().name() })
+            json!({ "type": "TIME", "cronExpression": expression(firing), "timeZone": firing.zone().name() })
         }
         Trigger::Partitions { dataset, count } => partitions_json(dataset, *count),
         Trigger::Ended { program, states } => {
@@ -190,4 +206,26 @@ pub(super) fn is_of_category(category: &str) -> Option<fn(&Trigger) -> bool> {
         "signal" => |trigger| matches!(trigger, Trigger::Signal { .. }),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_shown_as_this_dialect_reads_them() {
+        let native = |text: &str| expression(&Firing::parse(text, Zone::utc()).expect("an expression"));
+        assert_eq!(native("0 4 * * 1"), "0 4 * * MON");
+        assert_eq!(native("*/5 4 * JAN 1-5"), "*/5 4 * JAN MON-FRI");
+        assert_eq!(native("0 4 * * *"), "0 4 * * *");
+        assert_eq!(native("0 0 4 ? * 2"), "0 0 4 ? * 2");
+        assert_eq!(native("0 4 1 * 1"), "0 4 1 * 1", "it has no words for either day");
+        for text in ["0 4 * * 1", "0 4 * * 1-5"] {
+            let shown = Firing::read_by_quartz(&native(text), Zone::utc()).expect("an expression");
+            let meant = Firing::parse(text, Zone::utc()).expect("an expression");
+            assert_eq!(shown.schedule().cron().weekdays(), meant.schedule().cron().weekdays(), "{text}");
+            let own = Firing::read_by_quartz(text, Zone::utc()).expect("an expression");
+            assert_eq!(expression(&own), text);
+        }
+    }
 }

@@ -103,6 +103,22 @@ fn a_database_of_the_tenth_schema_agrees_with_itself() {
     assert_eq!((verified.turns, verified.events, verified.slots), (62, 247, 38));
 }
 
+/// Five fields were read by Quartz when this database was written.
+#[test]
+fn five_fields_of_an_old_database_still_mean_what_they_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = TENTH.replace(r#""cron":"0 4 * * *""#, r#""cron":"0 4 * * 1""#);
+    assert_ne!(dump, TENTH);
+    // Its check values are those of another expression.
+    let dump = format!("{dump}\nUPDATE definitions SET check_value = NULL;");
+    let store = SqliteStore::open(written(folder.path(), &dump)).unwrap();
+    let rows = store.reader().workflows(None).unwrap();
+    let firings = rows.iter().flat_map(|row| row.definition.trigger.firings());
+    let firing = firings.into_iter().find(|firing| firing.text() == "0 4 * * 1").unwrap();
+    let next = firing.schedule().next_after(at("2026-11-23T00:00Z"));
+    assert_eq!(next, Some(at("2026-11-29T04:00Z")), "a Sunday");
+}
+
 #[tokio::test]
 async fn what_was_collected_before_counts_on() {
     let folder = tempfile::tempdir().unwrap();

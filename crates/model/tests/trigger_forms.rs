@@ -39,7 +39,7 @@ fn path() -> impl Strategy<Value = Trigger> {
 
 fn leaf() -> impl Strategy<Value = Trigger> {
     let zone = prop::sample::select(vec!["UTC", "Asia/Tokyo", "PST"]);
-    let cron = prop::sample::select(vec!["0 4 * * *", "*/5 1,2 1,15 * ?", "0 0/5 14,18 ? * MON-FRI", "0 4 * * 2#1"]);
+    let cron = prop::sample::select(vec!["0 4 * * *", "*/5 1,2 1,15 * ?", "0 0/5 14,18 ? * MON-FRI", "0 0 4 ? * 2#1"]);
     let ends = prop::collection::vec(prop::sample::select(ENDS.to_vec()), 1..4);
     prop_oneof![
         Just(Trigger::Always),
@@ -281,7 +281,7 @@ fn wrong_text_is_told_with_its_place_and_what_was_expected() {
         ("delay(soon)", "at character 7: \"soon\" is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w"),
         (
             "time(0 4 * *)",
-            "at character 6: \"0 4 * *\" has 4 fields, expected 5 (minute hour day-of-month month day-of-week) or 6 (second first), \
+            "at character 6: \"0 4 * *\" has 4 fields, expected 5 (minute hour day-of-month month day-of-week), or 6 (second first) or 7 (year last), \
              each after a single space",
         ),
         (

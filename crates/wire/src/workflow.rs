@@ -86,7 +86,7 @@ pub struct WorkflowDetailDto {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleDto {
-    /// A Quartz cron expression.
+    /// A cron expression: five fields as in a crontab, six or seven as in Quartz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
     /// The time zone of the expression.

@@ -14,7 +14,7 @@ use crate::times;
 /// The options that define an event schedule: its trigger, its constraints and the arguments of its runs.
 #[derive(clap::Args)]
 pub(super) struct Definition {
-    /// Trigger at the times of a cron expression with five fields, or six with seconds first
+    /// Trigger at the times of a cron expression with five fields as in a crontab, or six as in Quartz, with seconds first
     #[arg(long, value_name = "CRON", alias = "at")]
     time: Vec<String>,
     /// Trigger after this many new partitions of a dataset; N defaults to 1

@@ -116,6 +116,17 @@ fn without(schedule: Arc<Workflow>, gone: &BTreeSet<WorkflowId>) -> Option<Arc<W
     left.map(|trigger| Arc::new(Workflow { trigger, ..Workflow::clone(&schedule) }))
 }
 
+/// A definition whose cron expressions mean what they meant before, as far as they were stored with another meaning of five
+/// fields. Who changes them by a request means them as they are read now.
+pub(super) fn read_as_before(definition: &Arc<Workflow>, before: &Workflow) -> Arc<Workflow> {
+    let mut definition = definition.clone();
+    let has_readings = || before.trigger.firings().iter().any(|firing| firing.is_of_quartz_alone());
+    if definition.provenance() != Provenance::Api && has_readings() {
+        Arc::make_mut(&mut definition).trigger.keep_readings(&before.trigger);
+    }
+    definition
+}
+
 /// Keeps a workflow off that becomes one of another kind: an event schedule is then disabled, any other workflow
 /// paused.
 pub(super) fn keep_off(row: &mut WorkflowRow) {

@@ -32,7 +32,7 @@ use crate::Refusal;
 use crate::breaches::Breaches;
 use crate::slots::SlotTable;
 use definitions::Definitions;
-use deployment::{differ, keep_off};
+use deployment::{differ, keep_off, read_as_before};
 use state::ScheduleState;
 
 /// All workflows that ever existed, by name.
@@ -192,6 +192,7 @@ impl Workflows {
     pub(crate) fn define(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Option<Redefined> {
         let Some(one) = self.all.get_mut(id) else { return Some(self.add(id, definition, now)) };
         let row = &mut one.row;
+        let definition = &read_as_before(definition, &row.definition);
         if row.present && Arc::ptr_eq(&row.definition, definition) {
             return None;
         }

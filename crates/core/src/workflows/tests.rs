@@ -77,6 +77,36 @@ fn a_definition_that_is_the_same_changes_nothing() {
     assert_eq!((changed(&workflows), workflows.superseded().count()), (vec!["a".to_owned()], 0));
 }
 
+/// A schedule of a file that was stored while Quartz read its five fields keeps its days, whatever else of it changes; a request
+/// means what it says.
+#[test]
+fn five_fields_that_are_stored_keep_their_meaning() {
+    let of = |firing: Firing, provenance| {
+        let one = Workflow { trigger: Trigger::Fired { firing }, ..every_hour("s", "p", CatchUp::Latest) };
+        Arc::new(one).given_by(provenance)
+    };
+    let days = |workflows: &Workflows| {
+        let Trigger::Fired { firing } = &workflows.get(&id("s")).expect("it is known").definition().trigger else {
+            panic!("a time")
+        };
+        firing.schedule().cron().weekdays().and_then(|days| days.iter().position(|day| *day))
+    };
+    let quartz = Firing::read_by_quartz("0 4 * * 1", Zone::utc()).expect("a cron expression");
+    let unix = |text: &str| Firing::parse(text, Zone::utc()).expect("a cron expression");
+    let mut workflows = with([of(quartz, Provenance::File)]);
+    assert_eq!(workflows.define(&id("s"), &of(unix("0 4 * * 1"), Provenance::File), at(1)), None);
+    let mut other = of(unix("0 4 * * 1"), Provenance::File);
+    Arc::make_mut(&mut other).about.description = Some("another".to_owned());
+    assert!(workflows.define(&id("s"), &other, at(2)).is_some());
+    assert_eq!(days(&workflows), Some(0), "still Sunday");
+    workflows.define(&id("s"), &of(unix("0 5 * * 1"), Provenance::File), at(3));
+    assert_eq!(days(&workflows), Some(1), "a new expression is crontab's");
+    let quartz = Firing::read_by_quartz("0 4 * * 1", Zone::utc()).expect("a cron expression");
+    let mut workflows = with([of(quartz, Provenance::Api)]);
+    workflows.define(&id("s"), &of(unix("0 4 * * 1"), Provenance::Api), at(1));
+    assert_eq!(days(&workflows), Some(1), "a request is crontab's");
+}
+
 #[test]
 fn each_version_of_a_turn_leaves_a_row() {
     let mut workflows = with([]);

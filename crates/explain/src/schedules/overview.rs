@@ -156,7 +156,7 @@ pub fn next_time(definition: &Workflow, after: Timestamp) -> Option<FiringTime> 
     let times = next_times(definition, after).into_iter();
     times.min_by_key(|(_, at)| *at).map(|(firing, at)| FiringTime {
         at,
-        cron: firing.text().to_owned(),
+        cron: firing.plain_text().to_owned(),
         zone: firing.zone().clone(),
     })
 }

@@ -80,7 +80,7 @@ pub enum ParameterType {
     Text,
     /// The id of a workflow.
     Workflow,
-    /// A cron expression of five fields, or six with the second first.
+    /// A cron expression of five fields as in a crontab, or six as in Quartz.
     Cron,
     /// The name of a time zone.
     Zone,

@@ -231,10 +231,14 @@ static FIRED: Signature = Signature {
     json: "fired",
     usage: "time(CRON @ ZONE)",
     example: "time(0 4 * * * @ Europe/Berlin)",
-    meaning: "when a time of a cron expression passes: five fields, or six with the second first. Without a zone: in that of \
-              what it belongs to",
+    meaning: "when a time of a cron expression passes: five fields as in a crontab, or six as in Quartz, with the second \
+              first. Without a zone: in that of what it belongs to",
     parameters: &[
-        parameter("cron", ParameterType::Cron, "an expression of five fields, or six with the second first"),
+        parameter(
+            "cron",
+            ParameterType::Cron,
+            "an expression of five fields as in a crontab, or six as in Quartz, with the second first",
+        ),
         optional(
             "zone",
             ParameterType::Zone,
@@ -324,7 +328,7 @@ impl Grammar for Trigger {
             Trigger::Fired { firing } => {
                 let zone = firing.zone();
                 let named = if *zone == Zone::utc() { Implied(zone.name()) } else { Text(zone.name()) };
-                (&FIRED, vec![("cron", Text(firing.text())), ("zone", named)])
+                (&FIRED, vec![("cron", Text(firing.plain_text())), ("zone", named)])
             }
             Trigger::Signal { name } => (&SIGNAL, vec![("signal", Text(name))]),
             Trigger::Function { function } => {

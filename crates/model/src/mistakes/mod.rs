@@ -9,4 +9,4 @@ mod weekday;
 pub use deadlock::{Deadlock, deadlocks};
 pub use placeholder::{PlaceholderUse, UnknownPlaceholder, unknown_placeholders};
 pub use shut::{ShutWindow, never_fires, shut_windows};
-pub use weekday::{WeekdayReadings, ambiguous_weekdays};
+pub use weekday::{WeekdayReadings, ambiguous_weekdays, weekday_names};

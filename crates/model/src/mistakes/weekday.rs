@@ -1,14 +1,12 @@
 //! Numbers of weekdays that crontab and Quartz read as different days.
 
-use jiff::civil::{DateTime, Weekday};
-
-use crate::time::{Cron, CronSchedule, Schedule};
+use crate::time::{Cron, CronDialect, CronSchedule, Schedule};
 use crate::workflow::Workflow;
 
 const NAMES: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// The days of the week, from Sunday on: whether each is meant.
-type Days = [bool; 7];
+type Weekdays = [bool; 7];
 
 /// The days that a field of weekdays means in the two dialects of cron.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,15 +38,14 @@ pub fn ambiguous_weekdays(workflow: &Workflow) -> Vec<WeekdayReadings> {
 fn readings(expression: &str, schedule: &CronSchedule) -> Option<WeekdayReadings> {
     let field = weekday_field(expression)?;
     let (quartz, crontab) = (of_quartz(field)?, of_crontab(field)?);
-    let here = of_quartz(weekday_field(schedule.cron().as_str())?)?;
-    let as_quartz = here == quartz;
-    let elsewhere = if as_quartz { crontab } else { quartz };
+    let as_quartz = schedule.cron().dialect() == CronDialect::Quartz;
+    let (here, elsewhere) = if as_quartz { (quartz, crontab) } else { (crontab, quartz) };
     (here != elsewhere).then(|| WeekdayReadings {
         expression: expression.to_owned(),
         field: field.to_owned(),
-        here: named(here),
+        here: weekday_names(here),
         as_quartz,
-        elsewhere: named(elsewhere),
+        elsewhere: weekday_names(elsewhere),
     })
 }
 
@@ -60,57 +57,21 @@ fn weekday_field(expression: &str) -> Option<&str> {
 }
 
 /// The days on which Quartz fires.
-fn of_quartz(field: &str) -> Option<Days> {
-    if field.contains(['#', 'L', 'l']) {
-        return None;
-    }
-    let cron = Cron::parse(&format!("0 0 0 ? * {field}")).ok()?;
-    let mut days = Days::default();
-    // A week that begins on a Sunday.
-    let mut at = DateTime::constant(2024, 1, 6, 12, 0, 0, 0);
-    while let Some(next) = cron.next_after(at).filter(|next| next.day() <= 13) {
-        *days.get_mut(number(next.weekday()))? = true;
-        at = next;
-    }
-    Some(days)
-}
-
-fn number(day: Weekday) -> usize {
-    usize::try_from(day.to_sunday_zero_offset()).unwrap_or(0)
+fn of_quartz(field: &str) -> Option<Weekdays> {
+    Cron::parse(&format!("0 0 0 ? * {field}")).ok()?.weekdays()
 }
 
 /// The days on which crontab fires; none where it can't read the field.
-fn of_crontab(field: &str) -> Option<Days> {
-    let mut days = Days::default();
-    for item in field.split(',') {
-        let (range, step) = match item.split_once('/') {
-            Some((range, step)) => (range, step.parse::<usize>().ok().filter(|step| *step > 0)?),
-            None => (item, 1),
-        };
-        let (from, to) = match range.split_once('-') {
-            _ if range == "*" => (0, 6),
-            Some((from, to)) => (weekday(from)?, weekday(to)?),
-            // A step needs a range there.
-            None if step > 1 => return None,
-            None => (weekday(range)?, weekday(range)?),
-        };
-        if from > to {
-            return None;
-        }
-        for day in (from..=to).step_by(step) {
-            *days.get_mut(day % 7)? = true;
-        }
+fn of_crontab(field: &str) -> Option<Weekdays> {
+    match field {
+        "*" => Some([true; 7]),
+        field => Cron::parse(&format!("0 0 * * {field}")).ok()?.weekdays(),
     }
-    Some(days)
-}
-
-fn weekday(text: &str) -> Option<usize> {
-    let by_name = NAMES.iter().position(|name| name.eq_ignore_ascii_case(text));
-    by_name.or_else(|| text.parse().ok().filter(|number| *number <= 7))
 }
 
 /// Days by their names, three and more in a row as a range: `SUN-THU`, `SUN,SAT`.
-fn named(days: Days) -> String {
+#[must_use]
+pub fn weekday_names(days: Weekdays) -> String {
     let meant: Vec<usize> = (0..7).filter(|day| days.get(*day).copied().unwrap_or(false)).collect();
     let name = |day: Option<&usize>| day.and_then(|day| NAMES.get(*day)).copied().unwrap_or_default();
     let is_row = meant.windows(2).all(|two| matches!(two, [a, b] if a + 1 == *b));
@@ -123,15 +84,10 @@ fn named(days: Days) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::{Firing, Zone};
 
     fn read(expression: &str) -> Option<(String, String)> {
-        let cron = if expression.split(' ').count() == 5 {
-            let fields: Vec<&str> = expression.split(' ').collect();
-            format!("0 {} {} ? {} {}", fields[0], fields[1], fields[3], fields[4])
-        } else {
-            expression.to_owned()
-        };
-        let schedule = CronSchedule::utc(Cron::parse(&cron).expect("an expression"));
+        let schedule = CronSchedule::utc(Cron::parse(expression).expect("an expression"));
         readings(expression, &schedule).map(|found| (found.here, found.elsewhere))
     }
 
@@ -141,8 +97,8 @@ mod tests {
 
     #[test]
     fn numbers_are_other_days_to_quartz_than_to_crontab() {
-        assert_eq!(read("0 4 * * 1"), days("SUN", "MON"));
-        assert_eq!(read("0 4 * * 1-5"), days("SUN-THU", "MON-FRI"));
+        assert_eq!(read("0 4 * * 1"), days("MON", "SUN"));
+        assert_eq!(read("0 4 * * 1-5"), days("MON-FRI", "SUN-THU"));
         assert_eq!(read("0 0 4 ? * 2-6"), days("MON-FRI", "TUE-SAT"));
         assert_eq!(read("0 0 4 ? * 1,7 2030"), days("SUN,SAT", "SUN,MON"));
         assert_eq!(read("0 0 4 ? * 2,4,6"), days("MON,WED,FRI", "TUE,THU,SAT"));
@@ -150,9 +106,15 @@ mod tests {
 
     #[test]
     fn what_means_the_same_days_is_fine() {
-        for expression in
-            ["0 4 * * MON-FRI", "0 4 * * *", "0 0 4 * * ?", "0 0 4 ? * */2", "0 4 * * 1-7", "0 0 4 ? * sun"]
-        {
+        for expression in [
+            "0 4 * * MON-FRI",
+            "0 4 * * *",
+            "0 0 4 * * ?",
+            "0 0 4 ? * */2",
+            "0 4 * * 1-7",
+            "0 0 4 ? * sun",
+            "0 4 * * 0",
+        ] {
             assert_eq!(read(expression), None, "{expression}");
         }
     }
@@ -164,11 +126,11 @@ mod tests {
         }
     }
 
-    /// Five fields may come to be read as crontab does, without a change here.
+    /// Such an expression was stored before five fields were read as crontab does.
     #[test]
     fn the_dialect_that_is_in_force_is_that_of_the_schedule() {
-        let schedule = CronSchedule::utc(Cron::parse("0 0 4 ? * MON").expect("an expression"));
-        let found = readings("0 4 * * 1", &schedule).expect("another reading");
-        assert_eq!((&*found.here, found.as_quartz, &*found.elsewhere), ("MON", false, "SUN"));
+        let firing = Firing::read_by_quartz("0 4 * * 1", Zone::utc()).expect("an expression");
+        let found = readings(firing.text(), firing.schedule()).expect("another reading");
+        assert_eq!((&*found.here, found.as_quartz, &*found.elsewhere), ("SUN", true, "MON"));
     }
 }

@@ -15,7 +15,7 @@ mod typed;
 mod window;
 pub mod zone;
 
-pub use cron::{Cron, CronError, CronField};
+pub use cron::{Cron, CronDialect, CronError, CronField};
 pub use duration::{DurationError, format_duration, format_millis, parse_duration, parse_millis};
 pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};

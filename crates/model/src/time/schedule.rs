@@ -51,7 +51,7 @@ pub enum Fold {
 /// A cron expression in a time zone, with its daylight-saving policy. Cheap to clone.
 ///
 /// All its times are whole seconds, from 1970 to 2199 in civil time of the zone. In UTC they are
-/// Quartz's; in a zone with daylight saving [`Gap`] and [`Fold`] say what happens.
+/// crontab's or Quartz's, as the number of fields has it; in a zone with daylight saving [`Gap`] and [`Fold`] say what happens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CronSchedule(Arc<Parts>);

@@ -225,6 +225,18 @@ impl Trigger {
         self
     }
 
+    /// Reads each cron expression of five fields that an earlier definition has, too, as that one does.
+    pub fn keep_readings(&mut self, before: &Trigger) {
+        let known: Vec<Firing> = before.firings().into_iter().filter(|one| one.is_of_quartz_alone()).cloned().collect();
+        self.change_leaves(&mut |leaf| {
+            if let Trigger::Fired { firing } = leaf
+                && let Some(kept) = known.iter().find(|one| one.name() == firing.name())
+            {
+                *firing = kept.clone();
+            }
+        });
+    }
+
     /// Gives the programs whose runs it waits for other names.
     pub fn rename_programs(&mut self, rename: &dyn Fn(&WorkflowId) -> Option<WorkflowId>) {
         self.change_leaves(&mut |leaf| {

@@ -44,6 +44,22 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
     }
 }
 
+/// Five fields were read by Quartz before they were crontab's, and those that were stored then are for ever.
+#[test]
+fn five_fields_of_before_are_still_read_by_quartz() {
+    let (_, line) = lines().find(|(what, line)| *what == "workflow" && line.contains(r#""type":"fired""#)).unwrap();
+    let days = |cron: &str| {
+        let mut definition: Value = serde_json::from_str(line).unwrap();
+        definition["trigger"] = serde_json::from_str(cron).unwrap();
+        let workflow: Workflow = read(&definition.to_string()).unwrap();
+        assert!(text(&workflow).unwrap().contains(cron.trim_matches(['{', '}'])), "{cron}");
+        workflow.trigger.firings()[0].schedule().cron().weekdays().unwrap()
+    };
+    let only = |day: usize| std::array::from_fn(|n| n == day);
+    assert_eq!(days(r#"{"type":"fired","cron":"0 4 * * 1"}"#), only(0));
+    assert_eq!(days(r#"{"type":"fired","cron":"0 4 * * 1","unix":true}"#), only(1));
+}
+
 /// The variants of a form, from the error about one that it doesn't know.
 fn variants<T: Stored + Debug>(nonsense: &str) -> BTreeSet<String> {
     let told = read::<T>(nonsense).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Which days of a month fire: seven rules, each turned into a 31-bit mask for one month.
+//! Which days of a month fire: nine rules, each turned into a 31-bit mask for one month.
 
 use jiff::civil::Date;
 
@@ -19,6 +19,10 @@ pub(super) enum DayRule {
     LastOf { weekday: i8 },
     /// `6#3`: the third such weekday.
     NthOf { weekday: i8, nth: i8 },
+    /// `1,15` and `MON` in a crontab: these days, and these weekdays besides.
+    Either { days: u64, weekdays: u64 },
+    /// `*/2` and `MON` in a crontab: those of these days that are such weekdays.
+    Both { days: u64, weekdays: u64 },
 }
 
 /// A month: the weekday of its first day and its length.
@@ -42,6 +46,26 @@ impl DayRule {
                 let earliest = super::bits::min(month.weekdays(1 << weekday)) as i8;
                 month.day(earliest + 7 * (nth - 1))
             }
+            DayRule::Either { days, weekdays } => days & month.all() | month.weekdays(weekdays),
+            DayRule::Both { days, weekdays } => days & month.weekdays(weekdays),
+        }
+    }
+
+    /// Whether another rule chooses the same days of each month.
+    pub(super) fn has_same_days(self, other: DayRule) -> bool {
+        const EVERY_DAY: DayRule = DayRule::Days((1 << 32) - 2);
+        const ALL_WEEK: DayRule = DayRule::Weekdays(0b1111_1110);
+        let plain = |rule| if rule == ALL_WEEK { EVERY_DAY } else { rule };
+        plain(self) == plain(other)
+    }
+
+    /// The weekdays that it chooses by themselves, bit `n` for weekday `n`; none where it chooses none, or not every one of a month.
+    pub(super) fn weekdays(self) -> Option<u64> {
+        match self {
+            DayRule::Weekdays(weekdays) | DayRule::Either { weekdays, .. } | DayRule::Both { weekdays, .. } => {
+                Some(weekdays)
+            }
+            _ => None,
         }
     }
 }
@@ -99,6 +123,9 @@ mod tests {
         assert_eq!(days(DayRule::LastOf { weekday: 1 }, 2016, 2), [28]);
         assert_eq!(days(DayRule::NthOf { weekday: 2, nth: 5 }, 2016, 2), [29]);
         assert_eq!(days(DayRule::NthOf { weekday: 3, nth: 5 }, 2016, 2), [0; 0]);
+        let mondays = 1 << 2;
+        assert_eq!(days(DayRule::Either { days: 1 << 2 | 1 << 8, weekdays: mondays }, 2016, 2), [1, 2, 8, 15, 22, 29]);
+        assert_eq!(days(DayRule::Both { days: 1 << 2 | 1 << 8, weekdays: mondays }, 2016, 2), [8]);
     }
 
     #[test]

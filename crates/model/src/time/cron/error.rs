@@ -1,8 +1,27 @@
-//! What is wrong with a cron expression, said to the person who wrote it.
+//! The fields of cron expressions, and refusals that are said to the person who wrote one.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+
+/// The dialect of cron in which an expression is read. The number of its fields decides: five are Unix's, six and seven are Quartz's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CronDialect {
+    /// Crontab's: minute, hour, day of month, month, day of week. 0 and 7 are Sunday.
+    Unix,
+    /// Quartz's: the second first, and the year last if it is there. 1 is Sunday.
+    Quartz,
+}
+
+impl CronDialect {
+    /// Its fields, in their order.
+    pub(super) fn fields(self) -> &'static [CronField] {
+        match self {
+            CronDialect::Unix => CronField::ALL.get(1..6).unwrap_or_default(),
+            CronDialect::Quartz => &CronField::ALL,
+        }
+    }
+}
 
 /// The seven fields of a cron expression, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +36,7 @@ pub enum CronField {
     DayOfMonth,
     /// 1-12 or JAN-DEC.
     Month,
-    /// 1-7 or SUN-SAT (1 = Sunday), `L`, `#`, `?`.
+    /// 1-7 or SUN-SAT (1 = Sunday), `L`, `#`, `?`. In Unix 0-7 or SUN-SAT, where 0 and 7 are Sunday.
     DayOfWeek,
     /// The year, which may be left out.
     Year,
@@ -34,12 +53,7 @@ impl CronField {
         CronField::Year,
     ];
 
-    /// The position of the field in an expression, from 1 to 7.
-    pub fn position(self) -> usize {
-        self as usize + 1
-    }
-
-    /// The smallest and the largest value.
+    /// The smallest and the largest value, in Quartz.
     pub(super) fn limits(self) -> (i64, i64) {
         match self {
             CronField::Second | CronField::Minute => (0, 59),
@@ -51,7 +65,7 @@ impl CronField {
         }
     }
 
-    /// The values it takes, in words.
+    /// The values it takes in Quartz, in words.
     pub(super) fn values(self) -> &'static str {
         match self {
             CronField::Second | CronField::Minute => "0-59",
@@ -82,10 +96,12 @@ impl fmt::Display for CronField {
 /// wrong and what was expected instead:
 /// `day-of-week field "8" is out of range: expected 1-7 or SUN-SAT (field 6 of "0 0 0 ? * 8")`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} field{} {problem}: expected {expected} (field {} of {expression:?})", quoted(text), field.position())]
+#[error("{field} field{} {problem}: expected {expected} (field {position} of {expression:?})", quoted(text))]
 pub struct CronError {
     /// The field at fault. When fields are missing, the first one that is.
     pub field: CronField,
+    /// The position of the field in the expression, counted from 1.
+    pub position: usize,
     /// The part of the expression that is at fault; empty when a field is missing.
     pub text: String,
     /// The position of `text` in the expression, in bytes.

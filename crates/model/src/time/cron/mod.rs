@@ -1,8 +1,18 @@
-//! Quartz cron expressions.
+//! Cron expressions: of five fields as crontab reads them, and of six or seven as Quartz does.
 //!
-//! Six or seven fields, separated by blanks: second, minute, hour, day of month, month, day of week
-//! and, if you like, year. A [`Cron`] knows no time zone: it is a set of civil times, from 1970 to
+//! The fields are separated by blanks. A [`Cron`] knows no time zone: it is a set of civil times, from 1970 to
 //! 2199, to the second. [`CronSchedule`](super::CronSchedule) places it in a zone.
+//!
+//! # Unix
+//!
+//! Minute, hour, day of month, month, day of week. Each takes `*`, numbers, `a-b`, steps of either (`*/5`, `10-40/15`), and lists of
+//! these; months and weekdays have names, too. 0 and 7 are Sunday. Where both day fields choose days, either one suffices; a
+//! field that begins with `*` chooses none, though its steps count. Ranges don't run over the end, a step needs a range, and the
+//! signs of Quartz are refused, but for a `?` beside weekdays with names. `tests/cron_unix.rs` holds it against a matcher that goes minute by minute.
+//!
+//! # Quartz
+//!
+//! Second, minute, hour, day of month, month, day of week and, if you like, year.
 //!
 //! | field | values | signs |
 //! |---|---|---|
@@ -28,6 +38,7 @@ mod error;
 mod item;
 mod parse;
 mod search;
+mod unix;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -37,13 +48,14 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use error::{CronError, CronField};
+pub use error::{CronDialect, CronError, CronField};
 pub(super) use search::FiringDay;
 
-/// A Quartz cron expression: a set of civil times. Equal if the text is equal. Cheap to clone.
+/// A cron expression: a set of civil times. Equal if the text is equal. Cheap to clone.
 #[derive(Clone)]
 pub struct Cron {
     text: Arc<str>,
+    dialect: CronDialect,
     times: DayTimes,
     days: days::DayRule,
     months: u64,
@@ -53,7 +65,7 @@ pub struct Cron {
 }
 
 /// The times of a day that fire, the same on every day; bit `n` is the value `n`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DayTimes {
     hours: u64,
     minutes: u64,
@@ -61,13 +73,30 @@ struct DayTimes {
 }
 
 impl Cron {
-    /// Reads an expression as Quartz does.
+    /// Reads an expression: five fields as crontab does, six and seven as Quartz does.
     ///
     /// # Errors
     ///
-    /// Refuses what Quartz refuses; the error names the field, its place, and what was expected.
+    /// Refuses what these refuse; the error names the field, its place, and what was expected.
     pub fn parse(expression: &str) -> Result<Cron, CronError> {
         parse::parse(expression)
+    }
+
+    /// The dialect in which it was read.
+    pub fn dialect(&self) -> CronDialect {
+        self.dialect
+    }
+
+    /// The weekdays that it chooses, from Sunday on; none where it chooses none, or not each one of a month.
+    pub fn weekdays(&self) -> Option<[bool; 7]> {
+        let set = self.days.weekdays()?;
+        Some([1, 2, 3, 4, 5, 6, 7].map(|day: u32| set >> day & 1 == 1))
+    }
+
+    /// Whether another expression, perhaps of another dialect, has the same times and means the same by them.
+    pub(super) fn has_same_times(&self, other: &Cron) -> bool {
+        let parts = |one: &Cron| (one.times, one.months, one.years, one.hours_stepped, one.minutes_stepped);
+        parts(self) == parts(other) && self.days.has_same_days(other.days)
     }
 
     /// The expression as it was given.
@@ -182,8 +211,8 @@ mod tests {
     #[test]
     fn errors_tell_of_missing_fields_and_of_day_fields_that_exclude_each_other() {
         assert_eq!(
-            message("0 0 * * ?"),
-            r#"day-of-week field is missing, as there are 5 of 6: expected 6 or 7 fields, second minute hour day-of-month month day-of-week [year] (field 6 of "0 0 * * ?")"#
+            message("0 0 * *"),
+            r#"day-of-week field is missing, as there are 4 of 5: expected 5 fields, minute hour day-of-month month day-of-week, as a crontab has, or 6 or 7 as Quartz has, second minute hour day-of-month month day-of-week [year] (field 5 of "0 0 * *")"#
         );
         assert_eq!(
             message("0 0 0 * * *"),

@@ -5,14 +5,47 @@ use std::ops::Range;
 
 use super::bits;
 use super::days::DayRule;
-use super::error::{CronError, CronField, Fault};
+use super::error::{CronDialect, CronError, CronField, Fault};
 use super::item::{self, Draft};
-use super::{Cron, DayTimes};
+use super::{Cron, DayTimes, unix};
 
 /// Reads a whole expression.
 pub(super) fn parse(expression: &str) -> Result<Cron, CronError> {
-    let source = Source { expression };
-    let spans = source.fields()?;
+    let spans = fields(expression)?;
+    match spans.len() {
+        5 => unix(&Source { expression, dialect: CronDialect::Unix }, &spans),
+        _ => quartz(&Source { expression, dialect: CronDialect::Quartz }, &spans),
+    }
+}
+
+fn unix(source: &Source<'_>, spans: &[Range<usize>]) -> Result<Cron, CronError> {
+    let mut drafts: [unix::Draft; 5] = Default::default();
+    for ((field, span), draft) in source.dialect.fields().iter().zip(spans).zip(&mut drafts) {
+        let text = &source.expression[span.clone()].to_ascii_uppercase();
+        *draft = unix::read(text, *field)
+            .map_err(|(at, fault)| source.error(*field, span.start + at.start..span.start + at.end, fault))?;
+    }
+    if let [.., day, _, weekday] = spans
+        && let Some(fault) = unix::days_fault(&source.expression[day.clone()], &source.expression[weekday.clone()])
+    {
+        return Err(source.error(CronField::DayOfWeek, weekday.clone(), fault));
+    }
+    let [minute, hour, day, month, weekday] = drafts;
+    let mut years = bits::Years::default();
+    (bits::FIRST_YEAR..=bits::LAST_YEAR).for_each(|year| years.insert(year.into()));
+    Ok(Cron {
+        text: source.expression.into(),
+        dialect: source.dialect,
+        times: DayTimes { hours: hour.set, minutes: minute.set, seconds: 1 },
+        days: unix::days(&day, &weekday),
+        months: month.set,
+        years,
+        hours_stepped: hour.stepped,
+        minutes_stepped: minute.stepped,
+    })
+}
+
+fn quartz(source: &Source<'_>, spans: &[Range<usize>]) -> Result<Cron, CronError> {
     let mut drafts: [Draft; 7] = Default::default();
     for (field, draft) in CronField::ALL.into_iter().zip(&mut drafts) {
         match spans.get(field as usize) {
@@ -20,10 +53,11 @@ pub(super) fn parse(expression: &str) -> Result<Cron, CronError> {
             None => item::read(draft, "*", field).map_err(|f| source.error(field, 0..0, f))?,
         }
     }
-    let days = source.days(&drafts, &spans)?;
+    let days = source.days(&drafts, spans)?;
     let [second, minute, hour, _, month, _, year] = drafts;
     Ok(Cron {
-        text: expression.into(),
+        text: source.expression.into(),
+        dialect: source.dialect,
         times: DayTimes { hours: hour.set, minutes: minute.set, seconds: second.set },
         days,
         months: month.set,
@@ -33,31 +67,31 @@ pub(super) fn parse(expression: &str) -> Result<Cron, CronError> {
     })
 }
 
+/// The places of the fields. An eighth field and whatever follows is ignored, as Quartz does.
+fn fields(expression: &str) -> Result<Vec<Range<usize>>, CronError> {
+    let mut spans = pieces(expression, 0..expression.len(), |c| matches!(c, ' ' | '\t'));
+    spans.iter_mut().for_each(|span| *span = trim(expression, span.clone()));
+    spans.retain(|span| !span.is_empty());
+    let dialect = CronDialect::Unix;
+    let Some(missing) = dialect.fields().get(spans.len()) else { return Ok(spans) };
+    let end = expression.len();
+    let fault = Fault {
+        problem: format!("is missing, as there are {} of 5", spans.len()).into(),
+        expected:
+            "5 fields, minute hour day-of-month month day-of-week, as a crontab has, or 6 or 7 as Quartz has, second \
+                   minute hour day-of-month month day-of-week [year]"
+                .into(),
+    };
+    Err(Source { expression, dialect }.error(*missing, end..end, fault))
+}
+
 /// The expression, for cutting pieces from it and for saying where they were.
 struct Source<'a> {
     expression: &'a str,
+    dialect: CronDialect,
 }
 
 impl Source<'_> {
-    /// The places of the fields. An eighth field and whatever follows is ignored, as Quartz does.
-    fn fields(&self) -> Result<Vec<Range<usize>>, CronError> {
-        let mut spans = pieces(self.expression, 0..self.expression.len(), |c| matches!(c, ' ' | '\t'));
-        spans.iter_mut().for_each(|span| *span = trim(self.expression, span.clone()));
-        spans.retain(|span| !span.is_empty());
-        let Some(missing) = CronField::ALL[..6].get(spans.len()) else {
-            return Ok(spans);
-        };
-        let end = self.expression.len();
-        Err(self.error(
-            *missing,
-            end..end,
-            Fault {
-                problem: format!("is missing, as there are {} of 6", spans.len()).into(),
-                expected: "6 or 7 fields, second minute hour day-of-month month day-of-week [year]".into(),
-            },
-        ))
-    }
-
     fn field(&self, field: CronField, span: &Range<usize>) -> Result<Draft, CronError> {
         let text = &self.expression[span.clone()].to_ascii_uppercase();
         if let Some(fault) = lone_sign_fault(field, text) {
@@ -91,8 +125,10 @@ impl Source<'_> {
     }
 
     fn error(&self, field: CronField, span: Range<usize>, fault: Fault) -> CronError {
+        let before = self.dialect.fields().iter().take_while(|one| **one != field).count();
         CronError {
             field,
+            position: before + 1,
             text: self.expression[span.clone()].to_owned(),
             span,
             problem: fault.problem,

@@ -95,16 +95,21 @@ pub(super) struct StoredFiring {
     cron: Arc<str>,
     #[serde(default, skip_serializing_if = "is_utc", with = "As::<StoredZone>")]
     zone: Zone,
+    /// Whether crontab reads it, which had five fields read by Quartz before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unix: bool,
 }
 
 impl Form<Firing> for StoredFiring {
     fn write<S: Serializer>(value: &Firing, serializer: S) -> Result<S::Ok, S::Error> {
-        StoredFiring { cron: value.text().into(), zone: value.zone().clone() }.serialize(serializer)
+        let unix = value.is_of_unix_alone();
+        StoredFiring { cron: value.text().into(), zone: value.zone().clone(), unix }.serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Firing, D::Error> {
-        let StoredFiring { cron, zone } = StoredFiring::deserialize(deserializer)?;
-        Firing::parse(&cron, zone).map_err(D::Error::custom)
+        let StoredFiring { cron, zone, unix } = StoredFiring::deserialize(deserializer)?;
+        let firing = if unix { Firing::parse(&cron, zone) } else { Firing::read_by_quartz(&cron, zone) };
+        firing.map_err(D::Error::custom)
     }
 }
 
