@@ -70,6 +70,11 @@ impl House {
         self.server = Server::start(self.folder.path(), &["up", "--port", &port], "Stop with Ctrl-C");
     }
 
+    /// Sends the server a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        self.server.signal(name);
+    }
+
     /// Asks the native API.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Value {

@@ -74,6 +74,13 @@ pub(crate) fn tell(house: &House, dataset: &str, partitions: u32) {
     house.post("facts", &json!({ "source": "test", "dataset": dataset, "partitions": partitions }));
 }
 
+/// An app with job ids, one of whose jobs fails.
+const TASKS: &str = r#"{
+    "fetch": {"job_id": "{date}_{client_id}", "bash_cmd": "test {client_id} != 3", "autofill_values": {"client_id": [1, 2, 3]}},
+    "report": {"job_id": "{date}", "bash_cmd": "true", "depends_on": {"app_name": ["fetch"], "client_id": "all"}}
+}"#;
+const IDENTIFIERS: &str = r#"{"date": "date", "client_id": "integer"}"#;
+
 /// A broken script, which problems tell of.
 const BROKEN: &str = "celos.defineWorkflow({ id: \"broken\" });\n";
 
@@ -85,6 +92,8 @@ pub(crate) fn world() -> Option<House> {
         ("workflows/expiring.js", &*expiring),
         ("workflows/broken.js", BROKEN),
         ("workflows/shop.js", &events()),
+        ("tasks.json", TASKS),
+        ("identifiers.json", IDENTIFIERS),
     ];
     let house = House::of(&files)?;
     tell(&house, "orders", 3);
@@ -99,6 +108,7 @@ pub(crate) fn world() -> Option<House> {
     house.until_slots("long", "running", 1);
     house.until_slots("next", "queued", 1);
     house.pause("quiet");
+    house.post("jobs", &json!({ "jobs": [{ "workflow": "report", "job": "20140601" }] }));
     let from = Timestamp::now() - SignedDuration::from_hours(HOURS as i64 - 1);
     let again = json!({
         "name": "once-more", "workflow": "source", "from": from.to_string(), "to": Timestamp::now().to_string(), "mode": "all", "reason": "to see it",

@@ -155,3 +155,76 @@ fn the_address_holds_what_is_shown() {
     house.until("document.querySelectorAll('.row[data-w]:not([hidden])').length === 1");
     assert!(house.text("#count").starts_with("1 of "), "{}", house.text("#count"));
 }
+
+#[test]
+#[ignore = "needs a real server: servers/run with chromium -- cargo test -- --ignored real::"]
+fn columns_fill_the_window_and_groups_stay_folded() {
+    let Some(house) = world() else { return };
+    let room = "document.querySelector('.grid').clientWidth - document.querySelector('.head .name').offsetWidth";
+    let fits = format!(
+        "Math.floor(({room}) / 24) === Number(document.getElementById('grid').dataset.count) && document.querySelector('.cells > i')"
+    );
+    for width in [1400, 2300, 390] {
+        house.size((width, 900), width < 400);
+        board(&house);
+        house.until(&fits);
+        let count = house.ask("return document.getElementById('grid').dataset.count");
+        // The next page has them at once, and a window that changes is filled, too.
+        house.open("/ui");
+        assert_eq!(house.ask("return document.getElementById('grid').dataset.count"), count, "{width}");
+        println!("{width} pixels have room for {count} columns");
+    }
+    house.size((1400, 900), false);
+    house.until(&fits);
+
+    let fold = ".rows[aria-label='world'] .fold";
+    house.click(fold);
+    let place = newest(&house, "flaky");
+    let worst = format!(".rows[aria-label='world'] .heading .cells > i:nth-child({})", place + 1);
+    let is_folded = format!(
+        "document.querySelector({worst:?})?.textContent === 'F' && Number(document.querySelector({worst:?}).dataset.n) > 3
+         && !document.querySelector('.row[data-w=flaky]').checkVisibility() && document.querySelector({fold:?}).getAttribute('aria-expanded') === 'false'"
+    );
+    house.until(&is_folded);
+    house.open("/ui");
+    house.until(&is_folded);
+    // What is searched for is found in it.
+    house.click("#find");
+    house.press(&["f", "l", "a", "k"]);
+    house.until("document.querySelector('.row[data-w=flaky]').checkVisibility()");
+    house.open("/ui");
+    house.click(fold);
+    house.until("document.querySelector('.row[data-w=flaky]').checkVisibility()");
+    assert_eq!(house.complaints(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs a real server: servers/run with chromium -- cargo test -- --ignored real::"]
+fn zone_theme_and_direction_are_chosen_once() {
+    let Some(house) = world() else { return };
+    house.open("/ui/stuck");
+    house.click("#display");
+    house.until("location.pathname === '/ui/display'");
+    house.ask("document.getElementById('display-zone').value = 'Asia/Kolkata'");
+    house.click("input[name=theme][value=dark]");
+    house.click("input[name=order][value=oldest]");
+    house.click("form.display button.primary");
+    house.until("location.pathname === '/ui/stuck'");
+    let chosen =
+        "document.documentElement.dataset.zone === 'Asia/Kolkata' && document.documentElement.dataset.theme === 'dark'";
+    for page in ["/ui/stuck", "/ui", "/ui/activity", "/ui/timeline", "/ui/nothing-is-here"] {
+        house.open(page);
+        house.until(chosen);
+        house.until("getComputedStyle(document.body).backgroundColor === 'rgb(18, 22, 28)'");
+    }
+    house.open("/ui");
+    house.until("document.getElementById('grid').dataset.order === 'oldest' && document.getElementById('grid').dataset.zone === 'Asia/Kolkata'");
+    // Times are told as so long ago, kept fresh, with the exact one where one points.
+    house.open("/ui/activity");
+    let first = "document.querySelector('#events time[data-relative]')";
+    house.until(&format!(
+        "/ ago$/.test({first}.textContent) && /Z$/.test({first}.title) && / \\+05:30| IST/.test({first}.title)"
+    ));
+    let told = house.text("#events time[data-relative]");
+    house.until(&format!("{first}.textContent !== {told:?}"));
+}

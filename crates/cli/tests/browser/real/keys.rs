@@ -24,7 +24,11 @@ fn slots_are_found_selected_and_rerun_by_keys() {
     while focused(&house).ends_with("no slot") {
         house.press(&[RIGHT]);
     }
-    assert!(focused(&house).ends_with("Z: failed"), "{}", focused(&house));
+    assert!(focused(&house).contains("Z: failed"), "{}", focused(&house));
+    // Why it failed is said with it, and to those who hear it.
+    house.until_says("#here", "exited with status 3");
+    house.until("document.activeElement.getAttribute('aria-label').includes('exited with status 3') && document.activeElement.title.includes('status 3')");
+    house.until("document.getElementById('cell-why').textContent.includes('exited with status 3')");
     house.press(&[" "]);
     assert_eq!(house.text("#selected"), "1 slot selected");
     house.press(&[ESCAPE]);

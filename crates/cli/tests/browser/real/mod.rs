@@ -1,5 +1,6 @@
 //! All of these need `servers/run with chromium -- cargo test -p kelos-cli --test browser -- --ignored real::`.
 
+mod access;
 mod activity;
 mod board;
 mod first_hour;
