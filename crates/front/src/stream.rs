@@ -14,6 +14,8 @@ use crate::fault::Fault;
 
 /// How often something is sent, if only a comment, so that those between don't cut the line.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// How often a page hears from the server; the script of pages knows it, too.
+const BEAT_EVERY: Duration = Duration::from_secs(5);
 
 /// The signal that the server shuts down, for streams, which end by nothing else.
 #[derive(Clone)]
@@ -80,4 +82,18 @@ where
     T: Send + 'static,
 {
     Sse::new(unfold(source, next).map(Ok)).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
+}
+
+/// The same for pages: while nothing is sent an event `beat` is, because a page does not get comments and has to say that it hears
+/// nothing from the server.
+pub fn beating<T, F>(
+    source: T,
+    next: impl FnMut(T) -> F + Send + 'static,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
+where
+    F: Future<Output = Option<(Event, T)>> + Send + 'static,
+    T: Send + 'static,
+{
+    let beat = KeepAlive::new().interval(BEAT_EVERY).event(Event::default().event("beat").data("1"));
+    Sse::new(unfold(source, next).map(Ok)).keep_alive(beat)
 }

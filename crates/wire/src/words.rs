@@ -35,6 +35,52 @@ pub fn tag(event: &EventDto) -> &str {
     }
 }
 
+/// The names of all events, ascending.
+pub const NAMES: &[&str] = &[
+    "aborted",
+    "backed-off",
+    "backoff-ended",
+    "cancelled",
+    "collected",
+    "constraints-met",
+    "created",
+    "deferred",
+    "defined",
+    "deleted",
+    "disabled",
+    "dispatched",
+    "enabled",
+    "expired",
+    "failed",
+    "fired",
+    "frozen",
+    "gave",
+    "held",
+    "imported",
+    "killed",
+    "looked",
+    "marked-succeeded",
+    "missed",
+    "paused",
+    "planned",
+    "prioritised",
+    "removed",
+    "reopened",
+    "replanned",
+    "requested",
+    "resumed",
+    "run-ended",
+    "set",
+    "set-aside",
+    "skipped",
+    "started",
+    "succeeded",
+    "thawed",
+    "told",
+    "trigger-met",
+    "withdrawn",
+];
+
 /// The name of an event: `trigger-met`, `backed-off`.
 #[must_use]
 pub fn name(event: &EventDto) -> &str {
@@ -317,4 +363,22 @@ fn span(range: &RangeDto) -> String {
 
 fn count(number: u32, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::NAMES;
+
+    #[test]
+    fn every_event_has_its_name_in_the_list() {
+        let source = include_str!("words.rs");
+        let names = source.split("fn slot_event").nth(1).and_then(|rest| rest.split("pub fn details").next());
+        let named = |line: &'static str| line.split_once("=> \"").and_then(|(_, rest)| rest.split('"').next());
+        let mut found: BTreeSet<&str> = names.expect("the functions").lines().filter_map(named).collect();
+        // Codes of registers and facts.
+        found.extend(["set", "deleted", "told"]);
+        assert_eq!(NAMES, found.into_iter().collect::<Vec<_>>());
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use kelos_model::{Event, EventRecord, WorkflowId};
 use maud::{Markup, html};
 
 use crate::page::workflow_href;
-use crate::{events, words};
+use crate::{events, time, words};
 
 /// From this many on they are one line; fewer are listed.
 const FOLDED: usize = 3;
@@ -26,22 +27,22 @@ fn are_alike(one: &EventRecord, other: &EventRecord) -> bool {
 }
 
 /// The lines of a group, newest first: each for itself, or all in one.
-pub(super) fn lines(group: &[EventRecord]) -> Markup {
+pub(super) fn lines(group: &[EventRecord], now: Timestamp) -> Markup {
     match group {
-        [newest, .., oldest] if group.len() >= FOLDED => folded(group, newest, oldest),
-        few => html! { @for record in few { (line(record)) } },
+        [newest, .., oldest] if group.len() >= FOLDED => folded(group, newest, oldest, now),
+        few => html! { @for record in few { (line(record, now)) } },
     }
 }
 
-fn folded(group: &[EventRecord], newest: &EventRecord, oldest: &EventRecord) -> Markup {
+fn folded(group: &[EventRecord], newest: &EventRecord, oldest: &EventRecord, now: Timestamp) -> Markup {
     html! {
         li.alike {
-            span.when { (words::moment(newest.at)) }
+            (when(newest, now))
             span.subject { (workflows(group)) }
             // Later ones are added in front: the oldest event identifies the group when the page is updated.
             details.what id={ "alike-" (oldest.seq) } {
                 summary { (group.len()) " × " (events::said(newest)) }
-                ol reversed { @for record in group { li { (when_and_whose(record)) } } }
+                ol reversed { @for record in group { li { (when_and_whose(record, now)) } } }
             }
             (who(newest))
         }
@@ -64,13 +65,18 @@ fn workflow(record: &EventRecord) -> Option<&WorkflowId> {
     }
 }
 
-fn line(record: &EventRecord) -> Markup {
-    html! { li { (when_and_whose(record)) (events::what(record)) (who(record)) } }
+fn line(record: &EventRecord, now: Timestamp) -> Markup {
+    html! { li { (when_and_whose(record, now)) (events::what(record)) (who(record)) } }
 }
 
-fn when_and_whose(record: &EventRecord) -> Markup {
+/// When it was.
+fn when(record: &EventRecord, now: Timestamp) -> Markup {
+    html! { span.when { (time::at(record.at)) } span.after.soft { (time::ago(record.at, now)) } }
+}
+
+fn when_and_whose(record: &EventRecord, now: Timestamp) -> Markup {
     html! {
-        span.when { (words::moment(record.at)) }
+        (when(record, now))
         span.subject { (events::subject(record)) }
     }
 }
@@ -115,9 +121,9 @@ mod tests {
     #[test]
     fn three_of_them_are_folded_and_two_are_not() {
         let rows = log(&[("a", 1), ("b", 1), ("b", 1)]);
-        let told = lines(&rows).into_string();
+        let told = lines(&rows, jiff::Timestamp::UNIX_EPOCH).into_string();
         assert!(told.contains("3 × ") && told.contains("2 workflows") && told.contains("id=\"alike-7\""), "{told}");
-        let told = lines(&rows[1..]).into_string();
+        let told = lines(&rows[1..], jiff::Timestamp::UNIX_EPOCH).into_string();
         assert!(!told.contains("×") && told.matches("<li>").count() == 2, "{told}");
     }
 }
