@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use kelos_door_cdap as cdap;
@@ -71,7 +71,9 @@ async fn unknown_path(uri: Uri) -> Fault {
 
 /// Renders a fault on its way out in the form of its door: one fault, four renderers.
 async fn render(request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
+    let (uri, path) = (request.uri().clone(), request.uri().path().to_owned());
+    // Pages are shown as their reader has chosen, also those of faults.
+    let asked = if ui::is_page(&path) { request.headers().clone() } else { HeaderMap::new() };
     let mut response = next.run(request).await;
     let Some(fault) = response.extensions_mut().remove::<Fault>() else {
         return response;
@@ -79,7 +81,7 @@ async fn render(request: Request, next: Next) -> Response {
     let headers = response.headers().clone();
     let mut rendered = match path.as_str() {
         path if is_native(path) => fault.problem(path.to_owned()),
-        path if ui::is_page(path) => ui::fault(&fault),
+        path if ui::is_page(path) => ui::fault(&fault, &asked, &uri),
         path if cdap::is_call(path) => cdap::fault(&fault),
         _ => celos::fault(&fault),
     };

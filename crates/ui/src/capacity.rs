@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::documents::Document;
 use super::page::{Page, Tab, slot_href, workflow_href};
-use super::words;
+use super::{time, words};
 
 /// Permits that are drawn one by one; more of them are one bar.
 const DRAWN: u32 = 40;
@@ -100,7 +100,7 @@ fn one_pool(pool: &PoolState, now: Timestamp) -> Markup {
             @if pool.queued > 0 {
                 p {
                     (words::count(pool.queued, "slot")) " " (verb(pool.queued)) " in the queue"
-                    @if let Some(since) = pool.oldest_since { ", the longest for " span title=(words::moment(since)) { (words::span(now.duration_since(since).as_secs())) } }
+                    @if let Some(since) = pool.oldest_since { ", the longest since " (time::ago(since, now)) }
                     ":"
                 }
                 (line(&pool.first, now))
@@ -134,7 +134,7 @@ fn holder(one: &Holder, now: Timestamp) -> Markup {
     html! {
         a href=(slot_href(slot)) { (slot.short()) }
         @if one.permits != 1 { " (" (one.permits) " permits)" }
-        " " span.soft title=(words::moment(one.since)) { (words::ago(one.since, now)) }
+        " " span.soft { (time::ago(one.since, now)) }
     }
 }
 
@@ -152,7 +152,7 @@ fn waiter(one: &Waiter, now: Timestamp) -> Markup {
         a href=(slot_href(&one.slot)) { (one.slot.short()) }
         @if one.permits != 1 { " takes " (one.permits) }
         @if one.priority != 0 { ", priority " (one.priority) }
-        ", queued " span title=(words::moment(one.since)) { (words::ago(one.since, now)) }
+        ", queued " (time::ago(one.since, now))
         @if one.behind > 0 { span.soft { ", and " (one.behind) " more of its workflow" } }
     }
 }
@@ -187,8 +187,8 @@ fn full_workflow(one: &FullWorkflow, now: Timestamp) -> Markup {
             td { (bar(u64::from(one.active), Some(one.concurrency))) }
             td { (one.queued) }
             td {
-                a href=(slot_href(&one.first.slot)) { (one.first.slot.key.short()) }
-                ", queued " span title=(words::moment(one.first.since)) { (words::ago(one.first.since, now)) }
+                a href=(slot_href(&one.first.slot)) { (time::key(&one.first.slot.key)) }
+                ", queued " (time::ago(one.first.since, now))
             }
         }
     }

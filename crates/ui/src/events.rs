@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::backfills;
 use super::page::{segment, slot_href, workflow_href};
+use super::time;
 
 /// The name of an event, and its details.
 pub(super) fn what(record: &EventRecord) -> Markup {
@@ -15,7 +16,12 @@ pub(super) fn what(record: &EventRecord) -> Markup {
 /// The same, as a part of something else.
 pub(super) fn said(record: &EventRecord) -> Markup {
     let (name, words) = told(record);
-    html! { b .(class(&name)) { (name) } @if !words.is_empty() { " " (words) } }
+    html! { b .(class(&name)) { (name) } @if !words.is_empty() { " " (time::in_text(&words)) } }
+}
+
+/// The name of an event.
+pub(super) fn name(record: &EventRecord) -> String {
+    words::name(&EventDto::from(record.clone())).to_owned()
 }
 
 /// The same as text: its name and its details.

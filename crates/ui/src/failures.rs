@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::page::slot_href;
 use super::state::badge;
-use super::words;
+use super::{time, words};
 
 /// Failures that are listed.
 const LISTED: usize = 50;
@@ -60,9 +60,9 @@ fn failure(row: &Failure, account: &FailureAccount, now: Timestamp) -> Markup {
         article.problem data-failure=(row.slot.short()) {
             p {
                 (badge(row.state)) " " a href=(href) { (row.slot.short()) } " "
-                span.soft title=(words::moment(row.since)) { (words::ago(row.since, now)) }
+                span.soft { (time::ago(row.since, now)) }
             }
-            p { (outcome.unwrap_or(&account.reason)) }
+            p { (time::in_text(outcome.unwrap_or(&account.reason))) }
             @if !row.followers.is_empty() {
                 p.soft { (waiting(row.followers.len())) ":" }
                 ul.plain.inline {

@@ -9,12 +9,14 @@ mod assets;
 mod backfills;
 mod board;
 mod capacity;
+mod display;
 mod documents;
 mod events;
 mod failures;
 mod fault;
 mod graph;
 mod jobs;
+mod live;
 mod neighbours;
 mod page;
 mod plot;
@@ -27,16 +29,18 @@ mod source;
 mod state;
 mod strip;
 mod stuck;
+mod time;
 mod timeline;
 mod tree;
 mod versions;
+mod viewer;
 mod waits;
 mod words;
 mod workflow;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -46,6 +50,7 @@ pub use graph::file_of as graph_file;
 use kelos_front::App;
 use kelos_front::fault::{Fault, panicked};
 pub use runs::last_lines;
+use viewer::Viewer;
 
 /// The content security policy of pages: they load what this server serves, and nothing inside the page itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -66,7 +71,9 @@ pub fn router() -> Router<App> {
         .route("/ui/timeline", get(timeline::show))
         .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))
+        .route("/ui/stream", get(live::follow))
         .route("/ui/stuck", get(stuck::show))
+        .route("/ui/display", get(display::show).post(display::save))
         .route("/ui/capacity", get(capacity::show))
         .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
@@ -79,13 +86,14 @@ pub fn is_page(path: &str) -> bool {
     path == "/ui" || path.starts_with("/ui/")
 }
 
-/// The page of a fault.
-pub fn fault(fault: &Fault) -> Response {
-    guard(fault::page(fault))
+/// The page of a fault, for who sent a request with these headers.
+pub fn fault(fault: &Fault, headers: &HeaderMap, uri: &Uri) -> Response {
+    guard(Viewer::of(headers, uri).sync_scope(|| fault::page(fault)))
 }
 
 async fn guarded(request: Request, next: Next) -> Response {
-    guard(next.run(request).await)
+    let viewer = Viewer::of(request.headers(), request.uri());
+    guard(viewer.scope(next.run(request)).await)
 }
 
 /// Adds what keeps a page to itself.

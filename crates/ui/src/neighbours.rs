@@ -101,19 +101,21 @@ fn looks(trigger: &Trigger) -> Vec<(&WorkflowId, i64)> {
     found
 }
 
+/// The workflows that a workflow waits for, ascending.
+pub(super) fn upstream(row: &WorkflowRow) -> Vec<WorkflowId> {
+    let parents = row.definition.keys.jobs().into_iter().flat_map(|jobs| jobs.parents());
+    let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().chain(parents).cloned().collect();
+    ids.extend(row.definition.trigger.subjects().into_iter().filter_map(|subject| match subject {
+        Subject::Ended(program, _) => Some(program),
+        _ => None,
+    }));
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
 /// The workflows that a workflow waits for, and those that wait for it, ascending.
 pub(super) fn of_workflow(row: &WorkflowRow, all: &[WorkflowRow]) -> (Vec<WorkflowId>, Vec<WorkflowId>) {
-    let upstream = |row: &WorkflowRow| -> Vec<WorkflowId> {
-        let parents = row.definition.keys.jobs().into_iter().flat_map(|jobs| jobs.parents());
-        let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().chain(parents).cloned().collect();
-        ids.extend(row.definition.trigger.subjects().into_iter().filter_map(|subject| match subject {
-            Subject::Ended(program, _) => Some(program),
-            _ => None,
-        }));
-        ids.sort();
-        ids.dedup();
-        ids
-    };
     let waits = |other: &&WorkflowRow| other.present && upstream(other).contains(&row.id);
     (upstream(row), all.iter().filter(waits).map(|other| other.id.clone()).collect())
 }

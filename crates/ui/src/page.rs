@@ -1,6 +1,7 @@
 //! The frame that all pages share.
 
 use axum::response::{Html, IntoResponse, Response};
+use jiff::Timestamp;
 use kelos_engine::{MENDING, Pace, Status};
 use kelos_front::App;
 use kelos_model::time::format_short;
@@ -8,7 +9,8 @@ use kelos_model::{SlotRef, WorkflowId};
 use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::assets;
+use super::viewer::Theme;
+use super::{assets, viewer};
 
 /// The tab of the navigation that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub(super) struct Page<'a> {
     here: Option<Tab>,
     health: Option<Health>,
     version: Option<&'a str>,
+    /// The server's clock, by which scripts tell how long ago something is.
+    now: Option<Timestamp>,
     scripts: Vec<&'static str>,
     styles: Vec<&'static str>,
     filled: bool,
@@ -75,7 +79,8 @@ pub(super) struct Page<'a> {
 impl<'a> Page<'a> {
     /// A page of the application.
     pub(super) fn new(app: &'a App, title: &'a str) -> Page<'a> {
-        Page { health: Some(health(app)), version: Some(app.version()), ..Page::bare(title) }
+        let now = Some(app.handle().now());
+        Page { health: Some(health(app)), version: Some(app.version()), now, ..Page::bare(title) }
     }
 
     /// A page that knows nothing of the application.
@@ -85,6 +90,7 @@ impl<'a> Page<'a> {
             here: None,
             health: None,
             version: None,
+            now: None,
             scripts: vec!["page.js"],
             styles: vec!["kelos.css"],
             filled: false,
@@ -117,7 +123,9 @@ impl<'a> Page<'a> {
     pub(super) fn show(&self, body: &Markup) -> Response {
         let page = html! {
             (DOCTYPE)
-            html lang="en" {
+            html lang="en" data-theme=[viewer::current().theme.map(Theme::name)] data-zone=(viewer::current().zone.name())
+                data-now=[self.now.map(|now| now.as_millisecond())]
+            {
                 (self.head())
                 body.filled[self.filled] {
                     a.skip href="#main" { "Skip to the contents" }
@@ -140,7 +148,7 @@ impl<'a> Page<'a> {
                 title { (self.title) " · Kelos" }
                 link rel="icon" href=(ICON);
                 @for name in &self.styles { link rel="stylesheet" href=(assets::href(name)); }
-                // The first one chooses between light and dark, which must be known before anything is painted.
+                // The first one tells styles that scripts run, which must be known before anything is painted.
                 @for (index, name) in self.scripts.iter().enumerate() {
                     script src=(assets::href(name)) defer[index > 0] {}
                 }
@@ -165,20 +173,34 @@ impl<'a> Page<'a> {
         html! {
             header.top {
                 a.brand href="/ui" { "Kelos" }
-                nav aria-label="Pages" {
-                    @for place in PLACES {
-                        a href=(place.href) data-key=(place.key) aria-current=[(self.here == Some(place.tab)).then_some("page")] {
-                            (place.name)
-                        }
-                    }
-                }
+                (self.places())
                 span.spring {}
                 @if let Some(health) = &self.health {
-                    span.health .(health.class) title=(health.words) { (health.word) }
+                    span #health.health .(health.class) title=(health.words) { (health.word) }
                 }
                 @if let Some(version) = self.version { small.version { "v" (version) } }
-                button #theme type="button" hidden title="Light or dark" { "Theme" }
+                a.button #display href=(display_href()) title="Time zone, theme, direction" aria-label={ "Display: times in " (viewer::current().zone.name()) } {
+                    (viewer::current().zone.name())
+                }
+                button #theme type="button" hidden title="Light or dark (t)" { "Theme" }
                 button #keys-button type="button" hidden title="Keys (?)" aria-haspopup="dialog" { "Keys" }
+            }
+        }
+    }
+
+    /// The tabs: side by side, or behind a button where there is no room for them.
+    fn places(&self) -> Markup {
+        let here = PLACES.iter().find(|place| self.here == Some(place.tab));
+        html! {
+            details.menu {
+                summary.button { span.unseen { "Pages, here: " } (here.map_or("Menu", |place| place.name)) }
+            }
+            nav aria-label="Pages" {
+                @for place in PLACES {
+                    a href=(place.href) data-key=(place.key) aria-current=[(self.here == Some(place.tab)).then_some("page")] {
+                        (place.name)
+                    }
+                }
             }
         }
     }
@@ -224,6 +246,14 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// A text as a segment of a path or a value of a query.
 pub(super) fn segment(text: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(text, SEGMENT)
+}
+
+/// The address of the form for how pages are displayed.
+pub(super) const DISPLAY: &str = "/ui/display";
+
+/// The same, with the way back to the page that is shown.
+fn display_href() -> String {
+    format!("{DISPLAY}?back={}", segment(&viewer::current().place))
 }
 
 /// The address of a workflow's page.

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 
 use super::failures::{self, FailureSection};
 use super::page::{Page, Tab, slot_href, workflow_href};
-use super::{source, words};
+use super::{source, time, words};
 
 /// How many dispatched slots are checked for the reason why they do not run yet.
 const ASKED: usize = 200;
@@ -112,7 +112,7 @@ fn left_alone(row: &WorkflowRow) -> Markup {
         article.problem {
             p {
                 span.badge.bad { "frozen" } " " a href=(workflow_href(&row.id)) { (row.id) }
-                " since " (words::moment(freeze.at)) " · " code { (freeze.breach.invariant.code()) }
+                " since " (time::at(freeze.at)) " · " code { (freeze.breach.invariant.code()) }
             }
             p { (freeze.breach) }
             @if !freeze.set_aside.is_empty() {
@@ -147,7 +147,7 @@ fn endpoint(health: &Health) -> Markup {
     let wait = broken.next_try.as_secs();
     html! {
         article.problem {
-            p { span.badge.bad { "down" } " " code { (health.endpoint) } " since " (words::moment(broken.since)) }
+            p { span.badge.bad { "down" } " " code { (health.endpoint) } " since " (time::at(broken.since)) }
             p { (broken.last_error) }
             p.soft {
                 @if wait == 0 { "It is tried again with the next question." }

@@ -14,7 +14,7 @@ use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 
 use super::page::{segment, slot_href};
-use super::{asked, versions, words};
+use super::{asked, time, versions, words};
 
 /// Bytes of output that a page shows of a run; the rest is for downloading.
 const SHOWN: u64 = 64 << 10;
@@ -81,7 +81,7 @@ fn row(slot: &SlotRef, run: &Run, version: Option<u32>, shown: Option<u32>, link
             td { "#" (number) }
             td { (badge(run.state)) }
             td { (run.outcome.as_ref().map(outcome).unwrap_or_default()) }
-            td { (words::moment(begin)) }
+            td { (time::at(begin)) }
             td { @if let Some(end) = run.ended_at { (words::took(begin, end)) } @else { "…" } }
             td { (run.executor) @if let Some(id) = &run.external_id { " " code { (shown_id(id)) } }
                 @for (name, href) in links.of(run) { " " a.button href=(href) rel="noreferrer noopener" { (name) " ↗" } } }
@@ -160,7 +160,7 @@ impl Tail {
                 @match &self.text {
                     Ok(text) => {
                         @if self.from > 0 { p.soft { "The last part of it; the beginning is in the download." } }
-                        pre #log-text tabindex="0" aria-label="output" { (text) }
+                        pre #log-text tabindex="0" role="group" aria-label="output" { (text) }
                         p #log-empty .soft hidden[!text.is_empty()] {
                             @if self.is_over { "It has written nothing here." } @else { "It has written nothing yet." }
                         }

@@ -29,7 +29,7 @@ use super::neighbours::{self, Neighbour, Neighbours};
 use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs::{self, Tail};
 use super::state::badge;
-use super::{asked, graph, schedules, timeline, tree, words};
+use super::{asked, graph, schedules, time, timeline, tree};
 
 pub(super) use act::act;
 
@@ -200,9 +200,11 @@ impl SlotPage {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
             }
             h1 { (self.id.short()) }
+            // The name is in UTC, for it is the same for everybody.
+            @if let Some(at) = self.id.key.time() { p.soft { "of " (time::at_and_ago(at, self.now)) } }
             nav.bar aria-label="Slots of this workflow" {
-                @if let Some(slot) = &self.earlier { a.button rel="prev" href=(slot_href(slot)) { "← " (short(slot)) } }
-                @if let Some(slot) = &self.later { a.button rel="next" href=(slot_href(slot)) { (short(slot)) " →" } }
+                @if let Some(slot) = &self.earlier { a.button rel="prev" href=(slot_href(slot)) { "← " (time::key(&slot.key)) } }
+                @if let Some(slot) = &self.later { a.button rel="next" href=(slot_href(slot)) { (time::key(&slot.key)) " →" } }
             }
         }
     }
@@ -211,7 +213,7 @@ impl SlotPage {
         html! {
             p.headline aria-live="polite" {
                 @if let Some(state) = self.why.state { (badge(state)) " " }
-                (self.why.headline)
+                (time::in_text(&self.why.headline))
             }
         }
     }
@@ -220,23 +222,23 @@ impl SlotPage {
         let why = &self.why;
         html! {
             @if let Some(at) = self.at {
-                p.note { "This is how it was at " (words::moment(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
+                p.note { "This is how it was at " (time::at(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
             @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
             @if let Some(children) = &why.nameless_children { p.note { "It does not open all of its children: " (children) "." } }
             @if let Some(trigger) = &why.trigger {
                 h2 { @if self.has_failed() { "Why it ran" } @else { "Why" } }
                 (tree::answered(trigger))
-                @if let Some(at) = why.found_at { p.soft { "as of " (words::moment(at)) } }
+                @if let Some(at) = why.found_at { p.soft { "as of " (time::at(at)) } }
             }
             @if let Some(seen) = &why.constraints {
                 h2 { "Constraints" }
                 (schedules::gates(seen))
-                @if let Some(at) = why.constraints_at { p.soft { "as of " (words::moment(at)) } }
+                @if let Some(at) = why.constraints_at { p.soft { "as of " (time::at(at)) } }
             }
             @if self.says_more() {
                 h2 { "Blocked by" }
-                ul { @for blocker in &why.blockers { li { (blocker) } } }
+                ul { @for blocker in &why.blockers { li { (time::in_text(blocker)) } } }
             }
             @if self.at.is_none() && self.id.key.job().is_some() {
                 p { a href=(graph::family_href(&self.id)) { "Its ancestors and descendants" } span.soft { ", and what blocks it, at any distance upstream" } }
@@ -244,7 +246,7 @@ impl SlotPage {
                 p { a href=(graph::obstacles_href(&self.id)) { "What blocks it, at any distance upstream" } }
             }
             // The expiry is shown already.
-            @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "Next check at " (words::moment(next)) "." } }
+            @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "Next check at " (time::at(next)) "." } }
         }
     }
 
@@ -308,17 +310,13 @@ impl SlotPage {
     }
 }
 
-fn short(slot: &SlotRef) -> String {
-    slot.key.short()
-}
-
 fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {
     html! {
         @if slots.is_empty() { p.soft { (none) } }
         ul.plain {
             @for slot in slots {
                 li {
-                    a href=(slot_href(&slot.id)) { (slot.id.workflow) "@" (short(&slot.id)) } " "
+                    a href=(slot_href(&slot.id)) { (slot.id.short()) } " "
                     @match slot.state { Some(state) => (badge(state)), None => span.soft { "not there" } }
                 }
             }

@@ -15,7 +15,7 @@ pub(super) fn file(text: &str, line: u32) -> Markup {
     let first = if lines.len() <= SHOWN { 1 } else { begin.saturating_sub(SHOWN / 4).max(1) };
     let shown = lines.iter().enumerate().map(|(n, text)| (n + 1, *text)).skip(first - 1).take(SHOWN);
     html! {
-        pre.source tabindex="0" aria-label="source" {
+        pre.source tabindex="0" role="group" aria-label="source" {
             @for (number, text) in shown {
                 span.line.own[(begin..=end).contains(&number) && begin > 0] id=(format!("L{number}")) {
                     span.number aria-hidden="true" { (number) }
@@ -32,7 +32,7 @@ pub(super) fn excerpt(text: &str, line: u32, column: u32) -> Markup {
     let column = column as usize;
     let before: String = text.chars().take(column.saturating_sub(1)).map(blank).collect();
     html! {
-        pre.source {
+        pre.source tabindex="0" role="group" aria-label="The line" {
             span.line { span.number { (line) } code { (masked_source(text)) } "\n" }
             @if column > 0 {
                 span.line aria-hidden="true" { span.number {} code { (before) b.bad-mark { "^" } } "\n" }

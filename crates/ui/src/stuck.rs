@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::documents::Document;
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::state::badge;
-use super::{failures, words};
+use super::{failures, time, words};
 
 pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
@@ -84,10 +84,10 @@ fn line(row: &Stuck, now: Timestamp) -> Markup {
                     br; a.soft href=(workflow_href(&row.slot.workflow)) { "and " (words::count(row.others as u64, "later slot")) }
                 }
             }
-            td { span title=(words::moment(row.since)) { (words::ago(row.since, now)) } }
+            td { (time::ago(row.since, now)) }
             td { (beyond(row)) }
-            td.reason { (row.reason) }
-            td { @if let Some(next) = row.next { (next_words(row.kind)) " " span title=(words::moment(next)) { (words::ahead(next, now)) } } }
+            td.reason { (time::in_text(&row.reason)) }
+            td { @if let Some(next) = row.next { (next_words(row.kind)) " " (time::ahead(next, now)) } }
             td { (actions(row)) }
         }
     }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::page::{slot_href, workflow_href};
 use super::state::badge;
-use super::words;
+use super::{time, words};
 
 /// A trigger in words.
 pub(super) fn defined(trigger: &Trigger) -> Markup {
@@ -44,7 +44,7 @@ fn answered_node(node: &Reason) -> Markup {
     html! {
         li {
             span.mark .(class) role="img" aria-label=(meaning) title=(meaning) { (mark) }
-            " " (said(node)) " " (evidence(node))
+            " " (time::in_text(&said(node))) " " (evidence(node))
             @if !node.nested.is_empty() {
                 ul { @for inner in &node.nested { (answered_node(inner)) } }
             }
@@ -70,8 +70,8 @@ fn evidence(node: &Reason) -> Markup {
         Some(Evidence::Asked) => html! { span.evidence { "asked, no answer yet" } },
         Some(Evidence::Clock { now, until }) => html! {
             span.evidence {
-                @if !text.contains(&format_full(until)) && !text.contains(&words::moment(until)) { "until " (words::moment(until)) ", " }
-                "checked " (words::moment(now))
+                @if !text.contains(&format_full(until)) && !text.contains(&words::moment(until)) { "until " (time::at(until)) ", " }
+                "checked " (time::at(now))
             }
         },
         Some(Evidence::Slot { slot, state }) => html! {
@@ -88,7 +88,7 @@ fn evidence(node: &Reason) -> Markup {
                     @if node.kind != ReasonKind::Function && !text.contains(&probe) { (probe) " " }
                     span .(class) { (verdict) }
                     @if !detail.is_empty() && !text.contains(detail) { ": " (detail) }
-                    ", checked " (words::moment(looked_at))
+                    ", checked " (time::at(looked_at))
                 }
             }
         }

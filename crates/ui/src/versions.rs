@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
 use super::page::{Page, workflow_href};
-use super::{asked, source, words};
+use super::{asked, source, time};
 
 /// Versions that a workflow's page lists, the newest.
 const LISTED: usize = 20;
@@ -33,7 +33,7 @@ pub(super) fn list(id: &WorkflowId, past: &[PastDefinition]) -> Markup {
                 summary { (past.len()) " versions" }
                 ul.plain {
                     @for one in past.iter().take(LISTED) {
-                        li { a href=(href(id, one.version)) { "version " (one.version) } ", since " (words::moment(one.at)) }
+                        li { a href=(href(id, one.version)) { "version " (one.version) } ", since " (time::at(one.at)) }
                     }
                 }
                 @if past.len() > LISTED {
@@ -82,9 +82,9 @@ impl VersionPage<'_> {
             }
             h1 { (self.id) ", version " (self.this.version) }
             p {
-                "It came into force at " (words::moment(self.this.at))
+                "It came into force at " (time::at(self.this.at))
                 @match self.after {
-                    Some(after) => { ", and was replaced at " (words::moment(after.at)) "." },
+                    Some(after) => { ", and was replaced at " (time::at(after.at)) "." },
                     None => ", and holds now.",
                 }
             }
@@ -140,7 +140,7 @@ fn difference(old: &[String], new: &[String]) -> Markup {
     html! {
         @if groups.is_empty() { p.soft { "Nothing visible: a position in a file, or a masked value." } }
         @for group in &groups {
-            pre.source.difference tabindex="0" { @for op in group { (lines(op, old, new, &mut left)) } }
+            pre.source.difference tabindex="0" role="group" aria-label="Changed lines" { @for op in group { (lines(op, old, new, &mut left)) } }
         }
         @if left == 0 { p.soft { "The first " (SHOWN) " lines of it are shown." } }
     }

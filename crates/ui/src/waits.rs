@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::page::workflow_href;
 use super::state::badge;
-use super::words;
+use super::{time, words};
 
 /// How many of the newest slots are checked for their reasons.
 const ASKED: usize = 100;
@@ -86,7 +86,7 @@ impl Waits {
                     @for ((state, told, workflow), slots) in reasons {
                         li {
                             b { (slots) } " " (badge(*state))
-                            @if !told.is_empty() { " for " (told) }
+                            @if !told.is_empty() { " for " (time::in_text(told)) }
                             @if let Some(id) = workflow { " " a href=(workflow_href(id)) { (id) } }
                         }
                     }

@@ -6,12 +6,20 @@ use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::format_short;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 
+use super::viewer;
+
 pub(super) use kelos_model::time::text::{span, took};
 pub(super) use kelos_model::trigger::node_words as trigger;
 
-/// A moment as `2016-01-01T12:00Z`, with seconds if there are some, and nothing finer.
+/// A moment in the chosen zone, with seconds if there are some, and nothing finer: `2016-01-01T12:00Z`, or `2016-01-01 13:00 CET`.
 pub(super) fn moment(at: Timestamp) -> String {
-    format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
+    let whole = Timestamp::from_second(at.as_second()).unwrap_or(at);
+    let zone = viewer::current().zone;
+    if zone.name() == "UTC" {
+        return format_short(whole);
+    }
+    let form = if whole.as_second() % 60 == 0 { "%Y-%m-%d %H:%M %Z" } else { "%Y-%m-%d %H:%M:%S %Z" };
+    whole.to_zoned(zone.rules().clone()).strftime(form).to_string()
 }
 
 /// The key of a slot: its time to the second, or its id.

@@ -24,8 +24,8 @@ use super::page::{Page, Tab, segment, workflow_href};
 use super::state::badge;
 use super::waits::{self, Waits};
 use super::{
-    asked, backfills, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip, tree, versions,
-    words,
+    asked, backfills, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip, time, tree,
+    versions, words,
 };
 
 /// Times of the future that are shown.
@@ -50,7 +50,7 @@ struct WorkflowPage {
     past: Vec<PastDefinition>,
     upstream: Vec<WorkflowId>,
     downstream: Vec<WorkflowId>,
-    backfills: Markup,
+    backfills: backfills::Latest,
     problems: Vec<Problem>,
     /// The sections of event schedules and programs.
     own: Option<schedules::Own>,
@@ -168,7 +168,7 @@ impl WorkflowPage {
                 }
             }
             @if self.row.present && self.row.definition.keys.schedule().is_some() { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
-            div #backfills data-live { (self.backfills) }
+            div #backfills data-live { (self.backfills.show(id, now)) }
             (self.source())
         }
     }
@@ -204,7 +204,7 @@ impl WorkflowPage {
         html! {
             h2 { "Latest slots" }
             @if self.slots.is_empty() { p.soft { "It has no slots yet." } }
-            p.strip { @for row in self.slots.iter().rev() { (strip::square(&row.id, row.slot.state)) } }
+            (strip::strip(&self.slots))
             (self.counts())
             (self.waits.show())
             (self.plots())
@@ -238,7 +238,7 @@ impl WorkflowPage {
     fn next_times(&self) -> Markup {
         match &self.times {
             Ok(times) if times.is_empty() => html! { p.soft { "None." } },
-            Ok(times) => html! { ul.plain { @for time in times { li { (words::moment(*time)) } } } },
+            Ok(times) => html! { ul.plain { @for time in times { li { (time::at(*time)) } } } },
             Err(problem) => html! { p.bad-text { (problem) } },
         }
     }
@@ -256,7 +256,7 @@ impl WorkflowPage {
                 dt { "At a time" } dd { (definition.concurrency.map_or("any number".to_owned(), |most| words::count(u64::from(most), "slot"))) }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
-                @if let Some(start) = definition.start_time { dt { "Starts" } dd { (words::moment(start)) } }
+                @if let Some(start) = definition.start_time { dt { "Starts" } dd { (time::at(start)) } }
                 @if let Some(seconds) = definition.wait_timeout_seconds {
                     dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after its time" }
                 }
@@ -273,7 +273,7 @@ impl WorkflowPage {
                 @for contact in &about.contacts {
                     dt { "Contact" } dd { (contact.name.as_deref().unwrap_or_default()) " " (contact.email.as_deref().unwrap_or_default()) }
                 }
-                dt { "Version" } dd { (self.row.version) @if let Some(now) = self.past.first() { ", since " (words::moment(now.at)) } }
+                dt { "Version" } dd { (self.row.version) @if let Some(now) = self.past.first() { ", since " (time::at(now.at)) } }
             }
         }
     }

@@ -66,7 +66,7 @@ async fn what_is_wrong_with_an_address_is_said_on_a_page() {
     for (uri, status, said) in [
         ("/ui?zoom=%3Cb%3E", 400, "The parameter &quot;zoom&quot; is &quot;&lt;b&gt;&quot;, expected the minutes"),
         ("/ui?time=soon", 400, "The parameter &quot;time&quot; is not understood"),
-        ("/ui?zone=Moon", 400, "There is no time zone &quot;Moon&quot;"),
+        ("/ui?zone=Moon", 400, "The parameter &quot;zone&quot; is not understood: unknown time zone &quot;Moon&quot;"),
         ("/ui/board/cell?workflow=w", 400, "The parameter &quot;from&quot; is missing"),
         ("/ui/board/cell?workflow=a/b&from=2015-09-13&to=2015-09-14", 400, "The parameter &quot;workflow&quot;"),
         ("/ui/nothing/%3Cscript%3E", 404, "There is nothing at"),

@@ -129,7 +129,7 @@ async fn nodes_tell_how_their_slots_do() {
     assert_eq!((&nodes[0][0], &nodes[0][1], &nodes[0][2]), (&json!("a"), &json!("bad"), &json!("F")));
     assert!(nodes[0][4].as_str().unwrap().starts_with("a: 1 failed, 1 "), "{nodes}");
     let focus = page(&server, "/ui/graph?focus=a&hours=240").await;
-    says(&focus, &["Slots that have not succeeded", "aria-label=\"a: 1 failed, 1 "]);
+    says(&focus, &["Slots that have not succeeded", "<title>a: 1 failed, 1 "]);
     says(&page(&server, "/ui/graph?focus=b").await, &["Slots that have not succeeded", "What blocks it?"]);
     says(&page(&server, "/ui/graph?hours=240").await, &["Failing"]);
 }

@@ -21,6 +21,7 @@ mod changes;
 mod connections;
 mod described;
 mod dice;
+mod display;
 mod failures;
 mod frozen;
 mod graph;

@@ -6,7 +6,12 @@
   const $ = (id) => document.getElementById(id);
   // If the board is empty, rows may be added later.
   const empty = $("empty");
-  if (empty) new EventSource(empty.dataset.stream).addEventListener("workflows", () => location.reload());
+  const followEmpty = () => {
+    const stream = new EventSource(empty.dataset.stream);
+    stream.addEventListener("workflows", () => location.reload());
+    Kelos.attend(stream, followEmpty);
+  };
+  if (empty) followEmpty();
   if (!grid) return;
   // The duration of painting, for measurements: their sum is all scripting before the board is usable.
   const measured = (act) => {
@@ -19,14 +24,15 @@
   // ---- The meaning of letters, from the legend.
   const looks = {};
   for (const sample of document.querySelectorAll(".legend b")) {
-    looks[sample.dataset.letter] = { css: sample.className, word: sample.dataset.word, trouble: "trouble" in sample.dataset };
+    looks[sample.dataset.letter] = { css: sample.className, word: sample.dataset.word, trouble: "trouble" in sample.dataset, weight: Number(sample.dataset.weight) };
   }
   // A cell shows its worst state, and nothing is worse than trouble.
   const troubled = (row) => [...row.letters].some((letter) => looks[letter]?.trouble);
 
   // ---- Rows: their elements and their data.
-  let columns, rows, byId, sight, times;
+  let columns, rows, groups, byId, sight, times;
 
+  const folds = (group) => group.section.classList.contains("folded");
   const countsOf = (text) => {
     const counts = new Map();
     for (const pair of text ? text.split(",") : []) {
@@ -52,6 +58,14 @@
       };
     });
     byId = new Map(rows.map((row) => [row.id, row]));
+    // A folded group is a row of its own.
+    groups = [...grid.querySelectorAll(".rows")].map((section) => {
+      const element = section.querySelector(".heading"), cells = element.querySelector(".cells");
+      return {
+        section, element, cells, id: section.getAttribute("aria-label"), painted: false, letters: cells.textContent,
+        counts: countsOf(cells.dataset.n), rows: rows.filter((row) => row.section === section),
+      };
+    });
     times = Array.from({ length: columns.count }, (_, place) => shown(edge(place)));
     sight?.disconnect();
     sight = new IntersectionObserver((seen) => {
@@ -62,14 +76,13 @@
       });
     }, { root: grid, rootMargin: "600px 0px" });
     for (const row of rows) sight.observe(row.element);
+    for (const group of groups) if (folds(group)) paint(group);
   };
 
-  const inside = (row, place) => {
-    const count = row.counts.get(place);
-    const letter = row.letters[place];
-    if (letter === ".") return "";
-    const most = columns.width >= 86_400_000 ? 9999 : 99;
-    return count ? `${letter}<small>${count > most ? `${most}+` : count}</small>` : letter;
+  // How many slots a cell has, if it is more than one.
+  const many = (row, place) => {
+    const count = row.counts.get(place), most = columns.width >= 86_400_000 ? 9999 : 99;
+    return count ? ` data-n="${count > most ? `${most}+` : count}"` : "";
   };
 
   // Only letters, digits and names of classes get in here: nothing that anybody else wrote.
@@ -79,7 +92,7 @@
     let html = "";
     for (let place = 0; place < row.letters.length; place++) {
       const look = looks[row.letters[place]], label = `${times[place]}: ${what(row, place)}`;
-      html += look ? `<i class="${look.css}" role="gridcell" aria-label="${label}">${inside(row, place)}</i>` : `<i role="gridcell" aria-label="${label}">.</i>`;
+      html += look ? `<i class="${look.css}" role="gridcell" aria-label="${label}"${many(row, place)}>${row.letters[place]}</i>` : `<i role="gridcell" aria-label="${label}">.</i>`;
     }
     row.cells.innerHTML = html;
   };
@@ -87,7 +100,7 @@
   const repaint = (row, letters, counts) => {
     const before = { letters: row.letters, counts: row.counts };
     row.letters = letters;
-    row.counts = countsOf(counts);
+    row.counts = counts;
     if (!row.painted) { row.cells.textContent = letters; return; }
     for (let place = 0; place < letters.length; place++) {
       if (before.letters[place] === letters[place] && before.counts.get(place) === row.counts.get(place)) continue;
@@ -95,10 +108,29 @@
       const look = looks[letters[place]];
       const picked = cell.classList.contains("picked");
       if (look) cell.className = `${look.css} fresh${picked ? " picked" : ""}`; else cell.removeAttribute("class");
-      if (look) cell.innerHTML = inside(row, place); else cell.textContent = ".";
+      cell.textContent = look ? letters[place] : ".";
+      const count = /"(.*)"/.exec(many(row, place))?.[1];
+      if (look && count) cell.dataset.n = count; else delete cell.dataset.n;
       name(cell, row, place);
       setTimeout(() => cell.classList.remove("fresh"), 1300);
     }
+  };
+
+  // The worst state of each column of a group, and how many slots it has.
+  const summarize = (group) => {
+    let letters = "";
+    const counts = new Map();
+    for (let place = 0; place < columns.count; place++) {
+      let worst = ".", slots = 0;
+      for (const { letters: own, counts: of } of group.rows) {
+        if (!looks[own[place]]) continue;
+        slots += of.get(place) ?? 1;
+        if (worst === "." || looks[own[place]].weight > looks[worst].weight) worst = own[place];
+      }
+      letters += worst;
+      if (slots > 1) counts.set(place, slots);
+    }
+    repaint(group, letters, counts);
   };
 
   // ---- Times and names of cells.
@@ -106,7 +138,7 @@
   const iso = (millis) => new Date(millis).toISOString();
   const short = (millis) => iso(millis).replace(":00.000Z", "Z");
   // In the zone of the marks.
-  const zone = $("zone").dataset.zone;
+  const zone = grid.dataset.zone;
   const formatIn = (timeZone) => {
     // A browser may not know every zone that the server knows.
     try { return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" }); } catch { return null; }
@@ -119,8 +151,8 @@
     return !look ? "no slot" : count > 1 ? `${count} slots, the worst ${look.word}` : look.word;
   };
   // Who reads row by row has heard the workflow; who moves about has not.
-  const name = (cell, row, place) => {
-    cell.title = `${row.id} ${times[place]}: ${what(row, place)}`;
+  const name = (cell, row, place, why) => {
+    cell.title = `${row.id} ${times[place]}: ${what(row, place)}${why ? ` – ${why}` : ""}`;
     cell.setAttribute("aria-label", cell.title);
   };
   // The cell under the mouse or the cursor, described in the footer and marked: a tooltip is late, and does not work with keys.
@@ -128,12 +160,43 @@
   const point = ({ cell, row, place }) => {
     name(cell, row, place);
     $("here").textContent = cell.title;
+    explain({ cell, row, place });
     above?.classList.remove("here");
     above = grid.querySelectorAll(".head .row:last-child .marks > *")[place];
     above.classList.add("here");
   };
+  const cellQuery = (row, place) =>
+    new URLSearchParams({ workflow: row.id, from: iso(edge(place)), to: iso(edge(place) + columns.width) });
+  // Why a cell is as it is: asked for once one stays at it, and again only after it has changed.
+  const reasons = new Map();
+  let pointed = null, staying = 0;
+  const explain = (at) => {
+    const { cell, row, place } = at, state = looks[row.letters[place]];
+    pointed = at;
+    clearTimeout(staying);
+    if (!state || state.word === "succeeded") return;
+    const id = `${edge(place)} ${columns.width} ${row.id}`, looked = look(row, place), known = reasons.get(id);
+    if (known?.looked === looked) { tell(at, known.why); return; }
+    staying = setTimeout(async () => {
+      try {
+        const answer = await fetch(`/ui/board/why?${cellQuery(row, place)}`);
+        if (!answer.ok) return;
+        const { why } = await answer.json();
+        if (reasons.size > 500) reasons.clear();
+        reasons.set(id, { looked, why });
+        if (pointed?.cell === cell) tell(at, why);
+      } catch { /* The cell says its state without it. */ }
+    }, 120);
+  };
+  const tell = ({ cell, row, place }, why) => {
+    if (!why) return;
+    name(cell, row, place, why);
+    $("here").textContent = cell.title;
+    // Who moves by keys hears it; the state was read with the cell.
+    if (document.activeElement === cell) $("cell-why").textContent = why;
+  };
   const found = (target) => {
-    const cell = target.closest?.(".cells > i");
+    const cell = target.closest?.(".row[data-w] .cells > i");
     if (!cell) return null;
     const row = byId.get(cell.closest(".row").dataset.w);
     return { cell, row, place: [...row.cells.children].indexOf(cell) };
@@ -166,6 +229,8 @@
       row.element.hidden = !passing;
       if (passing) { shown++; sections.add(row.section); }
     }
+    // What is searched for is shown, also in a folded group.
+    for (const section of grid.querySelectorAll(".rows")) section.classList.toggle("searched", words.length > 0);
     const filtered = words.length > 0 || choices.some((choice) => choice.value !== "");
     for (const section of grid.querySelectorAll(".rows")) section.hidden = filtered && !sections.has(section);
     for (const missing of grid.querySelectorAll(".row.missing")) missing.hidden = filtered;
@@ -298,9 +363,7 @@
 
   const open = ({ row, place }) => {
     if (!hasSlot(row, place)) return;
-    const [from, to] = [edge(place), edge(place) + columns.width];
-    const query = new URLSearchParams({ workflow: row.id, from: iso(from), to: iso(to) });
-    location.href = `/ui/board/cell?${query}`;
+    location.href = `/ui/board/cell?${cellQuery(row, place)}`;
   };
 
   // ---- The keyboard: one cell of the grid is the one that keys move from.
@@ -402,6 +465,8 @@
       stretched = [];
       for (const [name, value] of Object.entries(fresh.dataset)) grid.dataset[name] = value;
       if (!("holds" in fresh.dataset)) delete grid.dataset.holds;
+      // A step is most of what is shown.
+      for (const id of ["earlier", "later"]) if ($(id) && page.getElementById(id)) $(id).setAttribute("href", inAddress(page.getElementById(id).href));
       grid.replaceChildren(...fresh.childNodes);
       for (const choice of choices) {
         const value = choice.value, now = page.getElementById(choice.id);
@@ -443,12 +508,15 @@
     Kelos.attend(source, refresh);
     source.addEventListener("rows", (event) => {
       let strange = false;
+      const stale = new Set();
       for (const [id, letters, counts] of JSON.parse(event.data)) {
         const row = byId.get(id);
         const was = row && troubled(row);
-        if (row) repaint(row, letters, counts); else strange = true;
+        if (row) repaint(row, letters, countsOf(counts)); else strange = true;
+        if (row) stale.add(row.section);
         if (row && (was || troubled(row) || failing.has(id))) lookSoon();
       }
+      for (const group of groups) if (stale.has(group.section) && folds(group)) summarize(group);
       if (only.value) filter();
       verdict();
       if (picked.size) showSelection();
@@ -457,6 +525,34 @@
     source.addEventListener("workflows", refresh);
     if (grid.dataset.holds) boundary = setTimeout(refresh, Math.max(250, Number(grid.dataset.holds) + 50));
   };
+
+  // ---- As many columns as have room. The server remembers the room, so that the next page fits at once.
+  const fit = () => {
+    if (!("room" in grid.dataset)) return;
+    const room = Math.max(0, grid.clientWidth - grid.querySelector(".head .name").offsetWidth);
+    if (room === Number(grid.dataset.room)) return;
+    Kelos.keep("room", room);
+    grid.dataset.room = room;
+    const cell = parseFloat(getComputedStyle(grid).getPropertyValue("--cell"));
+    if (Math.floor(room / cell) !== columns.count) refresh();
+  };
+  let fits = 0;
+  addEventListener("resize", () => { clearTimeout(fits); fits = setTimeout(fit, 200); });
+
+  // ---- Groups that are folded; the server remembers them, too.
+  grid.addEventListener("submit", (event) => {
+    const button = event.target.querySelector(".fold");
+    if (!button) return;
+    event.preventDefault();
+    const section = button.closest(".rows"), folded = section.classList.toggle("folded");
+    button.setAttribute("aria-expanded", String(!folded));
+    const group = groups.find((one) => one.section === section);
+    if (folded) { summarize(group); paint(group); }
+    const all = [...grid.querySelectorAll(".rows.folded .fold")].map((one) => one.value);
+    // A cookie is small.
+    while (encodeURIComponent(all.join("\n")).length > 2500) all.pop();
+    Kelos.keep("folded", all.join("\n"));
+  });
 
   // ---- The board's entries on the sheet of keys.
   const keys = [["/", "find workflows"], ["f", "only failing"], ["[ ]", "earlier, later"], ["n", "now"],
@@ -481,14 +577,12 @@
   }
   if (!columns.newestFirst) grid.scrollLeft = grid.scrollWidth;
   const paintAll = () => measured(() => { for (const row of rows) paint(row); });
-  addEventListener("beforeprint", paintAll);
-  if (zone === "UTC") {
-    const own = Intl.DateTimeFormat().resolvedOptions().timeZone, link = $("zone"), url = new URL(link.href);
-    url.searchParams.set("zone", own);
-    link.setAttribute("href", url.pathname + url.search);
-    link.title = `UTC; change to ${own}`;
-    if (!own || own === "UTC") link.removeAttribute("href");
-  }
+  addEventListener("beforeprint", () => {
+    paintAll();
+    // 48 columns are as wide as the paper.
+    if (columns.count > 48) grid.style.setProperty("--cell", `${792 / columns.count}px`);
+  });
+  addEventListener("afterprint", () => grid.style.removeProperty("--cell"));
   for (const button of document.querySelectorAll("[data-act]")) {
     button.addEventListener("click", () => button.dataset.act === "clear" ? clear() : Kelos.board.act(button.dataset.act));
   }
@@ -507,5 +601,6 @@
   takeFailing($("verdict"));
   measured(() => { filter(); verdict(); });
   follow();
+  fit();
   lookForLate();
 })();

@@ -192,7 +192,6 @@ document.addEventListener("DOMContentLoaded", () => {
     one.querySelector(".letter").textContent = letter;
     one.querySelector(".below").textContent = note;
     one.querySelector("title").textContent = words;
-    one.setAttribute("aria-label", words);
   };
 
   // The page as it would be when loaded again, seen from where one is.
@@ -245,23 +244,24 @@ document.addEventListener("DOMContentLoaded", () => {
   const told = (id) => !special || Boolean(node(id)?.matches(".focus, .along"));
 
   const listen = () => {
-    const stream = new EventSource(`/api/v1/events/stream?after=${document.getElementById("since").dataset.after}`);
-    let wasOpen = false;
-    stream.addEventListener("slot", (event) => {
-      const { workflow, event: what } = JSON.parse(event.data);
+    const onSlot = (what, workflow) => {
       if (what === "looked" && !told(workflow)) return;
       changed.add(workflow);
       if (told(workflow)) later();
       soon();
+    };
+    const everything = () => { all = true; soon(); };
+    let wasOpen = false;
+    Kelos.follow(`?after=${document.getElementById("since").dataset.after}`, (event) => {
+      if (event.type === "open") { if (wasOpen) everything(); wasOpen = true; return; }
+      const changes = JSON.parse(event.data);
+      if (!changes) everything();
+      for (const [subject, what, workflow] of changes ?? []) {
+        if (subject === "slot") onSlot(what, workflow);
+        else if (subject === "workflow" && !["planned", "replanned"].includes(what)) everything();
+      }
     });
-    stream.addEventListener("workflow", (event) => {
-      if (["planned", "replanned"].includes(JSON.parse(event.data).event)) return;
-      all = true;
-      soon();
-    });
-    stream.addEventListener("open", () => { if (wasOpen) { all = true; soon(); } wasOpen = true; });
     document.addEventListener("visibilitychange", () => { if (!document.hidden) { all = true; soon(); } });
-    addEventListener("pagehide", () => stream.close());
   };
 
   // The text needs the whole page: nodes are updated at once, the text for the focus within a second, that for all later.

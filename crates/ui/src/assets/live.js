@@ -47,17 +47,8 @@
     setTimeout(refresh, BATCH);
   };
 
-  let stream;
-  const follow = () => {
-    stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
-    for (const subject of ["slot", "workflow", "backfill", "register", "fact"]) stream.addEventListener(subject, soon);
-    // Also the first time: nothing else reports changes since the page was read.
-    stream.addEventListener("open", soon);
-    Kelos.attend(stream, follow);
-  };
-  follow();
+  Kelos.follow(source.dataset.events, soon);
   document.addEventListener("visibilitychange", soon);
   const every = Number(source.dataset.every || 0);
   if (every > 0) setInterval(soon, every * 1000);
-  addEventListener("pagehide", () => stream.close());
 })();

@@ -1,19 +1,19 @@
-// Common to all pages: light and dark, the sheet of keys, and single keys that open pages.
+// Common to all pages: light and dark, times, the sheet of keys, single keys that open pages, and what is said of a silent server.
 "use strict";
 
 (() => {
   const root = document.documentElement;
-  const kept = () => { try { return localStorage.getItem("kelos-theme"); } catch { return null; } };
-  const show = (theme) => { if (theme === "light" || theme === "dark") root.dataset.theme = theme; };
   // Before anything is painted.
-  show(kept());
   root.classList.add("scripted");
 
+  // ---- Choices, as the server reads them.
+  const keep = (name, value) => {
+    document.cookie = `kelos-${name}=${encodeURIComponent(value)}; Path=/ui; Max-Age=31536000; SameSite=Lax`;
+  };
   const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const switchTheme = () => {
-    const theme = dark() ? "light" : "dark";
-    show(theme);
-    try { localStorage.setItem("kelos-theme", theme); } catch { /* It holds for this page. */ }
+    root.dataset.theme = dark() ? "light" : "dark";
+    keep("theme", root.dataset.theme);
   };
 
   // Whether keys are text here, or belong to an open dialog.
@@ -21,34 +21,83 @@
     event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null
     || event.target.closest("input, select, textarea, [contenteditable]") !== null;
 
-  let lost;
+  // ---- Times: how long ago something is, by the server's clock.
+  const ahead = Number(root.dataset.now || Date.now()) - Date.now();
+  const now = () => Date.now() + ahead;
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const span = (seconds) => {
+    const parts = [];
+    for (const [size, unit] of UNITS) {
+      if (seconds >= size && parts.length < 2) parts.push(`${Math.floor(seconds / size)} ${unit}`);
+      seconds %= size;
+    }
+    return parts.join(" ");
+  };
+  const relative = (millis) => {
+    const seconds = Math.floor(now() / 1000) - Math.floor(millis / 1000);
+    return seconds >= 1 ? `${span(seconds)} ago` : seconds <= -1 ? `in ${span(-seconds)}` : "now";
+  };
+  const freshen = () => {
+    if (document.hidden) return;
+    for (const time of document.querySelectorAll("time[data-relative]")) {
+      const told = relative(Date.parse(time.dateTime));
+      if (time.textContent !== told) time.textContent = told;
+    }
+  };
+
+  // ---- Whether the server answers.
+  // A stream is never silent for longer: the server sends a beat every 5 seconds.
+  const SILENCE = 12_000;
+  let heard = now(), attended = false, lost;
 
   const sayLost = () => {
     if (document.getElementById("offline")) return;
-    const sign = document.createElement("p");
+    const sign = document.createElement("p"), since = document.createElement("time");
     sign.id = "offline";
-    sign.className = "offline bad";
-    sign.setAttribute("role", "status");
-    sign.textContent = "The server does not answer; this may be outdated";
-    document.body.append(sign);
+    sign.className = "banner offline";
+    sign.setAttribute("role", "alert");
+    since.dateTime = since.title = new Date(heard).toISOString();
+    since.dataset.relative = "";
+    since.textContent = relative(heard);
+    sign.append("The server does not answer; it was last heard from ", since, ". This page may be outdated.");
+    document.querySelector("header.top").after(sign);
+    root.classList.add("stale");
+  };
+  const hear = () => {
+    heard = now();
+    clearTimeout(lost);
+    document.getElementById("offline")?.remove();
+    root.classList.remove("stale");
   };
 
-  // For a stream without which a page becomes outdated: shows that while the server is unreachable. A server that answers
-  // with an error closes a stream for good; `again` is to open another.
+  // For a stream without which a page becomes outdated: shows that while the server is silent. A server that answers with an
+  // error closes a stream for good, and one that hangs says nothing: `again` is to open another.
   const attend = (stream, again) => {
-    stream.addEventListener("open", () => {
-      clearTimeout(lost);
-      document.getElementById("offline")?.remove();
-    });
+    attended = true;
+    const reopen = () => { stream.close(); again(); };
+    const await_ = () => { lost = setTimeout(() => { sayLost(); reopen(); }, SILENCE); };
+    for (const name of ["open", "beat", "changed", "rows", "workflows"]) stream.addEventListener(name, () => { hear(); await_(); });
     stream.addEventListener("error", () => {
       clearTimeout(lost);
       lost = setTimeout(sayLost, 1500);
       if (stream.readyState === EventSource.CLOSED) setTimeout(again, 3000);
     });
+    clearTimeout(lost);
+    await_();
   };
 
-  let waitsForPlace = false;
+  // Follows what happens to the subject of a query, or only whether the server is there: `changed` is called after each change.
+  const follow = (query, changed) => {
+    const stream = new EventSource(`/ui/stream${query}`);
+    stream.addEventListener("changed", changed);
+    // Also the first time: nothing else reports changes since the page was read.
+    stream.addEventListener("open", changed);
+    attend(stream, () => follow(query, changed));
+    addEventListener("pagehide", () => stream.close());
+  };
 
+  // ---- Keys.
+  let waitsForPlace = false;
   const onKey = (event) => {
     if (typing(event)) return;
     if (waitsForPlace) {
@@ -62,10 +111,11 @@
     else if (event.key === "g") { waitsForPlace = true; setTimeout(() => { waitsForPlace = false; }, 1500); }
   };
 
-  // Times in the reader's own zone if the page requests it: <time datetime>.
   window.Kelos = {
     typing,
     attend,
+    follow,
+    keep,
     // Changes something by the native API. Returns the answer, or throws the fault in words.
     async post(path, body) {
       const answer = await fetch(path, {
@@ -80,6 +130,8 @@
   };
 
   document.addEventListener("keydown", onKey);
+  document.addEventListener("visibilitychange", freshen);
+  setInterval(freshen, 1000);
   document.addEventListener("DOMContentLoaded", () => {
     const button = (id, act) => {
       const found = document.getElementById(id);
@@ -88,5 +140,12 @@
     };
     button("theme", switchTheme);
     button("keys-button", () => document.getElementById("keys").showModal());
+    const own = Intl.DateTimeFormat().resolvedOptions().timeZone, zone = document.getElementById("display-zone");
+    if (zone && own) {
+      button("display-own", () => { zone.value = own; });
+      document.getElementById("display-own").textContent = `Zone of this browser: ${own}`;
+    }
+    // A page that shows nothing live still says that the server leads.
+    if (!attended && document.getElementById("health")) follow("?beats=1", () => {});
   });
 })();

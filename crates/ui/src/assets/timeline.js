@@ -41,23 +41,10 @@
     const chart = $("timeline"), fresh = event.detail?.getElementById("timeline");
     if (chart && fresh) for (const [name, value] of Object.entries(fresh.dataset)) chart.dataset[name] = value;
     since = performance.now();
-    zone();
     if (focused && document.activeElement === document.body) {
       document.querySelector(`.timeline a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     }
   });
-
-  const zone = () => {
-    const link = $("zone");
-    if (!link || link.dataset.zone !== "UTC") return;
-    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    if (!own || own === "UTC") { link.removeAttribute("href"); return; }
-    const url = new URL(link.href, location.href);
-    url.searchParams.set("zone", own);
-    link.setAttribute("href", url.pathname + url.search);
-    link.title = `UTC; change to ${own}`;
-  };
-  zone();
 
   const places = { "[": "earlier", "]": "later", "n": "now", "+": "nearer", "-": "wider" };
   document.addEventListener("keydown", (event) => {

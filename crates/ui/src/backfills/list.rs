@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::{bar, done_when, href, standing};
 use crate::documents::Document;
 use crate::page::{Page, Tab, segment, workflow_href};
-use crate::{asked, words};
+use crate::{asked, time};
 
 /// Backfills of a page.
 const SHOWN: usize = 25;
@@ -138,27 +138,42 @@ fn row(far: &Progress, now: Timestamp, named: bool) -> Markup {
         tr {
             td { a href=(href(&one.id)) { (one.id) } " " (standing(far)) }
             @if named { td { a href=(workflow_href(&one.workflow)) { (one.workflow) } } }
-            td { (words::moment(one.range.start)) " to " (words::moment(one.range.end)) }
+            td { (time::at(one.range.start)) " to " (time::at(one.range.end)) }
             td { (one.priority) }
             td.bar-cell { (bar(far)) }
             td { (far.ended()) " of " (one.slots) @if far.left > 0 { p.soft { (done_when(&far.estimate, now)) } } }
-            td { (one.by) ", " (words::moment(one.created_at)) @if let Some(reason) = &one.reason { p.soft { (reason) } } }
+            td { (one.by) ", " (time::ago(one.created_at, now)) @if let Some(reason) = &one.reason { p.soft { (reason) } } }
         }
     }
 }
 
+/// The latest backfills of a workflow.
+pub(crate) struct Latest {
+    rows: Vec<Progress>,
+    /// How many earlier ones there are.
+    more: usize,
+}
+
 /// The latest backfills of a workflow and how far they are.
-pub(crate) fn latest(reader: &dyn Queries, id: &WorkflowId, now: Timestamp) -> Result<Markup, StoreError> {
+pub(crate) fn latest(reader: &dyn Queries, id: &WorkflowId, now: Timestamp) -> Result<Latest, StoreError> {
     let mut all = of(reader, Some(id))?;
     let more = all.len().saturating_sub(LATEST);
     all.truncate(LATEST);
     let rows = all.into_iter().map(|one| progress(reader, one, now)).collect::<Result<Vec<_>, _>>()?;
-    Ok(html! {
-        @if !rows.is_empty() {
-            (table(&rows, now, false))
-            @if more > 0 {
-                p { a href=(format!("/ui/backfills?workflow={}", segment(id.as_str()))) { "all " (rows.len() + more) " of them" } }
+    Ok(Latest { rows, more })
+}
+
+impl Latest {
+    /// They as a table; nothing if there are none.
+    pub(crate) fn show(&self, id: &WorkflowId, now: Timestamp) -> Markup {
+        let Latest { rows, more } = self;
+        html! {
+            @if !rows.is_empty() {
+                (table(rows, now, false))
+                @if *more > 0 {
+                    p { a href=(format!("/ui/backfills?workflow={}", segment(id.as_str()))) { "all " (rows.len() + more) " of them" } }
+                }
             }
         }
-    })
+    }
 }

@@ -17,7 +17,7 @@ use super::page::segment;
 use super::state::{badge, look};
 use super::words;
 
-pub(super) use list::latest;
+pub(super) use list::{Latest, latest};
 pub(super) use new::form;
 
 pub(super) fn router() -> Router<App> {

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::{href, mode_name, mode_words};
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
-use crate::{asked, words};
+use crate::{asked, time, words};
 
 /// The default start of a backfill before now.
 const USUAL: SignedDuration = SignedDuration::from_hours(24);
@@ -188,7 +188,7 @@ fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
         h1 { "Backfill of " (wanted.workflow) }
         p.headline { "It would affect " (words::count(touched, "slot")) ", and leave " (opened.untouched) " unchanged." }
         p.soft {
-            (words::moment(wanted.range.start)) " to before " (words::moment(wanted.range.end)) ", " (mode_words(wanted.mode))
+            (time::at(wanted.range.start)) " to before " (time::at(wanted.range.end)) ", " (mode_words(wanted.mode))
             ", priority " (wanted.priority) @if let Some(reason) = &wanted.reason { ", because: " (reason) }
         }
         div.bar {
@@ -218,7 +218,7 @@ fn kind(what: &str, slots: &SlotList, page: usize) -> Markup {
         @if slots.count > 0 {
             h2 { (slots.count) " " (what) @if slots.count > slots.first.len() as u64 { "; the first " (slots.first.len()) " are listed" } }
             ul.plain.inline.scrolls tabindex="0" aria-label=(what) {
-                @for slot in shown { li { a href=(slot_href(slot)) { (words::key(&slot.key)) } } }
+                @for slot in shown { li { a href=(slot_href(slot)) { (time::key(&slot.key)) } } }
             }
         }
     }

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::{bar, done_when, href, legend, mode_words, standing};
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::state::badge;
-use crate::{asked, strip, words};
+use crate::{asked, strip, time, words};
 
 /// Failed slots that are named of each cause; the others unfold.
 const NAMED: usize = 6;
@@ -118,9 +118,9 @@ impl BackfillPage {
             @if !far.counts.is_empty() { (bar(far)) p.bar { (legend(far)) } }
             @if let Estimate::At(_, basis) = &far.estimate { p.soft { "Estimated " (basis) "." } }
             @if let Some(pause) = &far.backfill.paused {
-                p.note { "Paused by " (pause.by) " at " (words::moment(pause.at)) ": live runs continue, nothing else is evaluated or started." }
+                p.note { "Paused by " (pause.by) " at " (time::at(pause.at)) ": live runs continue, nothing else is evaluated or started." }
             }
-            @if let Some(at) = far.backfill.cancelled_at { p.note { "Cancelled at " (words::moment(at)) ": what had no run was killed." } }
+            @if let Some(at) = far.backfill.cancelled_at { p.note { "Cancelled at " (time::at(at)) ": what had no run was killed." } }
             (self.others())
         }
     }
@@ -209,8 +209,8 @@ impl BackfillPage {
             }
             @match (self.slots.rows.first(), self.slots.rows.last()) {
                 (Some(newest), Some(oldest)) => {
-                    p.soft { (words::key(&oldest.id.key)) " to " (words::key(&newest.id.key)) ", newest first" }
-                    p.strip { @for row in &self.slots.rows { (strip::square(&row.id, row.slot.state)) } }
+                    p.soft { (time::key(&oldest.id.key)) " to " (time::key(&newest.id.key)) ", newest first" }
+                    (strip::strip(&self.slots.rows))
                 }
                 _ => p.soft { "None here." },
             }
@@ -237,12 +237,12 @@ impl BackfillPage {
         html! {
             dl.facts {
                 dt { "Workflow" } dd { a href=(workflow_href(&one.workflow)) { (one.workflow) } }
-                dt { "Times" } dd { (words::moment(one.range.start)) " to before " (words::moment(one.range.end)) }
+                dt { "Times" } dd { (time::at(one.range.start)) " to before " (time::at(one.range.end)) }
                 dt { "Opens" } dd { (mode_words(one.mode)) }
                 dt { "Priority" } dd { (one.priority) }
-                dt { "Asked for by" } dd { (one.by) ", " (words::moment(one.created_at)) }
+                dt { "Asked for by" } dd { (one.by) ", " (time::at(one.created_at)) }
                 @if let Some(reason) = &one.reason { dt { "Why" } dd { (reason) } }
-                @if let Some(at) = one.resumed_at { dt { "Resumed" } dd { (words::moment(at)) } }
+                @if let Some(at) = one.resumed_at { dt { "Resumed" } dd { (time::at(at)) } }
             }
         }
     }
@@ -254,7 +254,7 @@ fn of_cause(cause: &Cause) -> Markup {
     let (named, others) = cause.slots.split_at(NAMED.min(cause.slots.len()));
     html! { tr {
         td { (cause.slots.len()) " " (badge(first.state)) }
-        td { (first.reason) @if let Some(line) = &first.last_line { br; code { (line) } } }
+        td { (time::in_text(&first.reason)) @if let Some(line) = &first.last_line { br; code { (line) } } }
         td {
             (links(named))
             @if !others.is_empty() { details { summary { "and " (others.len()) " more" } (links(others)) } }

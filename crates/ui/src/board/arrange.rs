@@ -1,9 +1,15 @@
-//! The arrangement of rows: in the groups of the board, by project, or by tag.
+//! The arrangement of rows: in the groups of the board, by project, or by tag. Groups that people have listed stay as they are; in
+//! all others, and among them, what produces something is above what reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_front::groups::{BoardGroups, Group};
-use kelos_model::workflow::WorkflowRow;
+use kelos_model::WorkflowId;
+use kelos_model::time::Schedule;
+use kelos_model::workflow::{Keys, WorkflowRow};
+
+use super::order::by_dependency;
+use crate::neighbours;
 
 /// The grouping of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,11 +78,65 @@ fn named<'a>(
             None => nameless.push(Member::Workflow(row)),
         }
     }
-    let mut arranged: Vec<_> = groups.into_iter().map(|(name, members)| GroupRows { name, members }).collect();
+    let arranged: Vec<_> = groups.into_iter().map(|(name, members)| GroupRows { name, members }).collect();
+    let mut arranged = producers_first(arranged);
     if !nameless.is_empty() {
         arranged.push(GroupRows { name: UNTAGGED, members: nameless });
     }
+    arranged.iter_mut().for_each(GroupRows::producers_first);
     arranged
+}
+
+/// The workflows that a workflow reads, or whose times it has.
+fn producers(row: &WorkflowRow) -> Vec<WorkflowId> {
+    let mut ids = neighbours::upstream(row);
+    if let Keys::Schedule(Schedule::Dependent(on)) = &row.definition.keys {
+        ids.push(on.clone());
+    }
+    ids
+}
+
+/// Groups, those that produce something above those that read it.
+fn producers_first(groups: Vec<GroupRows<'_>>) -> Vec<GroupRows<'_>> {
+    let owner: BTreeMap<&WorkflowId, usize> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(place, group)| group.workflows().map(move |row| (&row.id, place)))
+        .collect();
+    let reads = groups.iter().enumerate().flat_map(|(place, group)| group.workflows().map(move |row| (place, row)));
+    let edges: BTreeSet<(usize, usize)> = reads
+        .flat_map(|(place, row)| {
+            producers(row).into_iter().filter_map(|id| Some((*owner.get(&id)?, place))).collect::<Vec<_>>()
+        })
+        .collect();
+    in_order(groups, &edges)
+}
+
+/// Things in their order of dependency.
+fn in_order<T>(things: Vec<T>, edges: &BTreeSet<(usize, usize)>) -> Vec<T> {
+    let mut things: Vec<Option<T>> = things.into_iter().map(Some).collect();
+    let order = by_dependency(things.len(), edges);
+    order.into_iter().filter_map(|place| things.get_mut(place)?.take()).collect()
+}
+
+impl<'a> GroupRows<'a> {
+    /// Its workflows that are defined.
+    pub(super) fn workflows(&self) -> impl Iterator<Item = &'a WorkflowRow> {
+        self.members.iter().filter_map(|member| match member {
+            Member::Workflow(row) => Some(*row),
+            Member::Missing(_) => None,
+        })
+    }
+
+    fn producers_first(&mut self) {
+        let place: BTreeMap<&WorkflowId, usize> =
+            self.workflows().zip(0..).map(|(row, place)| (&row.id, place)).collect();
+        let reads = |(row, reader): (&WorkflowRow, usize)| -> Vec<(usize, usize)> {
+            producers(row).iter().filter_map(|id| Some((*place.get(id)?, reader))).collect()
+        };
+        let edges: BTreeSet<(usize, usize)> = self.workflows().zip(0..).flat_map(reads).collect();
+        self.members = in_order(std::mem::take(&mut self.members), &edges);
+    }
 }
 
 /// Workflows that are shown elsewhere, even if a group lists them.
@@ -100,7 +160,9 @@ fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeS
     let unlisted: Vec<_> =
         rows.into_iter().filter(|row| !listed.contains(row.id.as_str())).map(Member::Workflow).collect();
     if !unlisted.is_empty() {
-        arranged.push(GroupRows { name: UNLISTED, members: unlisted });
+        let mut unlisted = GroupRows { name: UNLISTED, members: unlisted };
+        unlisted.producers_first();
+        arranged.push(unlisted);
     }
     arranged
 }

@@ -7,11 +7,12 @@ use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
 use super::arrange::{By, GroupRows, Member};
-use super::view::{BoardView, DAY, WEEK, ZOOMS};
+use super::row::weight;
+use super::view::{BoardView, DAY, WEEK, ZOOMS, order_name};
 use super::{BoardData, verdict};
 use crate::documents::Document;
 use crate::jobs;
-use crate::page::workflow_href;
+use crate::page::{DISPLAY, workflow_href};
 use crate::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
@@ -36,7 +37,7 @@ pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardDat
 /// First steps, while there is no workflow.
 fn nothing(view: &BoardView, shown: &BoardData) -> Markup {
     html! {
-        section.empty #empty data-stream=(view.stream_query(shown.seq)) {
+        section.empty #empty data-zone=(view.zone().name()) data-stream=(view.stream_query(shown.seq)) {
             h1 { "No workflows yet" }
             p { code { "kelos init FOLDER" } " writes a first project. Or write a script into the folder of workflows, such as " code { "workflows/first.js" } ":" }
             pre { (FIRST) }
@@ -89,10 +90,15 @@ fn bar(view: &BoardView, shown: &BoardData) -> Markup {
                 }
             }
             a.button href="/ui/board/groups" title="Choose the groups of workflows" { "Edit groups" }
-            a.button.go href=(view.turned().href()) title="Which end the newest column is at" {
-                @if view.oldest_first { "Newest right" } @else { "Newest left" }
+            form method="post" action=(DISPLAY) {
+                input type="hidden" name="back" value=(view.as_usual().href());
+                button name="order" value=(order_name(!view.oldest_first())) title="Which end the newest column is at" {
+                    @if view.oldest_first() { "Newest right" } @else { "Newest left" }
+                }
             }
-            a.button.go #zone href=(view.in_utc().href()) data-zone=(view.zone_name()) title="Time zone of the marks" { (view.zone_name()) }
+            @if let Some(zone) = &view.zone {
+                a.button.go href=(view.in_usual_zone().href()) title="Times are in the zone of this address; change to yours" { "In " (zone.name()) " ×" }
+            }
             span.soft #count role="status" {}
         }
     }
@@ -143,15 +149,15 @@ fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &BoardView) -> Ma
 fn grid(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     let columns = view.columns();
     html! {
-        div.grid.wide[view.zoom >= DAY] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
+        div.grid.wide[view.is_wide()] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
             data-start=(columns.start.as_millisecond()) data-width=(columns.width) data-count=(columns.count)
-            data-order=(if view.oldest_first { "oldest" } else { "newest" })
-            data-stream=(view.stream_query(shown.seq)) data-holds=[view.holds_for()]
+            data-room=[view.room()] data-order=(order_name(view.oldest_first()))
+            data-zone=(view.zone().name()) data-stream=(view.stream_query(shown.seq)) data-holds=[view.holds_for()]
         {
             (head(view))
             @for group in groups {
-                section.rows role="rowgroup" aria-label=(group.name) {
-                    div.row.heading role="row" { span.name role="rowheader" { (group.name) " " small { (group.members.len()) } } }
+                div.rows.folded[view.is_folded(group.name)] role="rowgroup" aria-label=(group.name) {
+                    (heading(view, group, shown))
                     @for member in &group.members {
                         @match member {
                             Member::Workflow(row) => (workflow(row, shown)),
@@ -159,6 +165,27 @@ fn grid(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// The name of a group, which folds it, and what is shown of it while it is folded.
+fn heading(view: &BoardView, group: &GroupRows<'_>, shown: &BoardData) -> Markup {
+    let is_folded = view.is_folded(group.name);
+    let all = is_folded.then(|| shown.rows.of_all(group.workflows().map(|row| &row.id)));
+    html! {
+        div.row.heading role="row" {
+            span.name role="rowheader" {
+                form method="post" action=(DISPLAY) {
+                    input type="hidden" name="back" value=(view.href());
+                    button.fold name="fold" value=(group.name) aria-expanded=(!is_folded) title="Fold or unfold" { (group.name) }
+                }
+                small { (group.members.len()) }
+            }
+            @match &all {
+                Some(all) => span.cells.worst data-n=[Some(&all.counts).filter(|counts| !counts.is_empty())] { (all.letters) },
+                None => span.cells.worst {},
             }
         }
     }
@@ -229,9 +256,10 @@ fn legend() -> Markup {
     html! {
         footer.legend {
             @for state in SlotState::ALL {
-                span title=(meaning(state)) { b.(look(state).class) data-trouble[is_trouble(state)] data-letter=(look(state).letter) data-word=(state.as_str()) { (look(state).letter) } " " (state.as_str()) }
+                span title=(meaning(state)) { b.(look(state).class) data-trouble[is_trouble(state)] data-letter=(look(state).letter) data-weight=(weight(state)) data-word=(state.as_str()) { (look(state).letter) } " " (state.as_str()) }
             }
             span #here aria-hidden="true" {}
+            span #cell-why.unseen role="status" {}
         }
     }
 }

@@ -7,6 +7,8 @@ mod arrange;
 mod cell;
 mod edit;
 mod html;
+mod order;
+mod reason;
 mod row;
 mod stream;
 mod verdict;
@@ -35,8 +37,9 @@ pub(super) fn router() -> Router<App> {
         .route("/ui/board/stream", get(stream::follow))
         .route("/ui/board/cell", get(cell::open))
         .route("/ui/board/late", get(verdict::late))
+        .route("/ui/board/why", get(reason::show))
         .route("/ui/board/failing", get(verdict::failing))
-        .route(jobs::PLACE, get(jobs::page))
+        .route("/ui/board/jobs", get(jobs::page))
         .route("/ui/board/groups", get(edit::show).post(edit::save))
 }
 

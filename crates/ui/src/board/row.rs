@@ -31,13 +31,20 @@ impl Rows {
         Rows { order: view.order(), tallies }
     }
 
+    /// The row of a group: the worst state of each column, and how many slots there are.
+    pub(super) fn of_all<'a>(&self, workflows: impl Iterator<Item = &'a WorkflowId>) -> Row {
+        let tallies: Vec<Tally> = workflows.filter_map(|id| self.tallies.get(id)).flatten().copied().collect();
+        row(&self.order, &tallies)
+    }
+
     /// A workflow's row; one without slots has a row without letters.
     pub(super) fn of(&self, workflow: &WorkflowId) -> Row {
         row(&self.order, self.tallies.get(workflow).map_or(&[], Vec::as_slice))
     }
 }
 
-fn weight(state: SlotState) -> usize {
+/// How bad a state is; the worst is the largest.
+pub(super) fn weight(state: SlotState) -> usize {
     BY_WEIGHT.iter().position(|other| *other == state).unwrap_or(BY_WEIGHT.len())
 }
 

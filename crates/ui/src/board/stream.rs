@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::Event as Sent;
 use axum::response::{IntoResponse, Response};
 use kelos_front::fault::{Fault, plain};
-use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream};
+use kelos_front::stream::{ShutdownSignal, beating, closed, last_event_id};
 use kelos_front::{App, groups};
 use kelos_model::{Event, WorkflowEvent, WorkflowId};
 use kelos_store::{Columns, EventFilter, PageRequest, Queries, StoreError};
@@ -156,5 +156,5 @@ pub(super) async fn follow(
     let commits = app.handle().watch_commits();
     let end = app.read(|reader| reader.last_seq()).await?;
     let follower = BoardFollower { app, view, after: after.unwrap_or(end).min(end), commits, closing };
-    Ok(stream(follower, BoardFollower::next).into_response())
+    Ok(beating(follower, BoardFollower::next).into_response())
 }

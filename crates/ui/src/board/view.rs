@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use kelos_model::time::{format_short, parse_instant};
+use kelos_model::time::{Zone, format_short, parse_instant};
 use kelos_store::Columns;
 
 use super::arrange::By;
 use crate::page::segment;
+use crate::viewer::{self, Viewer};
 
 /// Minutes of a column that buttons lead to.
 pub(super) const ZOOMS: [u32; 9] = [1, 5, 15, 30, 60, 360, DAY, WEEK, 30 * DAY];
@@ -19,12 +19,18 @@ pub(super) const DAY: u32 = 1_440;
 pub(super) const WEEK: u32 = 7 * DAY;
 /// The widest column: 30 days.
 const WIDEST: u32 = 30 * DAY;
-/// Most columns.
-const MOST_COLUMNS: u32 = 48;
-/// Most minutes of all columns, as long as none is wider than a day.
-const MOST_MINUTES: u32 = WEEK;
-/// Columns of more than a day: weeks make a quarter.
-const WIDE_COLUMNS: u32 = 13;
+/// Columns where the room for them is not known: so many, of a week at the most.
+const USUAL_COLUMNS: u32 = 48;
+/// The same for columns of more than a day: weeks make a quarter.
+const USUAL_WIDE_COLUMNS: u32 = 13;
+/// Fewest and most columns.
+const COLUMNS: std::ops::RangeInclusive<u32> = 4..=400;
+/// Most minutes of all columns: 13 of the widest.
+const MOST_MINUTES: u32 = 13 * WIDEST;
+/// Pixels of a column, as in `board.css`.
+const CELL: u32 = 24;
+/// Pixels of a column of a day or more.
+const WIDE_CELL: u32 = 44;
 /// 1970 began on a Thursday; Mondays are four days later, in milliseconds.
 const FIRST_MONDAY: i64 = 4 * DAY as i64 * MINUTE;
 const MINUTE: i64 = 60_000;
@@ -38,14 +44,16 @@ pub(super) struct BoardView {
     pub(super) time: Option<Timestamp>,
     /// Minutes of a column.
     pub(super) zoom: u32,
-    /// The zone of the marks, by name; none for UTC.
-    pub(super) zone: Option<String>,
-    /// Whether the oldest column comes first.
-    pub(super) oldest_first: bool,
+    /// The zone of the marks, where the address names one; else it is that of the viewer.
+    pub(super) zone: Option<Zone>,
+    /// Whether the oldest column comes first, where the address says so; else as the viewer has chosen.
+    order: Option<bool>,
+    /// How many columns there are, where the address says so; else as many as have room.
+    count: Option<u32>,
     /// The grouping of its rows.
     pub(super) by: By,
     now: Timestamp,
-    tz: TimeZone,
+    viewer: Viewer,
     /// Parameters that only the script reads, as they came.
     others: BTreeMap<String, String>,
 }
@@ -57,21 +65,53 @@ impl BoardView {
         let time = given.remove("time").filter(|text| !text.is_empty()).map(|text| {
             parse_instant(&text).map_err(|error| format!("The parameter \"time\" is not understood: {error}."))
         });
-        let zone = given.remove("zone").filter(|zone| !zone.is_empty() && zone != "UTC");
-        let tz = zone.as_ref().map_or(Ok(TimeZone::UTC), |zone| {
-            TimeZone::get(zone)
-                .map_err(|_| format!("There is no time zone \"{zone}\", expected UTC or a name such as Europe/Berlin."))
-        })?;
+        let zone = given.remove("zone").filter(|zone| !zone.is_empty());
+        let zone = zone.map(|zone| {
+            Zone::parse(&zone).map_err(|error| format!("The parameter \"zone\" is not understood: {error}."))
+        });
         let zoom = given.remove("zoom").filter(|text| !text.is_empty());
         let zoom = zoom.map_or(Ok(USUAL_ZOOM), |text| read_zoom(&text))?;
-        let oldest_first = given.remove("order").is_some_and(|order| order == "oldest");
+        let order =
+            given.remove("order").filter(|order| !order.is_empty()).map(|order| read_order(&order)).transpose()?;
+        let count =
+            given.remove("columns").filter(|text| !text.is_empty()).map(|text| read_count(&text)).transpose()?;
         let by = given.remove("by").filter(|text| !text.is_empty()).map_or(Ok(By::default()), |text| read_by(&text))?;
         given.retain(|name, value| OTHERS.contains(&name.as_str()) && !value.is_empty());
-        Ok(BoardView { time: time.transpose()?, zoom, zone, oldest_first, by, now, tz, others: given })
+        Ok(BoardView {
+            time: time.transpose()?,
+            zoom,
+            zone: zone.transpose()?,
+            order,
+            count,
+            by,
+            now,
+            viewer: viewer::current(),
+            others: given,
+        })
     }
 
+    /// How many columns there are: as many as have room.
     pub(super) fn count(&self) -> u32 {
-        if self.zoom > DAY { WIDE_COLUMNS } else { (MOST_MINUTES / self.zoom).min(MOST_COLUMNS) }
+        let cell = if self.is_wide() { WIDE_CELL } else { CELL };
+        let usual = if self.zoom > DAY { USUAL_WIDE_COLUMNS } else { (WEEK / self.zoom).min(USUAL_COLUMNS) };
+        let fitting = self.viewer.room.map_or(usual, |room| room / cell);
+        let most = (MOST_MINUTES / self.zoom).min(*COLUMNS.end());
+        self.count.unwrap_or(fitting).clamp(*COLUMNS.start(), most)
+    }
+
+    /// The pixels that the viewer has for columns, if they count; none if the address says how many there are.
+    pub(super) fn room(&self) -> Option<u32> {
+        if self.count.is_some() { None } else { Some(self.viewer.room.unwrap_or(0)) }
+    }
+
+    /// Whether the viewer has folded this group.
+    pub(super) fn is_folded(&self, group: &str) -> bool {
+        self.viewer.folded.contains(group)
+    }
+
+    /// Whether columns are wide enough for numbers: those of a day or more.
+    pub(super) fn is_wide(&self) -> bool {
+        self.zoom >= DAY
     }
 
     fn width(&self) -> i64 {
@@ -112,23 +152,28 @@ impl BoardView {
 
     fn zoned(&self, column: i64) -> jiff::Zoned {
         let columns = self.columns();
-        at(columns.start.as_millisecond() + columns.width * column).to_zoned(self.tz.clone())
+        at(columns.start.as_millisecond() + columns.width * column).to_zoned(self.zone().rules().clone())
     }
 
     /// The newest time to the minute, in the zone that is shown.
     pub(super) fn newest_shown(&self) -> String {
-        self.newest().to_zoned(self.tz.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+        self.newest().to_zoned(self.zone().rules().clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
     /// The columns in the order in which they are shown.
     pub(super) fn order(&self) -> Vec<u32> {
         let columns = 0..self.count();
-        if self.oldest_first { columns.collect() } else { columns.rev().collect() }
+        if self.oldest_first() { columns.collect() } else { columns.rev().collect() }
     }
 
-    /// The name of the zone that is shown.
-    pub(super) fn zone_name(&self) -> &str {
-        self.zone.as_deref().unwrap_or("UTC")
+    /// The zone of the marks.
+    pub(super) fn zone(&self) -> &Zone {
+        self.zone.as_ref().unwrap_or(&self.viewer.zone)
+    }
+
+    /// Whether the oldest column comes first.
+    pub(super) fn oldest_first(&self) -> bool {
+        self.order.unwrap_or(self.viewer.oldest_first)
     }
 
     /// The query of the stream of changes: for these columns, whatever the time is by then.
@@ -138,6 +183,8 @@ impl BoardView {
             others: BTreeMap::new(),
             time: Some(self.newest()),
             zone: None,
+            order: Some(self.oldest_first()),
+            count: Some(self.count()),
             by: By::default(),
             ..self.clone()
         };
@@ -152,8 +199,9 @@ impl BoardView {
     fn query(&self) -> String {
         let mut pairs = vec![format!("?zoom={}", self.zoom)];
         pairs.extend(self.time.map(|time| format!("time={}", segment(&format_short(time)))));
-        pairs.extend(self.zone.as_ref().map(|zone| format!("zone={}", segment(zone))));
-        pairs.extend(self.oldest_first.then(|| "order=oldest".to_owned()));
+        pairs.extend(self.zone.as_ref().map(|zone| format!("zone={}", segment(zone.name()))));
+        pairs.extend(self.order.map(|oldest| format!("order={}", order_name(oldest))));
+        pairs.extend(self.count.map(|count| format!("columns={count}")));
         pairs.extend((self.by != By::default()).then(|| format!("by={}", self.by.name())));
         pairs.extend(self.others.iter().map(|(name, value)| format!("{name}={}", segment(value))));
         pairs.join("&")
@@ -191,8 +239,9 @@ impl BoardView {
         BoardView { by, ..self.clone() }
     }
 
-    pub(super) fn turned(&self) -> BoardView {
-        BoardView { oldest_first: !self.oldest_first, ..self.clone() }
+    /// The same in the direction that the viewer has chosen.
+    pub(super) fn as_usual(&self) -> BoardView {
+        BoardView { order: None, ..self.clone() }
     }
 
     /// Only rows in trouble.
@@ -202,7 +251,8 @@ impl BoardView {
         view
     }
 
-    pub(super) fn in_utc(&self) -> BoardView {
+    /// The same in the zone that the viewer has chosen.
+    pub(super) fn in_usual_zone(&self) -> BoardView {
         BoardView { zone: None, ..self.clone() }
     }
 
@@ -229,6 +279,23 @@ fn read_zoom(text: &str) -> Result<u32, String> {
     read.ok().and_then(|zoom| u32::try_from(zoom).ok()).ok_or_else(|| {
         format!("The parameter \"zoom\" is \"{text}\", expected the minutes of a column, 1 to {WIDEST}.")
     })
+}
+
+fn read_count(text: &str) -> Result<u32, String> {
+    text.parse::<u32>().ok().filter(|count| COLUMNS.contains(count)).ok_or_else(|| {
+        let (fewest, most) = (COLUMNS.start(), COLUMNS.end());
+        format!("The parameter \"columns\" is \"{text}\", expected the number of columns, {fewest} to {most}.")
+    })
+}
+
+fn read_order(text: &str) -> Result<bool, String> {
+    let read = [true, false].into_iter().find(|oldest| order_name(*oldest) == text);
+    read.ok_or_else(|| format!("The parameter \"order\" is \"{text}\", expected newest or oldest."))
+}
+
+/// The name of a direction, by what comes first.
+pub(super) const fn order_name(oldest_first: bool) -> &'static str {
+    if oldest_first { "oldest" } else { "newest" }
 }
 
 fn read_by(text: &str) -> Result<By, String> {
@@ -288,7 +355,24 @@ mod tests {
         assert!(
             BoardView::read("time=yesterday", now).unwrap_err().starts_with("The parameter \"time\" is not understood")
         );
-        assert!(BoardView::read("zone=Moon", now).unwrap_err().starts_with("There is no time zone \"Moon\""));
+        assert!(BoardView::read("zone=Moon", now).unwrap_err().contains("unknown time zone \"Moon\""));
+        assert!(BoardView::read("order=left", now).unwrap_err().contains("expected newest or oldest"));
+    }
+
+    #[test]
+    fn columns_are_as_many_as_have_room() {
+        let in_room = |room: u32, query: &str| {
+            let viewer = Viewer { room: Some(room), ..Viewer::default() };
+            viewer.sync_scope(|| view(query).count())
+        };
+        assert_eq!((in_room(1_175, ""), in_room(2_300, ""), in_room(262, "")), (48, 95, 10));
+        assert_eq!((in_room(1_175, "zoom=1440"), in_room(1_175, "zoom=43200")), (26, 13));
+        assert_eq!((in_room(0, ""), in_room(u32::MAX, "zoom=1"), in_room(500, "columns=7")), (4, 400, 7));
+        let stream = view("zoom=1440").stream_query(9);
+        assert!(stream.contains("&columns=7&") || stream.contains("&columns=7"), "{stream}");
+        for wrong in ["columns=x", "columns=3", "columns=-1", "columns=401"] {
+            assert!(BoardView::read(wrong, Timestamp::UNIX_EPOCH).unwrap_err().contains("4 to 400"), "{wrong}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::picture::later_told;
 use super::{GraphPage, MOST_DRAWN};
 use crate::page::{slot_href, workflow_href};
 use crate::state::{BY_WEIGHT, badge, meaning};
-use crate::{failures, words};
+use crate::{failures, time, words};
 
 /// Workflows in trouble that are listed.
 const TROUBLED: usize = 15;
@@ -64,7 +64,7 @@ fn path(found: &GraphPage, slot: &SlotRef, upstream: &Upstream) -> Markup {
 fn cause(step: &Step) -> Markup {
     html! {
         (slot_link(&step.slot, step.state))
-        @for obstacle in &step.obstacles { div.evidence { b { (kind(obstacle.kind)) } ": " (obstacle.words) } }
+        @for obstacle in &step.obstacles { div.evidence { b { (kind(obstacle.kind)) } ": " (time::in_text(&obstacle.words)) } }
     }
 }
 

@@ -113,13 +113,13 @@ impl FamilyPage {
         };
         let told = format!("{}: {state}", member.job.short());
         html! {
-            a class=(format!("node {class}{}", if number == 0 { " focus" } else { "" }))  href=(slot_href(&member.job)) aria-label=(told) {
+            a class=(format!("node {class}{}", if number == 0 { " focus" } else { "" }))  href=(slot_href(&member.job)) {
                 title { (told) }
                 rect x=(x) y=(y) width=(size.width) height=(HIGH) rx="6" {}
-                text.letter x=(x + 9.0) y=(y + 26.0) { (letter) }
+                text.letter aria-hidden="true" x=(x + 9.0) y=(y + 26.0) { (letter) }
                 svg x=(x + 28.0) y=(y) width=(size.width - 34.0) height=(HIGH) {
-                    text.name y="17" { (shortened(&member.job.key.short())) }
-                    text.below y="32" { (shortened(member.job.workflow.as_str())) }
+                    text.name y="17" aria-hidden="true" { (shortened(&member.job.key.short())) }
+                    text.below y="32" aria-hidden="true" { (shortened(member.job.workflow.as_str())) }
                 }
             }
         }

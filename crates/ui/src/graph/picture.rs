@@ -114,7 +114,7 @@ impl<'a> Picture<'a> {
                     @let face = face(node, self.path.get(&node.id), self.view.hours);
                     @let class = self.classes(node, &face);
                     @if with_links {
-                        a class=(class) href=(self.view.around(&node.id).href()) data-w=(node.id) aria-label=(face.told) {
+                        a class=(class) href=(self.view.around(&node.id).href()) data-w=(node.id) {
                             (self.drawn(number, node, &face))
                         }
                     } @else {
@@ -147,14 +147,15 @@ impl<'a> Picture<'a> {
         html! {
             title { (face.told) }
             rect x=(x) y=(y) width=(width) height=(HIGH) rx="6" {}
-            text.letter x=(x + 9.0) y=(y + 26.0) { (face.letter) }
+            // The title names the link, and says all of this in words.
+            text.letter aria-hidden="true" x=(x + 9.0) y=(y + 26.0) { (face.letter) }
             // Names may run from right to left, and be wider than was reckoned with.
             svg x=(x + 28.0) y=(y) width=(width - 34.0) height=(HIGH) {
-                text.name y="17" { (shortened(node.id.as_str())) }
-                text.below y="32" { (face.note) }
+                text.name y="17" aria-hidden="true" { (shortened(node.id.as_str())) }
+                text.below y="32" aria-hidden="true" { (face.note) }
             }
-            @if node.hidden_up > 0 { text.more x=(x - 4.0) y=(y + 10.0) text-anchor="end" { "+" (node.hidden_up) } }
-            @if node.hidden_down > 0 { text.more x=(x + width + 4.0) y=(y + 10.0) { "+" (node.hidden_down) } }
+            @if node.hidden_up > 0 { text.more aria-hidden="true" x=(x - 4.0) y=(y + 10.0) text-anchor="end" { "+" (node.hidden_up) } }
+            @if node.hidden_down > 0 { text.more aria-hidden="true" x=(x + width + 4.0) y=(y + 10.0) { "+" (node.hidden_down) } }
         }
     }
 

@@ -93,5 +93,6 @@ pub(crate) async fn page(State(app): State<App>) -> Result<Response, Fault> {
     };
     let (section, failures) = app.read(read).await?;
     let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");
-    Ok(page.show(&show(&section, &failures)))
+    let body = html! { h1.unseen { "Workflows with job ids" } (show(&section, &failures)) };
+    Ok(page.show(&body))
 }

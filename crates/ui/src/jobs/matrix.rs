@@ -174,7 +174,7 @@ impl MatrixPage {
                 div.wide { table.matrix {
                     thead { tr {
                         th { (asked.wanted.rows) @if let Some(name) = &asked.wanted.columns { span.soft { " \\ " (name) } } }
-                        @for column in &columns { th scope="col" { (column) } }
+                        @for column in &columns { th scope="col" { @if asked.wanted.columns.is_some() { (column) } @else { "jobs" } } }
                     } }
                     tbody { @for row in &rows { tr {
                         th scope="row" { (row) }

@@ -19,7 +19,7 @@ use super::{act, words as told};
 use crate::documents::Document;
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::state::badge;
-use crate::{asked, runs, words};
+use crate::{asked, runs, time, words};
 
 /// Schedules of a page.
 const LISTED: usize = 100;
@@ -181,12 +181,12 @@ fn line(row: &WorkflowRow, how: &Overview, now: Timestamp) -> Markup {
                 code { (definition.trigger) }
                 @for one in &definition.constraints { br; span.soft title=(told::constraint(one)) { (one) } }
             }
-            td { @if let Some(next) = &how.next { span title=(format!("{}, in {}", next.cron, next.zone)) { (words::moment(next.at)) br; span.soft { (words::ahead(next.at, now)) } } } }
+            td { @if let Some(next) = &how.next { (time::at(next.at)) br; span.soft title=(format!("{}, in {}", next.cron, next.zone)) { (time::ahead(next.at, now)) } } }
             td.reason { (pending(row, how)) }
             td {
                 @if let Some(run) = &how.last_run {
                     a.plain-link href=(slot_href(&run.id.slot)) { (runs::badge(run.state)) }
-                    br; span.soft title=(words::moment(run.dispatched_at)) { (words::ago(run.dispatched_at, now)) }
+                    br; span.soft { (time::ago(run.dispatched_at, now)) }
                 }
             }
             td.acts { (act::buttons(row, "list")) }
@@ -227,6 +227,6 @@ fn pending(row: &WorkflowRow, how: &Overview) -> Markup {
 pub(super) fn brief(row: &WorkflowRow, pending: &PendingSlot) -> Markup {
     html! {
         a.plain-link href=(slot_href(&pending.slot)) { (badge(pending.state)) } " "
-        (told::bar(&row.definition.trigger, pending)) " " (pending.text)
+        (told::bar(&row.definition.trigger, pending)) " " (time::in_text(&pending.text))
     }
 }

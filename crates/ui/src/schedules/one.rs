@@ -15,7 +15,7 @@ use super::list::{self, Line, switch};
 use super::{act, words as told};
 use crate::page::{slot_href, workflow_href};
 use crate::state::badge;
-use crate::{runs, settings, tree, words};
+use crate::{runs, settings, time, tree, words};
 
 /// Decisions that are shown.
 const DECISIONS: usize = 25;
@@ -105,7 +105,7 @@ impl Own {
         let Own::Schedule(schedule) = self else { return None };
         schedule.has_times.then(|| html! {
             @if schedule.next.is_empty() { p.soft { "None, as it is configured now." } }
-            ul.plain { @for time in &schedule.next { li { (words::moment(time.at)) span.soft { " " (time.cron) " in " (time.zone) } } } }
+            ul.plain { @for time in &schedule.next { li { (time::at(time.at)) span.soft { " " (time.cron) " in " (time.zone) } } } }
         })
     }
 }
@@ -150,9 +150,9 @@ fn full(row: &WorkflowRow, pending: &PendingSlot, now: Timestamp) -> Markup {
         section.pool {
             p.headline { (list::brief(row, pending)) }
             p.soft {
-                a href=(slot_href(&pending.slot)) { (pending.slot.key.short()) }
-                ", " (pending.state) " since " (words::moment(pending.since))
-                @if let Some(at) = pending.expires { "; expires at " (words::moment(at)) ", " (words::ahead(at, now)) }
+                a href=(slot_href(&pending.slot)) { (time::key(&pending.slot.key)) }
+                ", " (pending.state) " since " (time::at(pending.since))
+                @if let Some(at) = pending.expires { "; expires at " (time::at(at)) ", " (time::ahead(at, now)) }
             }
             @if let Some(said) = &pending.explanation {
                 @if pending.state == SlotState::Held { (told::gates(said)) } @else { (tree::answered(said)) }
@@ -172,15 +172,15 @@ fn decided(decision: &Decision) -> Markup {
     let had = decision.collected.as_deref().map(kelos_model::Collection::words).unwrap_or_default();
     html! {
         tr {
-            td.when { (words::moment(decision.at)) }
+            td.when { (time::at(decision.at)) }
             td {
                 @match decision.state.filter(|_| matches!(decision.kind, Kind::Fired | Kind::Pending)) {
                     Some(state) => (badge(state)),
                     None => span.badge .(class) { (word) },
                 }
             }
-            td { @if let Some(slot) = &decision.slot { a href=(slot_href(slot)) { (slot.key.short()) } } }
-            td.reason { (decision.text) }
+            td { @if let Some(slot) = &decision.slot { a href=(slot_href(slot)) { (time::key(&slot.key)) } } }
+            td.reason { (time::in_text(&decision.text)) }
             td.reason { (had.join(", ")) }
         }
     }
@@ -232,12 +232,12 @@ fn run_line(row: &WorkflowRow, run: &Run) -> Markup {
     html! {
         tr {
             td { (runs::badge(run.state)) }
-            td { a href=(slot_href(slot)) { (slot.key.short()) } " #" (run.id.number) }
+            td { a href=(slot_href(slot)) { (time::key(&slot.key)) } " #" (run.id.number) }
             td {
                 @if slot.workflow == row.id { span.soft { @if row.definition.keys.are_moments() { "a request" } @else { "its own schedule" } } }
                 @else { a href=(workflow_href(&slot.workflow)) { (slot.workflow) } }
             }
-            td { (words::moment(began)) }
+            td { (time::at(began)) }
             td { @if let Some(end) = run.ended_at { (words::took(began, end)) } @else { "…" } }
         }
     }
@@ -251,7 +251,7 @@ pub(crate) fn facts(events: &EventKeys) -> Markup {
     html! {
         dt { "Program" } dd { a href=(workflow_href(&events.program)) { (events.program) } }
         dt { "Expires" } dd { "when it has not been queued " (seconds(events.timeout_millis)) " after it began to collect" }
-        @if let Some(end) = events.end_time { dt { "Ends" } dd { (words::moment(end)) } }
+        @if let Some(end) = events.end_time { dt { "Ends" } dd { (time::at(end)) } }
         @if events.jitter_millis > 0 { dt { "Jitter" } dd { "up to " (seconds(events.jitter_millis)) " late" } }
         dt { "Misfires" } dd { (catch_up(events.catch_up)) }
         (settings::rows(&properties))

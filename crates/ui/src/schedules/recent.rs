@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::words as told;
 use crate::page::{Page, Tab, slot_href};
-use crate::{asked, words};
+use crate::{asked, time};
 
 /// Facts of a page.
 const SHOWN: usize = 100;
@@ -159,7 +159,7 @@ fn asked_again(sources: &[SourceStatus], now: Timestamp) -> Markup {
                 thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Fault" } } }
                 tbody { @for source in sources { tr {
                     td { (source.name) }
-                    td { @if let Some(at) = source.answered_at { span title=(words::moment(at)) { (words::ago(at, now)) } } @else { "never yet" } }
+                    td { @if let Some(at) = source.answered_at { (time::ago(at, now)) } @else { "never yet" } }
                     td { (source.new) }
                     td.reason.bad-text { @if let Some(problem) = &source.problem { "failed to " (secrets::masked_text(problem)) } }
                 } } }
@@ -172,7 +172,7 @@ fn line(record: &EventRecord, led: Option<&Led>, known: &told::WorkflowPages) ->
     let Event::Fact { fact, .. } = &record.event else { return html! {} };
     html! {
         tr id=(format!("fact-{}", record.seq)) {
-            td.when { (words::moment(record.at)) }
+            td.when { (time::at(record.at)) }
             td.reason { (told::occurrence(&fact.what, known)) (keys(fact)) }
             td { (fact.source) @if let Some(key) = &fact.key { br; code.soft { (key) } } }
             td.reason { (consequences(led)) }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::words as told;
 use crate::page::slot_href;
-use crate::{settings, words};
+use crate::{settings, time};
 
 /// How many events after the end of a run are read for its consequences: slots that wait for it collect it in the same
 /// commit.
@@ -114,7 +114,7 @@ fn fact(record: &EventRecord, known: &told::WorkflowPages) -> Markup {
     let Event::Slot { what: SlotEvent::Collected { what, fact }, .. } = &record.event else { return html! {} };
     html! {
         li {
-            span.when { (words::moment(record.at)) } " " (told::occurrence(what, known))
+            span.when { (time::at(record.at)) } " " (told::occurrence(what, known))
             @if let Some(seq) = fact {
                 " " a.soft href=(format!("/ui/facts?before={}#fact-{seq}", seq + 1)) aria-label="the fact, among others" { "fact" }
             }

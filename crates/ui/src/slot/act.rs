@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::{SlotPage, list};
 use crate::neighbours::Neighbour;
 use crate::page::{Page, slot_href, workflow_href};
-use crate::{asked, words};
+use crate::{asked, time, words};
 
 /// Slots of each kind that a preview names.
 const NAMED: usize = 200;
@@ -135,7 +135,7 @@ impl RerunPreview {
         html! {
             nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.slot.workflow)) { (self.slot.workflow) }
-                " › " a href=(slot_href(&self.slot)) { (self.slot.key.short()) }
+                " › " a href=(slot_href(&self.slot)) { (time::key(&self.slot.key)) }
             }
             h1 { "Rerun of " (self.slot.short()) " with everything downstream" }
             p.headline {

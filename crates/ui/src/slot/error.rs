@@ -16,7 +16,7 @@ pub(super) fn show(found: &SlotPage) -> Markup {
     html! {
         @if found.has_failed() {
             @if let Some(lines) = lines {
-                pre.error tabindex="0" aria-label="the end of the output" { (lines.join("\n")) }
+                pre.error tabindex="0" role="group" aria-label="the end of the output" { (lines.join("\n")) }
                 p.soft { "The last lines of " a href="#log" { "its output" } "." }
             } @else { p.soft { "Its last run has left no output here." } }
             p { b { "What to do: " } "repair the cause and rerun it; if its work is done, mark it as succeeded; if it is not needed, skip it." }

@@ -7,7 +7,7 @@ use kelos_model::{Probe, Reason};
 use kelos_wire::secrets;
 use maud::{Markup, html};
 
-use crate::{settings, words};
+use crate::{settings, time};
 
 /// The paths on which a trigger depended at its last evaluation, each once, with the findings.
 pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
@@ -20,7 +20,7 @@ pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
                     li {
                         span.mark .(leaf.class) role="img" aria-label=(leaf.word) title=(leaf.word) { (leaf.mark) }
                         " " code { (secrets::masked_text(&leaf.uri)) }
-                        span.evidence { " " (leaf.word) ", checked " (words::moment(leaf.looked_at)) }
+                        span.evidence { " " (leaf.word) ", checked " (time::at(leaf.looked_at)) }
                     }
                 }
             }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::page::{segment, slot_href};
 use crate::state::look;
-use crate::{events, words};
+use crate::{events, time, words};
 
 /// Lines of a slot's life that are shown, the newest.
 const LIFE_SHOWN: usize = 200;
@@ -127,7 +127,7 @@ fn list(id: &SlotRef, life: &[&EventRecord]) -> Markup {
             @for (n, record) in life.iter().enumerate().skip(hidden) {
                 li {
                     a.when href=(format!("{}?at={}", slot_href(id), segment(&format_full(record.at))))
-                        title="see it at that moment" { (words::moment(record.at)) }
+                        title="see it at that moment" { (time::at(record.at)) }
                     span.soft.after { (n.checked_sub(1).map(|before| after(life[before].at, record.at)).unwrap_or_default()) }
                     (events::what(record))
                 }

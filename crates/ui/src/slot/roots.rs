@@ -57,7 +57,7 @@ fn one(root: &Root, lines: &[String]) -> Markup {
         @if let Some(state) = root.state { (badge(state)) " " }
         a href=(slot_href(&root.slot)) { (root.slot.short()) } " " (root.cause)
         @if root.alike > 0 { " (and " (root.alike) " more like it)" }
-        @if !lines.is_empty() { pre.error tabindex="0" aria-label="the end of its output" { (lines.join("\n")) } }
+        @if !lines.is_empty() { pre.error tabindex="0" role="group" aria-label="the end of its output" { (lines.join("\n")) } }
         @if root.way.len() > 2 {
             div.evidence {
                 "By way of "

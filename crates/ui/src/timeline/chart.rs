@@ -73,7 +73,9 @@ fn navigation(shown: &TimelineData) -> Markup {
             span.group {
                 a.button href=(view.as_table(!view.is_table).href()) { @if view.is_table { "As bars" } @else { "As a table" } }
             }
-            a.button #zone href=(view.in_utc().href()) data-zone=(view.zone_name()) title="Time zone of the marks" { (view.zone_name()) }
+            @if let Some(zone) = &view.zone {
+                a.button href=(view.in_usual_zone().href()) title="Times are in the zone of this address; change to yours" { "In " (zone.name()) " ×" }
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::view::TimelineView;
 use crate::page::slot_href;
 use crate::state::badge;
-use crate::words;
+use crate::{time, words};
 
 /// Links that are drawn as rows, the last ones; the list has them all.
 const MOST_DRAWN: usize = 30;
@@ -32,7 +32,7 @@ pub(super) fn list(view: &TimelineView, path: &CriticalPath) -> Markup {
             h2 #path-title { "Critical path of " a href=(slot_href(&path.slot)) { (path.slot.short()) } }
             p {
                 "What determined when it " @if path.is_over { "ended" } @else { "ends" } ": "
-                b { (words::took(path.from, path.until)) } " from " (words::moment(path.from)) " until " (until) ". "
+                b { (words::took(path.from, path.until)) } " from " (time::at(path.from)) " until " (until) ". "
                 a href=(view.without_slot().href()) { "Show all runs alike" }
             }
             @if let Some(cut) = &path.cut { p.soft { "It is not traced further back: " (cut) "." } }
@@ -51,7 +51,7 @@ fn item(path: &CriticalPath, link: &Link) -> Markup {
             span.what {
                 a href=(slot_href(&link.slot)) { (link.slot.short()) } " "
                 @match link.state { Some(state) => (badge(state)), None => span.soft { "not there" } }
-                " " (path.sentence(link))
+                " " (time::in_text(&path.sentence(link)))
                 @if !link.besides.is_empty() { span.soft { " · also blocked by: " (link.besides.join("; ")) } }
             }
         }

@@ -1,16 +1,16 @@
 //! The part of the timeline that is shown, from the address bar.
 
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use kelos_explain::critical_path::CriticalPath;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::ranges::Range;
-use kelos_model::time::{format_full, format_short};
+use kelos_model::time::{Zone, format_full, format_short};
 use kelos_model::{RunState, SlotRef};
 use serde::Deserialize;
 
 use crate::asked;
 use crate::page::segment;
+use crate::viewer;
 
 /// Hours that buttons lead to.
 pub(super) const WIDTHS: [u32; 5] = [1, 6, 24, 72, 168];
@@ -68,8 +68,9 @@ enum Window {
 pub(super) struct TimelineView {
     window: Window,
     pub(super) range: Range,
-    pub(super) zone: Option<String>,
-    tz: TimeZone,
+    /// The zone of the labels, where the address names one; else it is that of the viewer.
+    pub(super) zone: Option<Zone>,
+    usual_zone: Zone,
     pub(super) by: By,
     pub(super) find: String,
     pub(super) project: Option<String>,
@@ -91,12 +92,12 @@ impl TimelineView {
             (None, None, hours) => Window::Hours(hours.unwrap_or(USUAL_HOURS)),
             (from, to, hours) => Window::Fixed(read_range(from, to, hours.unwrap_or(USUAL_HOURS), now)?),
         };
-        let zone = asked::filled(asked.zone).filter(|zone| zone != "UTC");
+        let zone = asked::filled(asked.zone).map(|zone| read_zone(&zone)).transpose()?;
         let mut view = TimelineView {
             window,
             range: Range::new(now, now),
-            tz: zone.as_ref().map_or(Ok(TimeZone::UTC), |zone| read_zone(zone))?,
             zone,
+            usual_zone: viewer::current().zone,
             by: asked::filled(asked.by).map_or(Ok(By::Workflow), |by| read_by(&by))?,
             find: asked::filled(asked.find).unwrap_or_default(),
             project: asked::filled(asked.project),
@@ -203,7 +204,8 @@ impl TimelineView {
         TimelineView { by, ..self.clone() }
     }
 
-    pub(super) fn in_utc(&self) -> TimelineView {
+    /// The same in the zone that the viewer has chosen.
+    pub(super) fn in_usual_zone(&self) -> TimelineView {
         TimelineView { zone: None, ..self.clone() }
     }
 
@@ -222,8 +224,9 @@ impl TimelineView {
         TimelineView { find: find.to_owned(), ..self.fixed(start - margin, end + margin) }
     }
 
-    pub(super) fn zone_name(&self) -> &str {
-        self.zone.as_deref().unwrap_or("UTC")
+    /// The zone of the labels.
+    pub(super) fn zone(&self) -> &Zone {
+        self.zone.as_ref().unwrap_or(&self.usual_zone)
     }
 
     /// The parameters of the address besides the window and the fields of a form.
@@ -233,7 +236,7 @@ impl TimelineView {
             Window::Fixed(range) => vec![("from", exact(range.start)), ("to", exact(range.end))],
             Window::Path => Vec::new(),
         };
-        pairs.extend(self.zone.clone().map(|zone| ("zone", zone)));
+        pairs.extend(self.zone.as_ref().map(|zone| ("zone", zone.name().to_owned())));
         pairs.extend((self.by == By::Pool).then(|| ("by", "pool".to_owned())));
         pairs.extend(self.slot.as_ref().map(|slot| ("slot", slot_text(slot))));
         pairs.extend(self.is_table.then(|| ("as", "table".to_owned())));
@@ -253,7 +256,7 @@ impl TimelineView {
 
     /// A moment of the window as people read it.
     pub(super) fn told(&self, at: Timestamp, form: &str) -> String {
-        at.to_zoned(self.tz.clone()).strftime(form).to_string()
+        at.to_zoned(self.zone().rules().clone()).strftime(form).to_string()
     }
 
     /// The marks above the window, with their texts: a day at its beginning.
@@ -261,7 +264,7 @@ impl TimelineView {
         let (start, end) = (self.range.start.as_millisecond(), self.range.end.as_millisecond());
         let fits = |step: &&i64| self.width() / (**step * MINUTE) <= MOST_MARKS;
         let step = STEPS.iter().find(fits).map_or(self.width() / MOST_MARKS, |minutes| minutes * MINUTE).max(1);
-        let offset = i64::from(self.tz.to_offset(self.range.start).seconds()) * 1000;
+        let offset = i64::from(self.zone().rules().to_offset(self.range.start).seconds()) * 1000;
         let mut at = (start + offset).div_euclid(step) * step - offset;
         let mut marks = Vec::new();
         while at < end {
@@ -337,8 +340,8 @@ fn read_range(from: Option<String>, to: Option<String>, hours: u32, now: Timesta
     Ok(between(start, end))
 }
 
-fn read_zone(zone: &str) -> Result<TimeZone, Fault> {
-    TimeZone::get(zone).map_err(|_| wrong("zone", zone, "UTC or a name such as Europe/Berlin"))
+fn read_zone(zone: &str) -> Result<Zone, Fault> {
+    Zone::parse(zone).map_err(|_| wrong("zone", zone, "UTC or a name such as Europe/Berlin"))
 }
 
 fn read_by(by: &str) -> Result<By, Fault> {
