@@ -10,9 +10,12 @@ use std::time::Duration;
 use kelos_sandbox::Folders;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::statfs::{
-    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs,
+    BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, statfs,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// XFS; musl has no name for it.
+const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
 /// A watch on folders of scripts.
 pub(super) struct FolderWatch {
