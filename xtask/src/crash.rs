@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::workspace::Outcome;
+
 #[derive(clap::Args)]
 pub(crate) struct CrashArguments {
     /// How often the server is killed.
@@ -49,8 +51,6 @@ for (var pair = 1; pair <= PAIRS; pair++) {
 
 /// How long everything may take once the kills are over.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-type Outcome<T> = Result<T, String>;
 
 pub(crate) fn run(arguments: &CrashArguments) -> ExitCode {
     match crash(arguments) {

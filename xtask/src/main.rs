@@ -1,8 +1,9 @@
-//! Tasks of the workspace: `cargo xtask sim`, `crash`, `tidy`, `package` and `release`.
+//! Tasks of the workspace: `cargo xtask sim`, `crash`, `tidy`, `package`, `release` and `dist`.
 
 #![forbid(unsafe_code)]
 
 mod crash;
+mod dist;
 mod packages;
 mod release;
 mod sim;
@@ -22,9 +23,11 @@ struct Arguments {
 enum Chore {
     /// Kill a busy server again and again; nothing may be lost or repeated.
     Crash(crash::CrashArguments),
+    /// Make what people install: tarballs, Python wheels, a container file, checksums.
+    Dist(dist::DistArguments),
     /// Package the crates that outsiders depend on, as for publication.
     Package(packages::PackageArguments),
-    /// Set the version, close the changelog's section, build the program and pack it with its checksum.
+    /// Set the version and close the changelog's section.
     Release(release::ReleaseArguments),
     /// Simulate seeds: workloads and faults through the real loop, judged, and compared with the full scan.
     Sim(sim::SimArguments),
@@ -35,6 +38,7 @@ enum Chore {
 fn main() -> std::process::ExitCode {
     match Arguments::parse().chore {
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Package(arguments) => packages::run(&arguments),
         Chore::Release(arguments) => release::run(&arguments),
         Chore::Sim(arguments) => sim::run(&arguments),

@@ -1,17 +1,15 @@
-//! `cargo xtask release`: sets the version, closes the changelog's section, builds the program and packs it with its checksum.
+//! `cargo xtask release`: sets the version and closes the changelog's section. `cargo xtask dist` makes what people install.
 //!
 //! It commits, tags and publishes nothing: that is left to people, and it prints how.
 
-mod archive;
 mod changelog;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use jiff::Zoned;
 
 use crate::packages;
-use crate::workspace::{cargo, root};
+use crate::workspace::{Outcome, read, root};
 
 #[derive(clap::Args)]
 pub(crate) struct ReleaseArguments {
@@ -23,18 +21,7 @@ pub(crate) struct ReleaseArguments {
     /// Say what would be done, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Only set the version and close the section: build and pack nothing.
-    #[arg(long)]
-    no_build: bool,
-    /// Pack this program instead of building one.
-    #[arg(long, value_name = "PATH", conflicts_with = "no_build")]
-    program: Option<PathBuf>,
-    /// The folder for archives.
-    #[arg(long, default_value = "target/archives", value_name = "FOLDER")]
-    into: PathBuf,
 }
-
-type Outcome<T> = Result<T, String>;
 
 pub(crate) fn run(arguments: &ReleaseArguments) -> ExitCode {
     match release(arguments) {
@@ -71,36 +58,10 @@ fn release(arguments: &ReleaseArguments) -> Outcome<()> {
             println!("{name}: changed");
         }
     }
-    if !arguments.no_build {
-        pack(&root, arguments)?;
-    }
     if !arguments.dry_run {
-        println!("look at it, then: git commit -am \"release: {version}\" && git tag v{version}");
+        println!("look at it, then: git commit -am \"release: {version}\" && git tag v{version} && cargo xtask dist");
     }
     Ok(())
-}
-
-/// Builds the program and packs it.
-fn pack(root: &Path, arguments: &ReleaseArguments) -> Outcome<()> {
-    let name = archive::name(&arguments.version);
-    let into = root.join(&arguments.into);
-    if arguments.dry_run {
-        println!("{}: would be packed, with SHA256SUMS", into.join(format!("{name}.tar.gz")).display());
-        return Ok(());
-    }
-    let program = match &arguments.program {
-        Some(program) => program.clone(),
-        None => build(root)?,
-    };
-    let packed = archive::pack(root, &program, &name, &into)?;
-    println!("{}: packed\n{}", packed.path.display(), packed.sum);
-    Ok(())
-}
-
-fn build(root: &Path) -> Outcome<PathBuf> {
-    cargo(root, &["build", "--profile", "dist", "--locked", "--package", "kelos-cli"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("dist/kelos"))
 }
 
 /// The version as three numbers.
@@ -108,10 +69,6 @@ fn numbers(version: &str) -> Outcome<[u64; 3]> {
     let numbers: Option<Vec<u64>> = version.split('.').map(|number| number.parse().ok()).collect();
     let numbers = numbers.and_then(|numbers| <[u64; 3]>::try_from(numbers).ok());
     numbers.ok_or_else(|| format!("read the version {version}: expected three numbers, such as 0.2.0"))
-}
-
-fn read(root: &Path, name: &str) -> Outcome<String> {
-    std::fs::read_to_string(root.join(name)).map_err(|error| format!("read {name}: {error}"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     backfill, backfills, capacity, change, check, completions, cron, deploy, examples, export, failures, graph, groups,
-    import, init, list, logs, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source,
+    import, init, list, logs, man, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source,
     start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
 };
 
@@ -160,6 +160,9 @@ commands! {
     Schema(schema::SchemaArgs) => schema::run,
     /// Print completions for a shell
     Completions(completions::CompletionsArgs) => completions_of,
+    /// Write the manual pages, one for each command
+    #[command(hide = true)]
+    Man(man::ManArgs) => manual_of,
     /// Print the names of workflows that complete a command line
     #[command(hide = true)]
     Complete(completions::CompleteArgs) => complete,
@@ -168,6 +171,11 @@ commands! {
 /// The completions of all of this command line, which only this module knows.
 fn completions_of(args: &completions::CompletionsArgs) -> Result<u8, Failure> {
     completions::run(args, &mut Cli::command())
+}
+
+/// The manual of all of this command line.
+fn manual_of(args: &man::ManArgs) -> Result<u8, Failure> {
+    man::run(args, Cli::command())
 }
 
 fn complete(args: &completions::CompleteArgs) -> Result<u8, Failure> {

@@ -14,6 +14,11 @@ const fn of(command: &'static str, lines: &'static [(&'static str, &'static str)
     Examples { command, lines }
 }
 
+/// The examples of a command, by its words behind `kelos`: lines, each with its purpose.
+pub(crate) fn lines(command: &str) -> &'static [(&'static str, &'static str)] {
+    EXAMPLES.iter().find(|one| one.command == command).map_or(&[], |one| one.lines)
+}
+
 /// The longest line beside which its purpose stands; below longer ones.
 const BESIDE: usize = 52;
 

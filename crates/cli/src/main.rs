@@ -33,6 +33,7 @@ mod list;
 mod location;
 mod logging;
 mod logs;
+mod man;
 mod no_job;
 mod options;
 mod pause;

@@ -1,6 +1,6 @@
 //! The changelog: the open section gets a version and its day.
 
-use super::Outcome;
+use crate::workspace::Outcome;
 
 const OPEN: &str = "## [Unreleased]\n";
 
