@@ -113,8 +113,14 @@ interface WorkflowOptions extends ZoneOptions {
     maxRetryCount?: number | string;
     /** The retry policy; excludes `maxRetryCount`. */
     retry?: Retry;
-    /** A slot that still waits this long after its time expires. Default: never. */
+    /** A slot that still waits after so many seconds expires. Default: never. */
     waitTimeoutSeconds?: number;
+    /**
+     * The moment from which `waitTimeoutSeconds` counts: the slot's `"time"`, as in Celos, however late the slot came to be; or the `"opening"`,
+     * the moment from which it could first have gone: its time or, if that is later, when it was planned, rerun or opened by a backfill, or when
+     * its workflow or backfill was resumed. Default: `"time"`.
+     */
+    waitTimeoutFrom?: "time" | "opening";
     /** A description. */
     description?: string;
     /** A web page about it. */

@@ -186,7 +186,7 @@ impl Core {
 
     /// Pauses or resumes a workflow.
     pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.workflows.set_paused(id, paused)? {
+        if self.workflows.set_paused(id, paused, self.now)? {
             let Mandate { by, reason } = mandate.clone();
             let what =
                 if paused { WorkflowEvent::Paused { by, reason } } else { WorkflowEvent::Resumed { by, reason } };

@@ -191,7 +191,8 @@ impl Evaluator<'_> {
 
     /// The wait timeout in seconds, and the first moment after it.
     pub(crate) fn expiry(&self, id: &SlotRef) -> Option<(u64, Timestamp)> {
-        let definition = self.workflows.get(&id.workflow)?.definition();
+        let workflow = self.workflows.get(&id.workflow)?;
+        let definition = workflow.definition();
         if let Some(events) = definition.keys.events() {
             // A slot that has run before was in time.
             self.slots.get(id).filter(|live| live.slot.last_run == 0)?;
@@ -201,10 +202,21 @@ impl Evaluator<'_> {
             return Some((events.timeout_millis / 1000, since.checked_add(wait).ok()?.checked_add(TICK).ok()?));
         }
         let seconds = definition.wait_timeout_seconds?;
-        let wait = SignedDuration::from_secs(i64::try_from(seconds).ok()?);
-        // A job has no time to count from.
-        let at = id.key.time()?.checked_add(wait).ok()?;
-        Some((seconds, at.checked_add(SignedDuration::from_millis(1)).ok()?))
+        let live = self.slots.get(id)?;
+        // While it is paused nothing is said of how long it will have waited.
+        if !definition.wait_from.is_time() && workflow.is_paused(&live.slot) {
+            return None;
+        }
+        let last = definition.waits_until(&id.key, &live.slot, workflow.resumed(&live.slot))?;
+        Some((seconds, last.checked_add(TICK).ok()?))
+    }
+
+    /// When a waiting slot that has not run since was opened, where its timeout counts from there.
+    pub(crate) fn opened_at(&self, id: &SlotRef) -> Option<Timestamp> {
+        let definition = self.workflows.get(&id.workflow)?.definition();
+        let counts = matches!(id.key, SlotKey::Time(_)) && !definition.wait_from.is_time();
+        definition.wait_timeout_seconds.filter(|_| counts)?;
+        self.slots.get(id).filter(|live| live.slot.retries == 0)?.slot.opened_at()
     }
 
     /// Whether a job is valid; none if there is no condition, or it is already known to be met.

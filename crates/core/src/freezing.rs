@@ -35,7 +35,7 @@ impl Core {
 
     /// Resumes a workflow that is frozen or paused.
     pub(crate) fn thaw_or_resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        let Some(freeze) = self.workflows.thaw(id) else { return self.set_paused(id, false, mandate) };
+        let Some(freeze) = self.workflows.thaw(id, self.now) else { return self.set_paused(id, false, mandate) };
         let Mandate { by, reason } = mandate.clone();
         self.turn.log_workflow(self.now, id, WorkflowEvent::Thawed { by, reason });
         self.agree_on_terms(id);

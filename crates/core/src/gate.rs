@@ -49,7 +49,8 @@ impl Core {
     pub(crate) fn decide(&mut self, id: &SlotRef, Evaluation { explanation, wakers }: Evaluation) {
         match explanation.answer {
             Answer::Met if self.evaluator().is_constrained(id) => {
-                self.record(id, SlotEvent::Held { explanation });
+                let opened = self.evaluator().opened_at(id);
+                self.record(id, SlotEvent::Held { explanation, opened });
             }
             Answer::Met => {
                 self.record(id, SlotEvent::TriggerMet { explanation });

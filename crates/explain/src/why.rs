@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_core::{Inspect, Inspection};
 use kelos_model::event::{Event, Origin};
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
-use kelos_model::workflow::WorkflowRow;
+use kelos_model::workflow::{WaitStart, WorkflowRow};
 use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
 };
@@ -53,6 +53,9 @@ pub struct Why {
     pub constraints_at: Option<Timestamp>,
     /// When it expires, if it still waits then; only of what collects facts for an event schedule.
     pub expires: Option<Timestamp>,
+    /// The moment from which its wait timeout counts.
+    #[serde(skip)]
+    pub wait_from: WaitStart,
     /// The obstacles, in words; the slot is unblocked when they change.
     pub blockers: Vec<String>,
     /// The reason for which it waits for no job though its workflow has dependencies; only for the present.
@@ -240,6 +243,7 @@ pub fn account(
         found_at,
         constraints,
         constraints_at,
+        wait_from: definition.map(|definition| definition.wait_from).unwrap_or_default(),
         expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
         no_group: None,
         nameless_children: None,
@@ -325,7 +329,7 @@ fn explanation(record: &EventRecord) -> Option<&Reason> {
     match what {
         SlotEvent::Looked { explanation }
         | SlotEvent::TriggerMet { explanation }
-        | SlotEvent::Held { explanation }
+        | SlotEvent::Held { explanation, .. }
         | SlotEvent::ConstraintsMet { explanation }
         | SlotEvent::Skipped { explanation }
         | SlotEvent::Expired { explanation, .. } => Some(explanation),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Config, FactTally, FireRequest, Rerun, Resume, Tell};
 use kelos_engine as engine;
 use kelos_engine::executor::{Executor, Executors, Reports, Start};
@@ -17,7 +17,8 @@ use kelos_model::run::Report;
 use kelos_model::time::parse_instant;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
-    Actor, BackfillId, Fact, Occurrence, Outcome, RunId, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
+    Actor, BackfillId, Fact, Occurrence, Outcome, RunId, Slot, SlotKey, SlotRef, SlotState, Trigger, Workflow,
+    WorkflowId,
 };
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, PageRequest, Queries, SlotFilter, SlotRow};
@@ -117,6 +118,22 @@ fn five_fields_of_an_old_database_still_mean_what_they_meant() {
     let firing = firings.into_iter().find(|firing| firing.text() == "0 4 * * 1").unwrap();
     let next = firing.schedule().next_after(at("2026-11-23T00:00Z"));
     assert_eq!(next, Some(at("2026-11-29T04:00Z")), "a Sunday");
+}
+
+#[test]
+fn timeouts_of_before_count_from_the_time_of_a_slot() {
+    for dump in [TENTH, ELEVENTH] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(written(folder.path(), dump)).unwrap();
+        let rows = store.reader().workflows(None).unwrap();
+        let row = rows.iter().find(|row| row.definition.wait_timeout_seconds.is_some()).expect("one with a timeout");
+        let time = at("2026-11-21T00:00Z");
+        // Opened two days late.
+        let slot = Slot::new(SlotState::Waiting, at("2026-11-23T00:00Z"));
+        let until = row.definition.waits_until(&SlotKey::Time(time), &slot, row.moments.resumed);
+        let seconds = row.definition.wait_timeout_seconds.unwrap_or_default();
+        assert_eq!(until, Some(time + SignedDuration::from_secs(i64::try_from(seconds).unwrap())));
+    }
 }
 
 #[tokio::test]

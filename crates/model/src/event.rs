@@ -168,6 +168,9 @@ pub enum SlotEvent {
     Held {
         /// Every node's answer and evidence.
         explanation: Reason,
+        /// When it was opened, where its wait timeout counts from there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened: Option<Timestamp>,
     },
     /// Its constraints are met; it is queued.
     ConstraintsMet {

@@ -215,7 +215,11 @@ fn collect(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             let asked = ManualStart { arguments, unconstrained: *unconstrained, by };
             collection(slot, at).asked = Some(asked);
         }
-        SlotEvent::Held { .. } => collection(slot, at).met = true,
+        SlotEvent::Held { opened, .. } => {
+            let collected = collection(slot, at);
+            collected.met = true;
+            collected.since = opened.unwrap_or(collected.since);
+        }
         SlotEvent::TriggerMet { .. } => {
             if let Some(collected) = &mut slot.collected {
                 collected.met = true;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, Keys, Source};
+use kelos_model::workflow::{About, Keys, Source, WaitStart};
 use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub(crate) struct Draft {
     retry: RetryPolicy,
     #[serde(default)]
     wait_timeout_seconds: Option<u64>,
+    #[serde(default)]
+    wait_timeout_from: WaitStart,
     about: About,
 }
 
@@ -79,6 +81,7 @@ impl Draft {
             retry: self.retry,
             start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
             wait_timeout_seconds: self.wait_timeout_seconds,
+            wait_from: self.wait_timeout_from,
             job: self.job,
             about: self.about,
         })

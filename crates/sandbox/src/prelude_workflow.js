@@ -127,7 +127,7 @@ function commandExternalService(options) {
 // --- workflows ---
 
 const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "startTime", "maxRetryCount", "retry",
-    "waitTimeoutSeconds", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
+    "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
 /** How often Celos tries again: what is false, as NaN is, and what is negative are taken for 0 there. */
@@ -240,6 +240,15 @@ function waitTimeoutOf(value, where) {
     return Math.max(0, Math.trunc(value));
 }
 
+/** Whether a wait timeout counts from the time of a slot, as in Celos, or from when the slot could first have gone. */
+function waitTimeoutFromOf(options, where) {
+    if (options.waitTimeoutFrom === undefined) return undefined;
+    if (options.waitTimeoutSeconds === undefined) {
+        refuse(`${where}: waitTimeoutFrom says from when waitTimeoutSeconds counts, which is missing`, "missing-option");
+    }
+    return among(options.waitTimeoutFrom, `${where}: waitTimeoutFrom`, ["time", "opening"]);
+}
+
 /** The schedule with the zone of the workflow, where it has none of its own. */
 function scheduleOf(options, where) {
     const own = required(options, "schedule", "schedule", where);
@@ -292,6 +301,7 @@ function define(options) {
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         retry: retryOf(options, where),
         waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),
+        waitTimeoutFrom: waitTimeoutFromOf(options, where),
         about: aboutOf(options, where),
     };
     const problem = host.define(JSON.stringify(draft), here());

@@ -2,6 +2,7 @@
 
 pub mod events;
 pub mod jobs;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -57,6 +57,8 @@ pub struct SpecSlot {
     started: (u64, Timestamp),
     /// When it was last requested; none if only its schedule opened it.
     asked: Option<Timestamp>,
+    /// When its schedule planned it; the beginning of time if something else did.
+    planned: Timestamp,
     /// The facts that it has collected.
     pub collected: Option<Collection>,
 }
@@ -92,6 +94,8 @@ pub struct Spec {
     held_back: Vec<WorkflowId>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     paused: BTreeMap<WorkflowId, bool>,
+    /// When workflows that were paused were resumed.
+    resumed: BTreeMap<WorkflowId, Timestamp>,
     backfills: BTreeMap<BackfillId, SpecBackfill>,
     /// Every slot.
     pub slots: BTreeMap<SlotRef, SpecSlot>,
@@ -136,6 +140,7 @@ impl Spec {
             prospects: BTreeSet::new(),
             workflows: BTreeMap::new(),
             paused: BTreeMap::new(),
+            resumed: BTreeMap::new(),
             backfills: BTreeMap::new(),
             slots: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -242,7 +247,8 @@ impl Spec {
     fn plan(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
         let start = self.workflows[id].start_time.unwrap_or(Timestamp::MIN).max(now - self.window);
         for at in schedule.times(start, now) {
-            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(|| SpecSlot::waiting(0, None));
+            let planned = || SpecSlot { planned: now, ..SpecSlot::waiting(0, None) };
+            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(planned);
         }
     }
 
@@ -415,9 +421,12 @@ impl Spec {
             Ask::PauseBackfill(PauseBackfill { backfill, .. }) => {
                 self.change_backfill(backfill, true, |row| row.paused = true)
             }
-            Ask::ResumeBackfill(ResumeBackfill { backfill, .. }) => {
-                self.change_backfill(backfill, false, |row| row.paused = false)
-            }
+            Ask::ResumeBackfill(ResumeBackfill { backfill, .. }) => self.change_backfill(backfill, false, |row| {
+                if row.paused {
+                    row.resumed = Some(now);
+                }
+                row.paused = false;
+            }),
             Ask::PrioritiseBackfill(PrioritiseBackfill { backfill, priority, .. }) => {
                 self.change_backfill(backfill, true, |row| row.priority = *priority);
             }
@@ -569,6 +578,7 @@ impl SpecSlot {
             since: Timestamp::MIN,
             started: (0, Timestamp::MIN),
             asked: None,
+            planned: Timestamp::MIN,
             collected: None,
         }
     }

@@ -17,7 +17,7 @@ use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone, resolve};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::workflow::{About, Job, Keys, Source};
+use kelos_model::workflow::{About, Job, Keys, Source, WaitStart};
 use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;
@@ -141,7 +141,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
     } else {
         Schedule::Cron(cron(rng))
     };
-    Workflow {
+    let plain = Workflow {
         id: id.clone(),
         project: "sim".to_owned(),
         source: Source::file("sim.js", 1),
@@ -153,9 +153,13 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),
         wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
+        wait_from: WaitStart::Time,
         job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
         about: About::default(),
-    }
+    };
+    // Decided by what was drawn before, so that the kept seeds mean what they did.
+    let is_odd = plain.wait_timeout_seconds.is_some_and(|seconds| seconds % 2 == 1);
+    Workflow { wait_from: if is_odd { WaitStart::Opening } else { WaitStart::Time }, ..plain }
 }
 
 fn cron(rng: &mut Rng) -> CronSchedule {

@@ -13,7 +13,7 @@ use kelos_explain::schedule;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::time::schedule::Schedule;
-use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, Workflow, WorkflowRow};
+use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, WaitStart, Workflow, WorkflowRow};
 use kelos_model::{Run, RunState, SlotState, WorkflowId};
 use kelos_sandbox::Problem;
 use kelos_store::{Columns, PageRequest, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
@@ -258,7 +258,7 @@ impl WorkflowPage {
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (time::at(start)) } }
                 @if let Some(seconds) = definition.wait_timeout_seconds {
-                    dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after its time" }
+                    dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after " (wait_start(definition.wait_from)) }
                 }
                 dt { "Executor" } dd { (definition.job.executor) }
                 (settings::rows(&definition.job.settings))
@@ -355,5 +355,13 @@ fn pools(uses: &[PoolUse]) -> Markup {
             @if n > 0 { ", " }
             a href=(format!("/ui/capacity#pool-{}", segment(one.pool.as_str()))) { (one.pool) } " (" (one.permits) " of " (one.size) ")"
         }
+    }
+}
+
+/// The moment from which a wait timeout counts, in words.
+fn wait_start(from: WaitStart) -> &'static str {
+    match from {
+        WaitStart::Time => "its time",
+        WaitStart::Opening => "it could first have gone",
     }
 }

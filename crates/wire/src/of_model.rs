@@ -69,7 +69,7 @@ impl From<SlotEvent> for Dto {
             SlotEvent::FiredBy { by, reason, unconstrained, .. } => {
                 Dto::Fired { unconstrained, requester: asked(by, reason) }
             }
-            SlotEvent::Held { explanation } => Dto::Held { explanation: explanation.into() },
+            SlotEvent::Held { explanation, .. } => Dto::Held { explanation: explanation.into() },
             SlotEvent::ConstraintsMet { explanation } => Dto::ConstraintsMet { explanation: explanation.into() },
             SlotEvent::Aborted { cause, by, reason } => {
                 Dto::Aborted { cause: aborted(cause).into(), requester: RequesterDto::new(by, reason) }

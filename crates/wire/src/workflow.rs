@@ -150,8 +150,10 @@ pub struct DefinitionDto {
     pub retry: RetryDto,
     /// The time before which its schedule plans no slot.
     pub start_time: Option<Instant>,
-    /// Seconds after its time at which a waiting slot expires; null for never.
+    /// Seconds after which a waiting slot expires; null for never.
     pub wait_timeout_seconds: Option<u64>,
+    /// The moment from which these seconds count: `time`, the slot's, or `opening`, when it could first have gone.
+    pub wait_timeout_from: Code,
     /// The job that a run executes.
     pub job: JobDto,
     /// Its description.
@@ -365,6 +367,7 @@ impl From<&Workflow> for DefinitionDto {
             retry: workflow.retry.into(),
             start_time: workflow.start_time.map(Instant),
             wait_timeout_seconds: workflow.wait_timeout_seconds,
+            wait_timeout_from: workflow.wait_from.as_str().into(),
             job: workflow.into(),
             description: workflow.about.description.clone(),
             url: workflow.about.url.clone(),

@@ -132,7 +132,7 @@ fn what_was_planned_by_an_earlier_schedule_becomes_slots_as_a_whole() {
 fn nothing_is_drawn_for_a_workflow_that_is_paused() {
     let mut world = World::with(hourly("a"));
     world.leave("a", hours(0, 3));
-    world.workflows.set_paused(&id("a"), true).expect("it is there");
+    world.workflows.set_paused(&id("a"), true, Timestamp::UNIX_EPOCH).expect("it is there");
     assert!(matches!(world.draw("a", hour(7), 9, true), Draw::Nothing));
 }
 

@@ -302,7 +302,7 @@ impl Workflows {
 /// Requests of people and breaches, and their effect on workflows.
 impl Workflows {
     /// Pauses or resumes a workflow. Returns whether that changed anything.
-    pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool) -> Result<bool, Refusal> {
+    pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool, now: Timestamp) -> Result<bool, Refusal> {
         let one = self.present(id)?;
         if one.is_event_schedule() {
             return Err(Refusal::NotPausable(id.clone()));
@@ -310,6 +310,9 @@ impl Workflows {
         let changed = one.row.paused != paused;
         if let Some(one) = self.change(id).filter(|_| changed) {
             one.row.paused = paused;
+            if !paused {
+                one.row.moments.resumed = Some(now);
+            }
         }
         Ok(changed)
     }
@@ -337,9 +340,11 @@ impl Workflows {
     }
 
     /// Ends a freeze, and returns it; none if there was none.
-    pub(crate) fn thaw(&mut self, id: &WorkflowId) -> Option<Freeze> {
+    pub(crate) fn thaw(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Freeze> {
         self.get(id).filter(|one| one.is_frozen())?;
-        let freeze = self.change(id)?.row.moments.frozen.take();
+        let moments = &mut self.change(id)?.row.moments;
+        moments.resumed = Some(now);
+        let freeze = moments.frozen.take();
         let frozen = self.all.values().filter_map(|one| one.row.moments.frozen.as_ref());
         self.unheard = frozen.flat_map(|freeze| &freeze.set_aside).cloned().collect();
         freeze

@@ -23,6 +23,8 @@ pub(crate) struct WorkflowState {
     pub(super) feed: Option<CronSchedule>,
     /// Its paused backfills, and the actors of the pauses.
     pauses: BTreeMap<BackfillId, Actor>,
+    /// When those of its backfills that were paused before were resumed.
+    resumed: BTreeMap<BackfillId, Timestamp>,
     /// The key of the collecting slot of an event schedule, if there is one.
     pub(super) collecting: Option<SlotKey>,
 }
@@ -58,6 +60,7 @@ impl WorkflowState {
             jobs: None,
             feed: None,
             pauses: BTreeMap::new(),
+            resumed: BTreeMap::new(),
         }
     }
 
@@ -148,6 +151,21 @@ impl WorkflowState {
             Some(pause) => drop(self.pauses.insert(row.id.clone(), pause.by.clone())),
             None => drop(self.pauses.remove(&row.id)),
         }
+        match row.resumed_at.filter(|_| row.cancelled_at.is_none()) {
+            Some(at) => drop(self.resumed.insert(row.id.clone(), at)),
+            None => drop(self.resumed.remove(&row.id)),
+        }
+    }
+
+    /// When it, or the backfill of a slot, was last resumed.
+    pub(crate) fn resumed(&self, slot: &Slot) -> Option<Timestamp> {
+        let backfill = slot.backfill.as_ref().and_then(|backfill| self.resumed.get(backfill));
+        self.row.moments.resumed.max(backfill.copied())
+    }
+
+    /// Whether it, or the backfill of a slot without a run, is paused.
+    pub(crate) fn is_paused(&self, slot: &Slot) -> bool {
+        self.rests() || self.pause_of(slot).is_some()
     }
 
     /// The reason why a slot is dormant; none if it is not.

@@ -173,10 +173,10 @@ fn what_was_planned_by_one_schedule_is_not_planned_by_another() {
 #[test]
 fn a_pause_is_for_workflows_and_a_switch_for_event_schedules() {
     let mut workflows = with([hourly("a"), Arc::new(every_hour("s", "p", CatchUp::Latest))]);
-    assert_eq!(workflows.set_paused(&id("a"), true), Ok(true));
-    assert_eq!(workflows.set_paused(&id("a"), true), Ok(false));
-    assert_eq!(workflows.set_paused(&id("s"), true), Err(Refusal::NotPausable(id("s"))));
-    assert_eq!(workflows.set_paused(&id("b"), true), Err(Refusal::NoWorkflow(id("b"))));
+    assert_eq!(workflows.set_paused(&id("a"), true, at(0)), Ok(true));
+    assert_eq!(workflows.set_paused(&id("a"), true, at(0)), Ok(false));
+    assert_eq!(workflows.set_paused(&id("s"), true, at(0)), Err(Refusal::NotPausable(id("s"))));
+    assert_eq!(workflows.set_paused(&id("b"), true, at(0)), Err(Refusal::NoWorkflow(id("b"))));
     assert_eq!((workflows.is_enabled(&id("s")), workflows.is_enabled(&id("a")).is_err()), (Ok(true), true));
     assert_eq!(changed(&workflows), ["a"]);
 }
@@ -193,8 +193,8 @@ fn a_frozen_workflow_sets_reports_aside_until_it_is_thawed() {
     let mut restored = Workflows::default();
     rows.into_iter().for_each(|row| restored.restore(row));
     assert!(restored.is_unheard(&run), "no restart has it heard again");
-    assert_eq!(restored.thaw(&id("a")).map(|freeze| freeze.at), Some(at(1)));
-    assert!(!restored.is_unheard(&run) && restored.thaw(&id("a")).is_none());
+    assert_eq!(restored.thaw(&id("a"), at(2)).map(|freeze| freeze.at), Some(at(1)));
+    assert!(!restored.is_unheard(&run) && restored.thaw(&id("a"), at(2)).is_none());
 }
 
 #[test]

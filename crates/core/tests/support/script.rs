@@ -48,7 +48,7 @@ use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
 use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instant};
-use kelos_model::workflow::{EventKeys, Job, Keys, Program};
+use kelos_model::workflow::{EventKeys, Job, Keys, Program, WaitStart};
 use kelos_model::{
     BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
@@ -324,10 +324,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
                 let group = jobs::group(&words.next("a group")?)?;
                 keys(&mut workflow)?.depends_on.push(group);
             }
-            "asks" => {
-                let group = jobs::functions(&words.next("workflows")?)?;
-                keys(&mut workflow)?.depends_on.push(group);
-            }
+            "asks" => keys(&mut workflow)?.depends_on.push(jobs::functions(&words.next("workflows")?)?),
             "valid" => jobs::valid(keys(&mut workflow)?, &words.next("values")?)?,
             "fed" => {
                 let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
@@ -346,6 +343,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
                 workflow.retry.on_unknown = if fails { OnUnknown::Fail } else { OnUnknown::Retry };
             }
             "timeout" => workflow.wait_timeout_seconds = Some(words.seconds()?),
+            "opening" => workflow.wait_from = WaitStart::Opening,
             "from" => workflow.start_time = Some(words.time(world)?),
             other => return Err(format!("not understood: {other}")),
         }

@@ -149,7 +149,7 @@ fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
         (Pools, old.pools != new.pools),
         (Retry, old.retry != new.retry),
         (StartTime, old.start_time != new.start_time),
-        (WaitTimeout, old.wait_timeout_seconds != new.wait_timeout_seconds),
+        (WaitTimeout, (old.wait_timeout_seconds, old.wait_from) != (new.wait_timeout_seconds, new.wait_from)),
         (Job, old.job != new.job),
         (About, old.about != new.about),
     ];

@@ -157,9 +157,10 @@ impl Search<'_> {
             let whole = expires.duration_since(began(row)).as_secs();
             return (left < whole / 5 && self.workflow.present).then_some(expires);
         }
-        let timeout = i64::try_from(self.workflow.definition.wait_timeout_seconds?).ok()?;
-        let soon = self.age(row).as_secs() > timeout - timeout / 5;
-        let expires = row.id.key.time()?.checked_add(SignedDuration::from_secs(timeout)).ok()?;
+        let definition = &self.workflow.definition;
+        let timeout = i64::try_from(definition.wait_timeout_seconds?).ok()?;
+        let expires = definition.waits_until(&row.id.key, &row.slot, self.workflow.moments.resumed)?;
+        let soon = expires.duration_since(self.now).as_secs() < timeout / 5;
         (soon && row.slot.state == SlotState::Waiting && self.workflow.present).then_some(expires)
     }
 

@@ -16,7 +16,8 @@ pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reaso
     let lacked = words::blockers(last).join("; ");
     let Some(collected) = slot.collected.as_ref().filter(|_| why.expires.is_some()) else {
         let held = if last.kind == ReasonKind::Constraints { format!(", held: {lacked}") } else { String::new() };
-        return format!(": it still waited {timeout_seconds} s after its time{held}");
+        let start = if why.wait_from.is_time() { "its time" } else { "it could first have gone" };
+        return format!(": it still waited {timeout_seconds} s after {start}{held}");
     };
     let lasted = text::took(collected.since, slot.since);
     match last.kind {

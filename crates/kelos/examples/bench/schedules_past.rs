@@ -143,7 +143,7 @@ impl Scribe {
         let met = Reason::leaf(ReasonKind::Fired, Answer::Met, Finding::MetBefore);
         let mut last = self.happened(&slot, at, 0, SlotEvent::planned(Origin::Fact, 0));
         last = self.happened(&slot, at, last, SlotEvent::Collected { what, fact: None });
-        last = self.happened(&slot, at, last, SlotEvent::Held { explanation: met });
+        last = self.happened(&slot, at, last, SlotEvent::Held { explanation: met, opened: None });
         let is_aborted = at.as_second() / 60 % 2 == 0;
         let runs = Finding::RunsCounted { program: program_id(number / EACH), active: 1, limit: 1 };
         let gate = |answer| Reason::leaf(ReasonKind::Concurrency, answer, runs.clone());

@@ -4,6 +4,7 @@ mod endless;
 mod keys;
 mod row;
 mod source;
+mod wait;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ pub use endless::SLOWED;
 pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
+pub use wait::WaitStart;
 
 use crate::constraint::Constraint;
 use crate::function::FunctionRef;
@@ -55,9 +57,12 @@ pub struct Workflow {
     /// No slot before this moment is planned by the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Timestamp>,
-    /// A slot that still waits this long after its scheduled time expires. None waits for ever.
+    /// A slot that still waits this long after its scheduled time, or after it was opened, expires. None waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_timeout_seconds: Option<u64>,
+    /// The moment from which that counts.
+    #[serde(default, skip_serializing_if = "WaitStart::is_time")]
+    pub wait_from: WaitStart,
     /// The job that is executed.
     pub job: Job,
     /// A description for people.
@@ -87,6 +92,7 @@ impl Workflow {
             retry: RetryPolicy::default(),
             start_time: None,
             wait_timeout_seconds: None,
+            wait_from: WaitStart::Time,
             job,
             about: About::default(),
         }

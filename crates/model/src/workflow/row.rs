@@ -67,6 +67,9 @@ pub struct Moments {
     /// Since when and why it is frozen: an invariant of it broke, and it has not been resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Freeze>,
+    /// When it was last resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Timestamp>,
 }
 
 /// A successful run.

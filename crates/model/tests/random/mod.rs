@@ -15,6 +15,7 @@ use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::unknown::UnknownCode;
 use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, PlanState, Program, Properties, Provenance, Source,
+    WaitStart,
 };
 use kelos_model::{
     Actor, ActorKind, Answer, BackfillId, Backlog, Breach, Collection, Constraint, Fact, Finding, Freeze, Gate,
@@ -497,6 +498,11 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 retry,
                 start_time,
                 wait_timeout_seconds,
+                wait_from: if wait_timeout_seconds.is_some_and(|seconds| seconds % 2 == 1) {
+                    WaitStart::Opening
+                } else {
+                    WaitStart::Time
+                },
                 job,
                 about,
             }
@@ -544,6 +550,7 @@ pub(crate) fn moments() -> BoxedStrategy<Moments> {
             fired_until,
             last_run,
             frozen,
+            resumed: updated,
         })
         .boxed()
 }

@@ -62,7 +62,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
             fact: Some(1),
         },
         SlotEvent::FiredBy { by: Actor::person("ann"), reason: None, arguments: BTreeMap::new(), unconstrained: false },
-        SlotEvent::Held { explanation: explanation.clone() },
+        SlotEvent::Held { explanation: explanation.clone(), opened: None },
         SlotEvent::ConstraintsMet { explanation: explanation.clone() },
         SlotEvent::Aborted { cause: Abort::Disabled, by: None, reason: None },
         SlotEvent::Gave { run: 1, outputs: serde_json::Map::new() },

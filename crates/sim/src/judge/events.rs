@@ -16,6 +16,7 @@ use kelos_model::{
 use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries};
 use serde_json::{Map, Value};
 
+use super::waits::Waits;
 use crate::workload::Workload;
 
 /// A judge that follows the log, turn by turn.
@@ -26,6 +27,7 @@ pub struct Watch {
     seq: u64,
     slots: BTreeMap<SlotRef, Slot>,
     workflows: BTreeMap<WorkflowId, WorkflowRecord>,
+    waits: Waits,
     names: BTreeSet<FactKey>,
     facts: Vec<Fact>,
     /// The facts and runs that must be collected before the turn is over, and their collectors.
@@ -140,7 +142,11 @@ impl Watch {
         self.seq = record.seq;
         match &record.event {
             Event::Fact { fact, .. } => self.follow_fact(fact, record),
-            Event::Workflow { workflow, what } => self.follow_workflow(workflow, what, reader),
+            Event::Workflow { workflow, what } => self.follow_workflow(workflow, what, record.at, reader),
+            Event::Backfill { backfill, what } => {
+                self.waits.follow_backfill(backfill, what, record.at);
+                Ok(())
+            }
             Event::Slot { slot, what } => self.follow_slot(slot, what, record),
             _ => Ok(()),
         }
@@ -164,10 +170,9 @@ impl Watch {
                 self.expected.insert((what.clone(), Collector::Schedule(id.clone())));
             } else if matches!(what, CollectedItem::Fact(_)) {
                 // A slot whose time is over collects nothing more.
-                let limit = seen.definition.wait_timeout_seconds;
-                let last = |id: &SlotRef| Some(id.key.time()? + millis(limit?.saturating_mul(1000)));
                 let waits = |(id, slot): &(&SlotRef, &Slot)| {
-                    slot.state == SlotState::Waiting && last(id).is_none_or(|last| now <= last)
+                    let last = self.waits.last(&seen.definition, seen.off || seen.frozen, id, slot);
+                    slot.state == SlotState::Waiting && last.is_none_or(|last| now <= last)
                 };
                 let waiting = slots_of(&self.slots, id).filter(waits).map(|(slot, _)| Collector::Slot(slot.clone()));
                 self.expected.extend(waiting.map(|slot| (what.clone(), slot)));
@@ -175,7 +180,13 @@ impl Watch {
         }
     }
 
-    fn follow_workflow(&mut self, id: &WorkflowId, what: &WorkflowEvent, reader: &dyn Queries) -> Result<(), String> {
+    fn follow_workflow(
+        &mut self,
+        id: &WorkflowId,
+        what: &WorkflowEvent,
+        at: Timestamp,
+        reader: &dyn Queries,
+    ) -> Result<(), String> {
         match what {
             WorkflowEvent::Defined { version, .. } => self.define(id, *version, reader)?,
             WorkflowEvent::Removed { .. } => {
@@ -193,6 +204,7 @@ impl Watch {
                 }
                 seen.off = matches!(what, WorkflowEvent::Paused { .. });
                 seen.times.clear();
+                self.waits.follow(id, what, at);
             }
             WorkflowEvent::Enabled { .. } | WorkflowEvent::Disabled { .. } => {
                 let Some(seen) = self.workflows.get_mut(id) else { return Ok(()) };
@@ -211,6 +223,7 @@ impl Watch {
                 if let Some(seen) = self.workflows.get_mut(id) {
                     seen.frozen = matches!(what, WorkflowEvent::Frozen { .. });
                 }
+                self.waits.follow(id, what, at);
             }
             WorkflowEvent::Missed { range, .. } => {
                 self.fired.insert(id.clone());
@@ -367,11 +380,11 @@ impl Watch {
     fn judge_timeout(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
         let (Some(seen), Some(slot)) = (self.workflows.get(&id.workflow), self.slots.get(id)) else { return Ok(()) };
         let Some(since) = self.created(id, seen).filter(|_| slot.last_run == 0) else { return Ok(()) };
-        let limit = match seen.definition.keys.events() {
-            Some(events) => Some(events.timeout_millis),
-            None => seen.definition.wait_timeout_seconds.map(|seconds| seconds.saturating_mul(1000)),
+        let last = match seen.definition.keys.events() {
+            Some(events) => Some(since + millis(events.timeout_millis)),
+            None => self.waits.last(&seen.definition, seen.off || seen.frozen, id, slot),
         };
-        let Some(last) = limit.map(|limit| since + millis(limit)).filter(|last| *last < now) else { return Ok(()) };
+        let Some(last) = last.filter(|last| *last < now) else { return Ok(()) };
         let last = slot.asked_at.map_or(last, |asked| last.max(asked));
         // A constraint that aborts was due when the trigger was met, not at the end.
         for Constraint { gate, .. } in seen.definition.constraints.iter().filter(|one| one.otherwise == Otherwise::Wait)

@@ -12,6 +12,7 @@ pub(super) struct SpecBackfill {
     workflow: WorkflowId,
     pub(super) priority: i32,
     pub(super) paused: bool,
+    pub(super) resumed: Option<Timestamp>,
     cancelled: bool,
 }
 
@@ -19,6 +20,12 @@ impl Spec {
     /// Whether a slot's backfill is paused; only for slots that have no run.
     pub(super) fn is_left_alone(&self, slot: &SpecSlot) -> bool {
         slot.backfill.as_ref().and_then(|id| self.backfills.get(id)).is_some_and(|backfill| backfill.paused)
+    }
+
+    /// When a slot's backfill was last resumed.
+    pub(super) fn resumed_with(&self, slot: &SpecSlot) -> Option<Timestamp> {
+        let row = slot.backfill.as_ref().and_then(|id| self.backfills.get(id))?;
+        row.resumed.filter(|_| !row.cancelled)
     }
 
     pub(super) fn backfill(&mut self, request: &BackfillRequest, now: Timestamp) {
@@ -49,7 +56,7 @@ impl Spec {
                 },
             }
         }
-        self.backfills.insert(id, SpecBackfill { workflow, priority, paused: false, cancelled: false });
+        self.backfills.insert(id, SpecBackfill { workflow, priority, paused: false, resumed: None, cancelled: false });
     }
 
     /// Its slots in some of the states.

@@ -3,20 +3,28 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::{Gate, Otherwise, SlotRef, SlotState, WorkflowId};
+use kelos_model::workflow::WaitStart;
+use kelos_model::{Gate, Otherwise, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use super::{Past, Place, Spec, SpecSlot, millis};
 
 impl Spec {
     /// Handles a slot whose trigger is met: it is queued, or its constraints decide.
     pub(super) fn met(&mut self, slot: &SlotRef, now: Timestamp) {
-        let constrained = !self.workflows[&slot.workflow].constraints.is_empty();
+        let workflow = &self.workflows[&slot.workflow];
+        let constrained = !workflow.constraints.is_empty();
+        let counts = workflow.wait_timeout_seconds.is_some() && workflow.wait_from == WaitStart::Opening;
+        let is_time = matches!(slot.key, SlotKey::Time(_));
         let Some(state) = self.slots.get_mut(slot) else { return };
         let passes =
             state.collected.as_ref().and_then(|one| one.asked.as_ref()).is_some_and(|asked| asked.unconstrained);
         let held = constrained && !passes;
         if held {
             state.collected(now).met = true;
+            let opened = state.asked.map_or(state.planned, |asked| asked.max(state.planned));
+            if counts && is_time && state.retries == 0 {
+                state.collected(now).since = opened;
+            }
         } else if let Some(collected) = &mut state.collected {
             collected.met = true;
         }

@@ -9,7 +9,7 @@ use kelos_core::{Deployment, FireRequest};
 use kelos_model::arguments::kept_arguments;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
-use kelos_model::workflow::{CatchUp, Keys};
+use kelos_model::workflow::{CatchUp, Keys, WaitStart};
 use kelos_model::{
     Actor, Answer, Collection, Fact, FactKey, Occurrence, Otherwise, RunId, SlotRef, SlotState, Workflow, WorkflowId,
 };
@@ -147,6 +147,9 @@ impl Spec {
     /// Pauses or resumes a workflow, disables or enables an event schedule.
     pub(super) fn switch(&mut self, id: &WorkflowId, off: bool, now: Timestamp) {
         let before = self.paused.insert(id.clone(), off).unwrap_or(false);
+        if before && !off && !self.is_event_schedule(id) {
+            self.resumed.insert(id.clone(), now);
+        }
         if before != off && self.is_event_schedule(id) {
             self.begin_anew(id, now);
             if off {
@@ -331,8 +334,21 @@ impl Spec {
                 let since = self.slots[slot].collected.as_ref().map(|one| one.since).or_else(|| slot.key.time());
                 Some(since? + millis(events.timeout_millis))
             }
-            None => Some(slot.key.time()? + millis(workflow.wait_timeout_seconds?.saturating_mul(1000))),
+            None => Some(self.wait_start(slot)? + millis(workflow.wait_timeout_seconds?.saturating_mul(1000))),
         }
+    }
+
+    /// The moment from which the wait of a slot by time counts; none while nothing ends it.
+    fn wait_start(&self, slot: &SlotRef) -> Option<Timestamp> {
+        let (time, state) = (slot.key.time()?, &self.slots[slot]);
+        if self.workflows[&slot.workflow].wait_from == WaitStart::Time {
+            return Some(time);
+        }
+        if state.retries > 0 || self.is_off(&slot.workflow) || self.is_left_alone(state) {
+            return None;
+        }
+        let resumed = [self.resumed.get(&slot.workflow).copied(), self.resumed_with(state), state.asked];
+        Some(resumed.into_iter().flatten().fold(time.max(state.planned), Timestamp::max))
     }
 
     /// Evaluates every waiting slot that is keyed by a moment.

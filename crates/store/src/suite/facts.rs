@@ -167,6 +167,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     let mut row = workflow("a", 1);
     let last_run = Some(LastRun { seq: 7, started: hour(3) });
     row.moments = Moments {
+        resumed: Some(hour(5)),
         updated: Some(hour(1)),
         fired_until: Some(hour(2)),
         fired: [("0 4 * * *".into(), hour(2))].into(),

@@ -100,6 +100,8 @@ pub(crate) enum StoredSlotEvent {
     Held {
         #[serde(with = "As::<StoredReason>")]
         explanation: Reason,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened: Option<Timestamp>,
     },
     ConstraintsMet {
         #[serde(with = "As::<StoredReason>")]

@@ -26,6 +26,8 @@ pub(crate) struct StoredMoments {
     last_run: Option<LastRun>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredFreeze>>")]
     frozen: Option<Freeze>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resumed: Option<Timestamp>,
 }
 
 #[derive(Serialize, Deserialize)]

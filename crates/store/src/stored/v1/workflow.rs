@@ -7,7 +7,9 @@ use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::Window;
 use kelos_model::time::schedule::Schedule;
-use kelos_model::workflow::{About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source};
+use kelos_model::workflow::{
+    About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
+};
 use kelos_model::{
     Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId,
 };
@@ -57,10 +59,19 @@ pub(crate) struct StoredWorkflow {
     start_time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait_timeout_seconds: Option<u64>,
+    #[serde(default, skip_serializing_if = "WaitStart::is_time", with = "As::<StoredWaitStart>")]
+    wait_from: WaitStart,
     #[serde(with = "As::<StoredJob>")]
     job: Job,
     #[serde(default, skip_serializing_if = "About::is_empty", with = "As::<StoredAbout>")]
     about: About,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "WaitStart", rename_all = "kebab-case")]
+enum StoredWaitStart {
+    Time,
+    Opening,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -248,6 +259,7 @@ impl Form<Source> for StoredSource {
 forms! {
     StoredWorkflow of Workflow,
     StoredPoolUse of PoolUse,
+    StoredWaitStart of WaitStart,
     StoredProvenance of Provenance,
     StoredKeys of Keys,
     StoredEventKeys of EventKeys,
