@@ -1,5 +1,7 @@
 //! `kelos plan`: a range played through over a clock of its own.
 
+mod assumptions;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,7 +9,7 @@ use std::time::Instant;
 use comfy_table::{Cell, CellAlignment};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::{Workflow, WorkflowId};
-use kelos_rehearsal::dry_run::{DryRun, Forecast, SlotForecast, dry_run};
+use kelos_rehearsal::dry_run::{DryRun, Forecast, Forecasts, SlotForecast, dry_run};
 use kelos_sandbox::{Limits, check};
 use serde_json::{Map, Value, json};
 
@@ -55,19 +57,22 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
         ..DryRun::over(args.range.from, args.range.to)
     };
     let begin = Instant::now();
-    let mut forecasts = dry_run(&suppose, &workflows);
+    let Forecasts { workflows: mut forecasts, assumed } = dry_run(&suppose, &workflows);
     let millis = begin.elapsed().as_millis();
     if !chosen.is_empty() {
         forecasts.retain(|id, _| chosen.iter().any(|one| one == id.as_str()));
     }
     if args.form.json {
-        text::json(&as_json(args, &forecasts, millis));
+        let mut told = as_json(args, &forecasts, millis);
+        told["assumed"] = assumptions::as_json(&assumed, &suppose);
+        text::json(&told);
         return Ok(0);
     }
     print_table(&forecasts);
     if args.slots {
         print_slots(&forecasts);
     }
+    assumptions::print(&assumed, &suppose);
     let slots = forecasts.values().map(|forecast| forecast.slots.len()).sum();
     text::line(format!(
         "{} of {} in {millis} ms; nothing was run",

@@ -188,6 +188,39 @@ fn plan_supposes_that_the_past_went_well() {
 }
 
 #[test]
+fn plan_says_what_it_assumed_of_the_outside() {
+    let gated = r#"celos.defineWorkflow({
+        "id": "gated",
+        "schedule": celos.hourlySchedule(),
+        "schedulingStrategy": celos.serialSchedulingStrategy(),
+        "pools": [celos.pool("spark", 4)],
+        "trigger": celos.andTrigger(celos.fileCheckTrigger("file:///in/${year}-${month}-${day}/${hour}"), celos.offsetTrigger(-86400, celos.successTrigger("hourly"))),
+        "externalService": celos.commandExternalService({"command": ["true"]})
+    });"#;
+    let folder = Folder::with(&[("good.js", GOOD), ("gated.js", gated)]);
+    let plan = ["plan", "--from", "2016-01-01", "--to", "2016-01-02", "--workflow", "gated", "--run-time", "90"];
+    let plan = |more: &[&str]| folder.run(&[&plan[..], &["--without", "/in/2016-01-01/03"], more].concat()).ok();
+    let said = plan(&[]);
+    let expected = [
+        "assumed, since nothing outside was asked:\n",
+        "  there: file:///in/2016-01-01/00, and 22 others that differ in digits alone\n",
+        "  not there: file:///in/2016-01-01/03\n",
+        "succeed and take 1 min 30 s each: ",
+        "  pool spark has 4 permits, and nothing else takes any\n",
+        "  slots before 2016-01-01T00:00Z have succeeded\n",
+    ];
+    expected.iter().for_each(|line| assert!(said.contains(line), "{line}: {said}"));
+    let told: Value = serde_json::from_str(&plan(&["--json"])).expect("JSON");
+    let assumed = &told["assumed"];
+    let first = |group: &&Value| group["first"] == "file:///in/2016-01-01/00" && group["there"] == true;
+    let paths = assumed["paths"].as_array().expect("paths");
+    assert_eq!(paths.iter().find(first).expect("those that are there")["count"], 23, "{assumed}");
+    assert_eq!((&assumed["runSeconds"], &assumed["earlierSlotsSucceeded"]), (&90.into(), &true.into()), "{assumed}");
+    let plain = Folder::with(&[("good.js", "")]).run(&["plan", "--from", "2016-01-01", "--to", "2016-01-02"]).ok();
+    assert!(!plain.contains("assumed"), "{plain}");
+}
+
+#[test]
 fn plan_refuses_what_makes_no_sense() {
     let folder = Folder::with(&[("good.js", GOOD)]);
     let plan = |args: &[&str]| {

@@ -19,6 +19,7 @@ use kelos_model::{
     Workflow, WorkflowId, reason,
 };
 
+use crate::assumed::{Assumptions, Ledger};
 use crate::stage::{Past, enabled, ended, first_deployment, from_then_on, resolved};
 
 /// The assumptions of a dry run.
@@ -87,9 +88,18 @@ pub struct SlotForecast {
     pub waits_for: Vec<String>,
 }
 
+/// The forecasts of a dry run, and what they rest on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Forecasts {
+    /// The forecast of each workflow.
+    pub workflows: BTreeMap<WorkflowId, Forecast>,
+    /// The assumptions about the outside.
+    pub assumed: Assumptions,
+}
+
 /// Plays a range through.
 #[must_use]
-pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Forecast> {
+pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> Forecasts {
     let mut world = World::new(suppose, workflows);
     let all = workflows.iter().map(|workflow| Arc::new(enabled(from_then_on(workflow, suppose.from)))).collect();
     let deployed = first_deployment(workflows);
@@ -99,7 +109,7 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<Workfl
             forecast.problem.get_or_insert_with(|| format!("the dry run broke off: {breach}"));
         }
     }
-    world.forecasts
+    Forecasts { workflows: world.forecasts, assumed: world.ledger.close() }
 }
 
 struct World<'a> {
@@ -112,6 +122,7 @@ struct World<'a> {
     running: BTreeMap<WorkflowId, u32>,
     unfinished: usize,
     forecasts: BTreeMap<WorkflowId, Forecast>,
+    ledger: Ledger,
 }
 
 impl<'a> World<'a> {
@@ -142,6 +153,7 @@ impl<'a> World<'a> {
             running: BTreeMap::new(),
             unfinished: 0,
             forecasts: BTreeMap::new(),
+            ledger: Ledger::default(),
         };
         for (id, schedule) in resolved(workflows) {
             let problem = schedule.err().map(|problem| problem.to_string());
@@ -174,11 +186,19 @@ impl<'a> World<'a> {
     fn carry_out(&mut self, now: Timestamp, command: Command) -> Vec<Input> {
         match command {
             Command::Probe(probe) => {
-                let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };
+                let is_there = self.is_there(&probe);
+                // What slots after the range ask does not matter; they are there since the clock runs on.
+                if now < self.suppose.to {
+                    self.ledger.answered(&probe, is_there);
+                }
+                let verdict = if is_there { Verdict::Yes } else { Verdict::No };
                 let answer = ProbeAnswer { verdict, detail: String::new(), at: now };
                 vec![Input::ProbeAnswered { probe, answer }]
             }
-            Command::StartRun { run, .. } => {
+            Command::StartRun { run, workflow, .. } => {
+                if run.slot.key.time().is_some_and(|at| at < self.suppose.to) {
+                    self.ledger.ran(&workflow);
+                }
                 let started = Report::Started { external_id: String::new() };
                 let start = Input::RunReported { run: run.clone(), report: started };
                 match now.checked_add(self.suppose.run_time) {
@@ -245,15 +265,20 @@ struct PlayedPast<'a> {
     now: Timestamp,
     forecasts: &'a BTreeMap<WorkflowId, Forecast>,
     before: &'a Past,
+    ledger: &'a mut Ledger,
 }
 
 impl PlayedPast<'_> {
-    fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
+    fn state_of(&mut self, id: &SlotRef) -> Option<SlotState> {
         let at = id.key.time()?;
         if at >= self.from {
             return self.forecasts.get(&id.workflow)?.slots.get(&at).map(|slot| slot.state);
         }
-        self.before.state_of(id)
+        let state = self.before.state_of(id);
+        if state.is_some() {
+            self.ledger.looked_back();
+        }
+        state
     }
 }
 
@@ -261,7 +286,8 @@ impl kelos_core::Past for PlayedPast<'_> {
     type Error = Infallible;
 
     fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        let row = |id: &SlotRef| Some((id.clone(), Slot::new(self.state_of(id)?, self.now)));
+        let now = self.now;
+        let row = |id: &SlotRef| Some((id.clone(), Slot::new(self.state_of(id)?, now)));
         Ok(ids.iter().filter_map(row).collect())
     }
 
@@ -302,8 +328,8 @@ impl Surroundings for World<'_> {
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Breach> {
         let mut commands = Vec::new();
         for input in inputs {
-            let mut played =
-                PlayedPast { from: self.suppose.from, now, forecasts: &self.forecasts, before: &self.past };
+            let (forecasts, before, ledger) = (&self.forecasts, &self.past, &mut self.ledger);
+            let mut played = PlayedPast { from: self.suppose.from, now, forecasts, before, ledger };
             let step = self.core.step(now, input, &mut played).map_err(|error| match error {
                 StepError::Past(never) => match never {},
                 StepError::Broken(breach) => breach,

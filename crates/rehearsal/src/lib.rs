@@ -4,6 +4,7 @@
 //! The scheduler is the real one, with its turns and a store in memory. Nothing of the outside is touched, unless
 //! the test asks for real commands: those run in a folder of the test's own.
 
+pub mod assumed;
 mod disk;
 pub mod dry_run;
 mod expect;
