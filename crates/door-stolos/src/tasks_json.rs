@@ -10,7 +10,7 @@ use kelos_model::similar::{closest, mistyped};
 use kelos_model::workflow::keyed;
 use kelos_model::workflow::{Keys, Source};
 use kelos_model::{Job, Workflow, WorkflowId};
-use kelos_sandbox::apps::{AppFormat, Apps, GroupPositions, Mistake, Position, Settings};
+use kelos_sandbox::apps::{AppFormat, Apps, GroupPositions, Mistake, Position, SCHEMA, Settings};
 use kelos_sandbox::fault_code;
 use serde_json::Map;
 
@@ -169,7 +169,9 @@ impl<'a> Reader<'a> {
             return None;
         };
         let apps = self.reading.object(&root, "the file")?;
-        Some(apps.properties.iter().filter_map(|property| self.workflow(property)).collect())
+        // The schema by which editors check the file is no app.
+        let apps = apps.properties.iter().filter(|property| property.name.as_str() != SCHEMA);
+        Some(apps.filter_map(|property| self.workflow(property)).collect())
     }
 
     /// An app. One with a mistake is dormant; none if it has no valid name.

@@ -50,6 +50,10 @@ struct GroupsState {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// The schema by which editors check the file.
+    #[serde(default, rename = "$schema")]
+    #[expect(dead_code, reason = "it is for editors")]
+    schema: Option<String>,
     groups: Option<Vec<Group>>,
     #[serde(default)]
     #[expect(dead_code, reason = "they are known, but read elsewhere")]

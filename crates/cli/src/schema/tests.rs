@@ -119,6 +119,7 @@ fn the_schema_of_config_agrees_with_the_program() {
         is_config,
         &[
             "{}",
+            r#"{"$schema": "./config.schema.json", "groups": []}"#,
             r#"{"groups": [{"name": "Group 1", "workflows": ["workflow-1", "b"]}, {"name": "Group 2", "workflows": []}]}"#,
             r#"{"groups": [], "links": [{"name": "Logs", "url": "https://logs.example/${workflow}/${year}?job=${externalId}", "executor": "command"}]}"#,
             r#"{"watch": [{"prefix": "s3://bucket/in/", "dataset": "purchases", "every": "10s", "pattern": "*.parquet"},
@@ -127,6 +128,7 @@ fn the_schema_of_config_agrees_with_the_program() {
         &[
             "[]",
             r#"{"group": []}"#,
+            r#"{"$schema": 7}"#,
             r#"{"groups": [{"name": "a"}]}"#,
             r#"{"groups": [{"name": " ", "workflows": []}]}"#,
             r#"{"groups": [{"name": "a", "workflows": ["a/b"]}]}"#,
@@ -160,6 +162,7 @@ fn the_schema_of_apps_agrees_with_the_program() {
         is_tasks,
         &[
             "{}",
+            r#"{"$schema": "./tasks.schema.json", "a": {"bash_cmd": "true"}}"#,
             r#"{"a": {"autofill_values": {"n": "1:9:2"}, "bash_cmd": "echo {n}", "concurrency": 3, "max_retry": 1, "timeout": 60,
                 "pools": [{"pool": "db", "size": 4, "permits": 2}], "valid_if_or": {"n": [1, "2"]},
                 "feed": {"identifier": "date", "cron": "0 0 3 * * ?", "zone": "Europe/Berlin"}}}"#,
@@ -190,9 +193,12 @@ fn the_schema_of_identifiers_agrees_with_the_program() {
     agree(
         SchemaFile::Identifiers,
         is_identifiers,
-        &[r#"{"date": "date", "day": "yyyy-mm-dd", "client": "integer", "free": "text", "target": ["a", "b"],
+        &[
+            r#"{"date": "date", "day": "yyyy-mm-dd", "client": "integer", "free": "text", "target": ["a", "b"],
                 "name": {"pattern": "^x"}, "n": {"kind": "integer", "min": 1}, "d": {"kind": "date", "form": "yyyy-mm-dd"},
-                "c": {"kind": "choice", "of": ["a"]}}"#],
+                "c": {"kind": "choice", "of": ["a"]}}"#,
+            r#"{"$schema": "./identifiers.schema.json", "n": "integer"}"#,
+        ],
         &["[]", r#"{"date": "day"}"#, r#"{"target": [true]}"#, r#"{"n": {"kind": "number"}}"#, r#"{"n": {}}"#],
     );
 }

@@ -17,7 +17,7 @@ use crate::code::ProblemCode;
 
 pub(crate) use file::AppsFile;
 pub use file::AppsSource;
-pub use settings::{Settings, SettingsError};
+pub use settings::{SCHEMA, Settings, SettingsError};
 
 /// Reads apps in the words of another system.
 pub trait AppFormat: Send + Sync {

@@ -1,12 +1,14 @@
 //! The settings that a description of apps leaves out: the usual template, and the kinds of identifiers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// The settings that all apps of a file share.
 #[derive(Debug, Clone, Default)]
@@ -83,8 +85,8 @@ impl Settings {
     /// If either of them can't be parsed.
     pub fn new(template: Option<&str>, identifiers: Option<&str>) -> Result<Settings, SettingsError> {
         let template = template.map(JobTemplate::new).transpose()?;
-        let written: BTreeMap<Arc<str>, KindForm> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
-        let identifiers = written.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
+        let written: IdentifiersFile = identifiers.map_or(Ok(IdentifiersFile::default()), serde_json::from_str)?;
+        let identifiers = written.0.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
         Ok(Settings { template, identifiers, folder: None, checks: BTreeMap::new(), of_a_script: false })
     }
 
@@ -92,6 +94,40 @@ impl Settings {
     pub(crate) fn of_script(template: Option<&str>, [kinds, checks]: [&str; 2]) -> Result<Settings, SettingsError> {
         let checks = serde_json::from_str(checks)?;
         Ok(Settings { checks, of_a_script: true, ..Settings::new(template, Some(kinds))? })
+    }
+}
+
+/// The key of a JSON file under which editors find the schema to check it by. It is part of no file's content.
+pub const SCHEMA: &str = "$schema";
+
+/// Identifiers by name, as `identifiers.json` has them.
+#[derive(Default)]
+struct IdentifiersFile(BTreeMap<Arc<str>, KindForm>);
+
+impl<'de> Deserialize<'de> for IdentifiersFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Identifiers;
+
+        impl<'de> Visitor<'de> for Identifiers {
+            type Value = IdentifiersFile;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of identifiers by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<IdentifiersFile, A::Error> {
+                let mut found = IdentifiersFile::default();
+                while let Some(name) = map.next_key::<Arc<str>>()? {
+                    match &*name {
+                        SCHEMA => drop(map.next_value::<String>()?),
+                        _ => drop(found.0.insert(name, map.next_value()?)),
+                    }
+                }
+                Ok(found)
+            }
+        }
+
+        deserializer.deserialize_map(Identifiers)
     }
 }
 
@@ -107,6 +143,12 @@ mod tests {
         assert_eq!(settings.identifiers.len(), 7);
         assert_eq!(settings.identifiers["n"], Kind::Integer { min: Some(1), max: None });
         assert_eq!(settings.identifiers["target"], Kind::Choice { of: vec!["a".into(), "b".into()] });
+        let checked = Settings::new(None, Some(r#"{"$schema": "./identifiers.schema.json", "n": "integer"}"#)).unwrap();
+        assert_eq!(
+            checked.identifiers.keys().map(|name| &**name).collect::<Vec<_>>(),
+            ["n"],
+            "the schema is for editors"
+        );
         let error = |template, text| Settings::new(template, text).unwrap_err().to_string();
         assert!(error(None, Some(r#"{"date": "day"}"#)).contains("expected \"text\", \"integer\""));
         assert!(
