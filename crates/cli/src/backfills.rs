@@ -103,10 +103,11 @@ struct BackfillReport<'a> {
 fn show(args: &ShowArgs) -> Result<u8, Failure> {
     let one = &args.one;
     let mut client = Connection::open(&one.door)?;
-    let far: Reply<ProgressDto> = match args.follow {
-        true => progress::follow(&mut client, &one.door, &one.name)?,
-        false => client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new())?,
+    let far: Result<Reply<ProgressDto>, Failure> = match args.follow {
+        true => progress::follow(&mut client, &one.door, &one.name),
+        false => client.get(&format!("show the backfill {}", one.name), &path(&one.name), &Query::new()),
     };
+    let far = far.map_err(|failure| suggest(&client, failure, &one.name))?;
     let found = progress::causes(&client, &one.name)?;
     if one.door.form.json {
         words::json(&BackfillReport { far: &far, causes: &found.items });
@@ -117,11 +118,21 @@ fn show(args: &ShowArgs) -> Result<u8, Failure> {
     Ok(if args.follow { exit_code(&far) } else { 0 })
 }
 
+/// A failure to find a backfill, with the name that was probably meant.
+fn suggest(client: &Connection, failure: Failure, name: &str) -> Failure {
+    match failure.refusal.as_deref() {
+        Some("backfill-not-found") => {
+            client.suggest_of::<BackfillDto>(failure, name, "/backfills", |backfill| vec![backfill.id])
+        }
+        _ => failure,
+    }
+}
+
 fn post(args: &ChangeArgs, verb: &str) -> Result<u8, Failure> {
     let (client, one) = (Connection::open(&args.one.door)?, &args.one);
     let doing = format!("{verb} the backfill {}", one.name);
-    let after: Reply<ProgressDto> =
-        client.post(&doing, &format!("{}/{verb}", path(&one.name)), &args.because.body())?;
+    let after = client.post(&doing, &format!("{}/{verb}", path(&one.name)), &args.because.body());
+    let after: Reply<ProgressDto> = after.map_err(|failure| suggest(&client, failure, &one.name))?;
     tell(one, &after);
     Ok(0)
 }
@@ -131,7 +142,8 @@ fn prioritise(args: &PriorityArgs) -> Result<u8, Failure> {
     let client = Connection::open(&one.door)?;
     let body = BackfillChange { priority: args.priority, reason: args.change.because.reason.clone() };
     let doing = format!("change the priority of the backfill {}", one.name);
-    let after: Reply<ProgressDto> = client.patch(&doing, &path(&one.name), &body)?;
+    let after = client.patch(&doing, &path(&one.name), &body);
+    let after: Reply<ProgressDto> = after.map_err(|failure| suggest(&client, failure, &one.name))?;
     tell(one, &after);
     Ok(0)
 }

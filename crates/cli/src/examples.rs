@@ -178,6 +178,7 @@ const EXAMPLES: &[Examples] = &[
         &[
             ("kelos start report", "now"),
             ("kelos start report --argument day=2026-11-21 --reason 'asked by Ann'", "with an argument"),
+            ("kelos start report --arguments-file arguments.json", "with those of a JSON object"),
         ],
     ),
     of(

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, count};
+use crate::times;
 
 #[derive(clap::Args)]
 pub(crate) struct FailuresArgs {
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &FailuresArgs) -> Result<u8, Failure> {
         table.add_row([
             Cell::new(group.slots()),
             render::state(group.latest.state.as_str()),
-            Cell::new(group.latest.since.short()),
+            Cell::new(times::since(group.latest.since)),
             Cell::new(reason(group.latest)),
             Cell::new(group.followers()),
         ]);

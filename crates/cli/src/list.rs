@@ -179,7 +179,7 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
             Cell::new(&row.slot.workflow),
             Cell::new(&row.slot.key),
             render::state(row.state.as_str()),
-            Cell::new(row.since.short()),
+            Cell::new(times::since(row.since)),
             Cell::new(row.last_run),
             Cell::new(note(row)),
         ]);

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_wire::ReasonRequest;
+use serde_json::Value;
 
 use crate::address::escape;
+use crate::failure::Failure;
 use crate::{selection, times};
 
 /// The folder of workflows of Celos by default.
@@ -65,6 +67,55 @@ pub(crate) struct Range {
     pub(crate) to: Timestamp,
 }
 
+/// The arguments of a run.
+#[derive(clap::Args)]
+pub(crate) struct ArgumentOptions {
+    /// Argument of the run, beside its own
+    #[arg(long = "argument", value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// File with arguments: a JSON object whose values are texts, numbers or booleans
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    arguments_file: Option<PathBuf>,
+}
+
+impl ArgumentOptions {
+    /// All arguments, each of them given once.
+    pub(crate) fn read(&self, doing: &str) -> Result<BTreeMap<String, String>, Failure> {
+        let usage = |why: String| Failure::usage(format!("{doing}: {why}"));
+        let mut all = pairs(&self.arguments).map_err(usage)?;
+        let Some(path) = &self.arguments_file else { return Ok(all) };
+        let text = kelos_sandbox::read_text(path, LONGEST_ARGUMENTS)
+            .map_err(|why| usage(format!("use {} as a file of arguments: it {why}", path.display())))?;
+        for (name, value) in listed(&text).map_err(|why| usage(format!("{}: {why}", path.display())))? {
+            if all.contains_key(&name) {
+                return Err(usage(format!(
+                    "{name} is given by --argument and in {}: expected one value",
+                    path.display()
+                )));
+            }
+            all.insert(name, value);
+        }
+        Ok(all)
+    }
+}
+
+/// The most bytes of a file of arguments: more than a server takes.
+const LONGEST_ARGUMENTS: u64 = 16 << 20;
+
+/// The arguments of a JSON object.
+fn listed(text: &str) -> Result<Vec<(String, String)>, String> {
+    const EXPECTED: &str = "expected an object such as {\"day\": \"2026-11-21\", \"rows\": 100}";
+    let file: serde_json::Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| format!("{error}; {EXPECTED}"))?;
+    let argument = |(name, value): (String, Value)| match value {
+        _ if name.is_empty() => Err(format!("an argument has no name, {EXPECTED}")),
+        Value::String(text) => Ok((name, text)),
+        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
+        _ => Err(format!("the value of {name} is no text, number or boolean, {EXPECTED}")),
+    };
+    file.into_iter().map(argument).collect()
+}
+
 /// The reason for a change.
 #[derive(clap::Args)]
 pub(crate) struct Because {
@@ -111,4 +162,34 @@ pub(crate) fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>, String
         }
     }
     Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_a_file_are_an_object() {
+        let read = |text: &str| listed(text).map(|all| format!("{all:?}"));
+        let good = r#"{"day": "2026-11-21", "rows": 100, "dry": false}"#;
+        let all = r#"[("day", "2026-11-21"), ("dry", "false"), ("rows", "100")]"#;
+        let sorted = |text: &str| {
+            listed(text).map(|mut all| {
+                all.sort();
+                format!("{all:?}")
+            })
+        };
+        assert_eq!(sorted(good).as_deref(), Ok(all));
+        assert_eq!(read("{}").as_deref(), Ok("[]"));
+        for (bad, why) in [
+            ("[]", "invalid type: sequence"),
+            ("", "EOF while parsing"),
+            (r#"{"": "x"}"#, "an argument has no name"),
+            (r#"{"day": null}"#, "the value of day is no text, number or boolean, expected an object such as"),
+            (r#"{"days": ["a"]}"#, "the value of days is no text"),
+        ] {
+            let told = read(bad).expect_err(bad);
+            assert!(told.contains(why) && told.contains("expected an object"), "{told}");
+        }
+    }
 }

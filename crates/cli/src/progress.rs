@@ -124,7 +124,7 @@ impl Line {
 }
 
 fn style() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{bar:24} {msg}");
+    let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     if render::unicode() { style.progress_chars("━╸─") } else { style.progress_chars("=>-") }
 }

@@ -6,6 +6,7 @@ use kelos_model::similar::closest;
 use kelos_model::time::TypedTime;
 use kelos_model::{SlotState, WorkflowId};
 use kelos_wire::{ListDto, SlotDto, WorkflowDetailDto, WorkflowDto};
+use serde::de::DeserializeOwned;
 
 use crate::address::{Query, escape};
 use crate::client::Client;
@@ -92,6 +93,20 @@ impl Client {
         match in_full(doing, name, &ids)? {
             Some(id) => self.by_id(doing, id),
             None => Err(suggest(failure, name, &ids)),
+        }
+    }
+
+    /// A failure to find something by its name, with the name that was probably meant: one of those in a list of the server.
+    pub(crate) fn suggest_of<T: DeserializeOwned>(
+        &self,
+        failure: Failure,
+        name: &str,
+        list: &str,
+        names: impl Fn(T) -> Vec<String>,
+    ) -> Failure {
+        match self.get::<ListDto<T>>("list the names", list, &Query::new()) {
+            Ok(all) => suggest(failure, name, &all.items.into_iter().flat_map(names).collect::<Vec<_>>()),
+            Err(_) => failure,
         }
     }
 
@@ -215,7 +230,7 @@ pub(crate) fn in_full<'a>(doing: &str, name: &str, ids: &'a [String]) -> Result<
     }
 }
 
-/// A failure to find a workflow, with the name that was probably meant.
+/// A failure to find something, with the name that was probably meant.
 pub(crate) fn suggest(failure: Failure, name: &str, ids: &[String]) -> Failure {
     let last = |id: &'_ String| id.rsplit('.').next().map(str::to_owned).unwrap_or_default();
     let short: Vec<String> = ids.iter().map(last).collect();

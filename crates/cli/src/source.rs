@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
 use crate::text as words;
+use crate::times;
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
@@ -77,7 +78,7 @@ fn list(args: &SourceArgs, past: &Reply<ListDto<Reply<PastDefinitionDto>>>) -> u
     }
     let mut table = render::table(&["VERSION", "SINCE"]);
     for one in &past.items {
-        table.add_row([Cell::new(one.version), Cell::new(one.at.short())]);
+        table.add_row([Cell::new(one.version), Cell::new(times::since(one.at))]);
     }
     render::print(table);
     0

@@ -6,7 +6,7 @@ use crate::address::escape;
 use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::options::{Because, Door, pairs};
+use crate::options::{ArgumentOptions, Because, Door};
 use crate::render;
 use crate::text as words;
 
@@ -14,9 +14,8 @@ use crate::text as words;
 pub(crate) struct StartArgs {
     /// Id of a workflow without a schedule, or of an event schedule
     program: String,
-    /// Argument of the run
-    #[arg(long = "argument", value_name = "NAME=VALUE")]
-    arguments: Vec<String>,
+    #[command(flatten)]
+    arguments: ArgumentOptions,
     /// Ignore constraints
     #[arg(long)]
     unconstrained: bool,
@@ -39,12 +38,11 @@ pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
 /// The body of a request for a run.
 pub(crate) fn body(
     doing: &str,
-    arguments: &[String],
+    arguments: &ArgumentOptions,
     unconstrained: bool,
     because: &Because,
 ) -> Result<StartRequest, Failure> {
-    let arguments = pairs(arguments).map_err(|why| Failure::usage(format!("{doing}: {why}")))?;
-    Ok(StartRequest { arguments, unconstrained, reason: because.reason.clone() })
+    Ok(StartRequest { arguments: arguments.read(doing)?, unconstrained, reason: because.reason.clone() })
 }
 
 /// Says which slot goes.

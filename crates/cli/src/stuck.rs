@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, count};
+use crate::times;
 
 #[derive(clap::Args)]
 pub(crate) struct StuckArgs {
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
             Cell::new(kind(row.kind.as_str())),
             Cell::new(slot(row)),
             row.state.as_ref().map_or_else(|| Cell::new("-"), |state| render::state(state.as_str())),
-            Cell::new(row.since.short()),
+            Cell::new(times::since(row.since)),
             Cell::new(beyond(row)),
             Cell::new(&row.reason),
             Cell::new(row.next.map(Instant::short).unwrap_or_default()),

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::options::{self, Door};
 use crate::schedule;
 use crate::text as words;
+use crate::times;
 
 #[derive(clap::Args)]
 pub(crate) struct TellArgs {
@@ -169,7 +170,12 @@ pub(crate) fn facts(args: &FactsArgs) -> Result<u8, Failure> {
     }
     let mut table = crate::render::table(&["AT", "SOURCE", "KEY", "WHAT"]);
     for row in &rows {
-        table.add_row([row.at.short(), row.source.clone(), row.key.clone().unwrap_or_default(), row.what.clone()]);
+        table.add_row([
+            times::since(row.at),
+            row.source.clone(),
+            row.key.clone().unwrap_or_default(),
+            row.what.clone(),
+        ]);
     }
     crate::render::print(table);
     if more {

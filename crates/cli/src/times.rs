@@ -1,4 +1,4 @@
-//! Times as they are typed, and the zone of this machine, in which some of them are read.
+//! Times as they are typed and printed, and the zone of this machine, in which some of them are read.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use kelos_engine::clock::whole_millis;
 use kelos_model::time::{TypedTime, Zone, parse_typed};
+use kelos_wire::Instant;
 
 /// The moment that this command calls `now`, one for all of its arguments.
 static NOW: LazyLock<Timestamp> = LazyLock::new(|| whole_millis(Timestamp::now()));
@@ -18,6 +19,23 @@ static ZONE: LazyLock<Result<Zone, String>> = LazyLock::new(|| {
     let name = std::fs::read_to_string("/etc/timezone").ok();
     zone_of_machine(tz.as_deref(), link.as_deref(), name.as_deref())
 });
+
+/// A moment of the past in a table: exactly, and how long ago it was, as in `2016-01-01T12:00Z, 12 min ago`.
+pub(crate) fn since(at: Instant) -> String {
+    told(at, *NOW)
+}
+
+fn told(at: Instant, now: Timestamp) -> String {
+    let ago = match now.as_second() - at.0.as_second() {
+        // The clock of the server may be ahead of this one.
+        i64::MIN..0 => return at.short(),
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    };
+    format!("{}, {ago} ago", at.short())
+}
 
 /// Reads a time of the command line; local times are those of this machine.
 pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
@@ -103,6 +121,16 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn a_moment_is_told_exactly_and_as_people_say_it() {
+        let at: Timestamp = "2016-01-01T12:00:00Z".parse().expect("a time");
+        let later = |seconds| told(Instant(at), at + jiff::SignedDuration::from_secs(seconds));
+        let ago = [0, 59, 60, 3599, 3600, 172_799, 172_800].map(later);
+        let expected = ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 d"];
+        assert_eq!(ago, expected.map(|ago| format!("2016-01-01T12:00Z, {ago} ago")));
+        assert_eq!(later(-5), "2016-01-01T12:00Z", "the clock of the server is ahead");
+    }
 
     #[test]
     fn the_zone_is_that_of_tz_or_of_the_machine() {

@@ -187,6 +187,17 @@ fn a_program_is_started_and_what_waits_for_its_end_goes() {
     folder.run(&["tell", "ended", "Purchase.History", "FAILED"]).ok();
     folder.run(&["tell", "ended", "Purchase.History", "COMPLETED", "--run", "7"]).ok();
     eventually("and again", || (folder.states("Purchase.after") == ["succeeded"; 3]).then_some(()));
+    folder.write("arguments.json", r#"{"day": "2026-11-21", "rows": 100}"#);
+    let start = ["start", "Purchase.History", "--arguments-file", "arguments.json", "--json"];
+    let started = folder.json(&[&start[..], &["--argument", "dry=true"]].concat());
+    assert_eq!(started["workflow"], "Purchase.History", "{started}");
+    let twice = folder.run(&[&start[..], &["--argument", "day=x"]].concat()).fails(2);
+    assert!(twice.contains("day is given by --argument and in arguments.json: expected one value"), "{twice}");
+    folder.write("arguments.json", r#"["day"]"#);
+    let odd = folder.run(&start).fails(2);
+    assert!(odd.contains("arguments.json: invalid type") && odd.contains("expected an object such as"), "{odd}");
+    let meant = folder.run(&["schedule", "enable", "Purchase.aftre"]).fails(1);
+    assert!(meant.contains("did you mean \"Purchase.after\"?"), "{meant}");
     let refused = folder.run(&["start", "Purchase.Nobody"]).fails(1);
     assert!(refused.contains("no workflow is named \"Purchase.Nobody\""), "{refused}");
     server.stop();

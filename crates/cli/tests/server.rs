@@ -191,7 +191,9 @@ fn a_backfill_that_is_followed_outlives_its_server_and_its_follower() {
     folder.write("go", "");
     let out = folder.run(&["backfills", "show", "past", "--follow"]).ok();
     assert!(out.contains("10 of 10 ended: 10 succeeded\n"), "{out}");
-    assert!(folder.run(&["backfills", "show", "none", "--follow"]).fails(1).contains("no backfill is named \"none\""));
+    let refused = folder.run(&["backfills", "show", "pats", "--follow"]).fails(1);
+    assert!(refused.contains("no backfill is named \"pats\""), "{refused}");
+    assert!(refused.contains("did you mean \"past\"? `kelos backfills` lists"), "{refused}");
 }
 
 #[test]

@@ -13,9 +13,9 @@ use crate::address::{Query, escape};
 use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::options::{Because, Door};
+use crate::options::{ArgumentOptions, Because, Door};
 use crate::text as words;
-use crate::{render, start};
+use crate::{render, start, times};
 use define::Definition;
 
 pub(crate) use when::end;
@@ -122,9 +122,8 @@ struct SwitchArgs {
 struct FireArgs {
     /// Event schedule: its id, or its name if that is unique
     name: String,
-    /// Additional argument of the run
-    #[arg(long = "argument", value_name = "NAME=VALUE")]
-    arguments: Vec<String>,
+    #[command(flatten)]
+    arguments: ArgumentOptions,
     /// Ignore its constraints
     #[arg(long)]
     unconstrained: bool,
@@ -176,7 +175,12 @@ fn id(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
         ids.push(name);
     }
     match ids[..] {
-        [] => Ok(name.to_owned()),
+        [] => match client.get::<EventScheduleDto>(doing, &format!("/schedules/{}", escape(name)), &Query::new()) {
+            Err(failure) if failure.refusal.as_deref() == Some("schedule-not-found") => {
+                Err(client.suggest_of::<EventScheduleDto>(failure, name, "/schedules", |one| vec![one.id, one.name]))
+            }
+            _ => Ok(name.to_owned()),
+        },
         [one] => Ok(one.to_owned()),
         _ => Err(Failure::usage(format!("{doing}: \"{name}\" could be {}", ids.join(", ")))
             .hint("name one of them with its project")),
@@ -352,7 +356,7 @@ fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
     for row in &rows {
         let slot = row.slot.as_ref().and_then(|slot| slot.key.time).map(Instant::exact).unwrap_or_default();
         table.add_row([
-            comfy_table::Cell::new(row.at.short()),
+            comfy_table::Cell::new(times::since(row.at)),
             comfy_table::Cell::new(&row.kind),
             comfy_table::Cell::new(slot),
             comfy_table::Cell::new(row.collected.join(", ")),
