@@ -107,6 +107,11 @@ interface WorkflowOptions extends ZoneOptions {
     constraints?: Constraint[];
     /** What is executed. */
     externalService: ExternalService;
+    /**
+     * The paths that its runs write, such as `["/data/${year}-${month}-${day}/orders"]`. A folder stands for all that is in it. Kelos finds
+     * by them who writes the path that another workflow's trigger waits for.
+     */
+    writes?: string[];
     /** No slot before this time (ISO 8601, UTC). Default `1970-01-01T00:00Z`. */
     startTime?: string | ScheduledTime | Date;
     /** Number of immediate retries after a failure. Default 0. For more control use `retry`. */

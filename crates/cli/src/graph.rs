@@ -152,6 +152,7 @@ fn annotation(edge: &EdgeDto) -> String {
         },
         ("ended", _) => "  [waits for the ends of its runs]".to_owned(),
         ("runs", _) => "  [run by it]".to_owned(),
+        ("paths", _) => "  [waits for a path that it writes]".to_owned(),
         (_, Some(later)) if later != 0 => {
             let way = if later < 0 { "earlier" } else { "later" };
             format!("  [waits for the slot {} s {way}]", later.unsigned_abs())

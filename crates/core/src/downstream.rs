@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kelos_model::paths::PathGraph;
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::jobs::Jobs;
@@ -49,7 +50,7 @@ impl Dependents<'_> {
     /// Searches downstream of a slot. It passes through unknown slots whose time has come as if they existed, as long
     /// as the number of them is worth one question.
     fn follow(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> DownstreamTree {
-        let lookers = self.lookers();
+        let (lookers, paths) = (self.lookers(), self.paths());
         let mut found = DownstreamTree::default();
         let mut seen = BTreeSet::from([root.clone()]);
         let mut frontier = vec![root.clone()];
@@ -60,7 +61,7 @@ impl Dependents<'_> {
                 let exists = self.slots.has(&slot) || slot == *root || opened.contains(&slot);
                 let may_exist = !known && slot.key.time().is_none_or(|at| at < self.now);
                 if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_READ) {
-                    next.extend(self.of(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
+                    next.extend(self.of(&lookers, &paths, &slot).filter(|dependent| seen.insert(dependent.clone())));
                 }
                 match (known, exists) {
                     (true, true) => found.slots.push(slot),
@@ -83,12 +84,26 @@ impl Dependents<'_> {
         lookers
     }
 
-    /// The slots whose triggers refer to a slot, whether they exist or not.
-    fn of<'b>(&'b self, lookers: &'b Lookers, slot: &'b SlotRef) -> impl Iterator<Item = SlotRef> + 'b {
+    /// The relation by the paths that slots write and wait for.
+    fn paths(&self) -> PathGraph {
+        let present = || self.workflows.iter().filter(|(_, workflow)| workflow.is_present());
+        if present().all(|(_, workflow)| workflow.definition().writes.is_empty()) {
+            return PathGraph::default();
+        }
+        PathGraph::of(present().map(|(_, workflow)| (workflow.definition().clone(), workflow.schedule().ok().cloned())))
+    }
+
+    /// The slots whose triggers refer to a slot, or to a path that it writes, whether they exist or not.
+    fn of<'b>(
+        &'b self,
+        lookers: &'b Lookers,
+        paths: &'b PathGraph,
+        slot: &'b SlotRef,
+    ) -> impl Iterator<Item = SlotRef> + 'b {
         let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
         let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
-        let all = by_time.chain(self.jobs.listed_children(slot));
+        let all = by_time.chain(self.jobs.listed_children(slot)).chain(paths.readers(slot));
         // A slot that its workflow has no time for is dormant, and left alone.
         all.filter(|dependent| self.may_exist(dependent))
     }

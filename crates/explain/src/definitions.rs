@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use kelos_model::paths::PathGraph;
+use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
 
@@ -12,11 +14,12 @@ pub(crate) struct Definitions<'a> {
     reader: &'a dyn Queries,
     rows: OnceCell<Vec<WorkflowRow>>,
     jobs: OnceCell<Jobs>,
+    paths: OnceCell<PathGraph>,
 }
 
 impl<'a> Definitions<'a> {
     pub(crate) fn new(reader: &'a dyn Queries) -> Definitions<'a> {
-        Definitions { reader, rows: OnceCell::new(), jobs: OnceCell::new() }
+        Definitions { reader, rows: OnceCell::new(), jobs: OnceCell::new(), paths: OnceCell::new() }
     }
 
     pub(crate) fn reader(&self) -> &'a dyn Queries {
@@ -40,4 +43,24 @@ impl<'a> Definitions<'a> {
         let jobs = Jobs::of(self.rows()?);
         Ok(self.jobs.get_or_init(|| jobs))
     }
+
+    /// The relation between slots by the paths that they write and wait for.
+    pub(crate) fn paths(&self) -> Result<&PathGraph, StoreError> {
+        if let Some(paths) = self.paths.get() {
+            return Ok(paths);
+        }
+        let paths = path_graph(self.rows()?);
+        Ok(self.paths.get_or_init(|| paths))
+    }
+}
+
+/// The relation between the slots of these workflows by the paths that they write and wait for.
+pub(crate) fn path_graph(rows: &[WorkflowRow]) -> PathGraph {
+    let present = || rows.iter().filter(|row| row.present).map(|row| &row.definition);
+    if present().all(|one| one.writes.is_empty()) {
+        return PathGraph::default();
+    }
+    let schedules = present().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
+    let mut schedules = resolve(&schedules);
+    PathGraph::of(present().map(|one| (one.clone(), schedules.remove(&one.id).and_then(Result::ok))))
 }

@@ -66,6 +66,8 @@ pub struct WayStep {
     pub slot: SlotRef,
     /// Its state; none if it does not exist.
     pub state: Option<SlotState>,
+    /// The path for which the slot before it waits, if it is waited for because it writes one.
+    pub writes: Option<String>,
 }
 
 /// Finds the roots of a slot's wait at a moment; none means now. At present the scheduler's memory is asked, too.

@@ -22,6 +22,7 @@ pub mod id;
 pub mod jobs;
 pub mod key;
 pub mod mistakes;
+pub mod paths;
 pub mod probe;
 pub mod project;
 pub mod ranges;

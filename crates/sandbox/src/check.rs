@@ -13,7 +13,7 @@ use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::load::{ById, LoadResult};
-use crate::mistakes::{deadlocked, never_meeting, unfilled, weekdays};
+use crate::mistakes::{deadlocked, never_meeting, unfilled, weekdays, written_twice};
 use crate::position::warning;
 use crate::problem::Problem;
 use crate::sample::disagreements;
@@ -68,6 +68,7 @@ pub fn warnings(loaded: &LoadResult) -> Vec<Problem> {
     found.extend(scheduled(loaded, &by_id));
     found.extend(disputed(loaded));
     found.extend(deadlocked(loaded, &by_id));
+    found.extend(written_twice(loaded, &by_id));
     found.extend(by_id.values().flat_map(|workflow| unfilled(loaded, workflow)));
     found
 }

@@ -124,6 +124,8 @@ codes! {
     AmbiguousWeekday "ambiguous-weekday",
     /// No connector or endpoint serves a path.
     PathUnserved "path-unserved",
+    /// Two workflows write one path.
+    PathWrittenTwice "path-written-twice",
     /// A file of `--config` is wrong.
     BadConfig "bad-config",
     /// Definitions differ in the size of a pool.

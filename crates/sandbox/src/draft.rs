@@ -28,6 +28,8 @@ pub(crate) struct Draft {
     wait_timeout_seconds: Option<u64>,
     #[serde(default)]
     wait_timeout_from: WaitStart,
+    #[serde(default)]
+    writes: Vec<String>,
     about: About,
 }
 
@@ -83,6 +85,7 @@ impl Draft {
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,
             job: self.job,
+            writes: self.writes,
             about: self.about,
         })
     }

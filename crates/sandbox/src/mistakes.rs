@@ -8,6 +8,7 @@ use kelos_model::mistakes::{
     Deadlock, PlaceholderUse, ShutWindow, UnknownPlaceholder, WeekdayReadings, ambiguous_weekdays, deadlocks,
     never_fires, shut_windows, unknown_placeholders,
 };
+use kelos_model::paths::{SharedPath, shared_paths};
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, Schedule, format_duration};
 use kelos_model::{Otherwise, Workflow};
@@ -76,6 +77,7 @@ fn placeholder(loaded: &LoadResult, workflow: &Arc<Workflow>, unknown: &UnknownP
     let what = match used_in {
         PlaceholderUse::Path => format!("the path {text:?} of the trigger"),
         PlaceholderUse::JobId => format!("the job id {text:?} of the trigger"),
+        PlaceholderUse::Written => format!("the path {text:?} in writes"),
         PlaceholderUse::Job => format!("{text:?} in the job"),
     };
     let words = format!("{what} of \"{}\" has ${{{name}}}, which has no value", workflow.id);
@@ -87,6 +89,18 @@ fn placeholder(loaded: &LoadResult, workflow: &Arc<Workflow>, unknown: &UnknownP
     let is_certain = *used_in != PlaceholderUse::Job && meant.is_some();
     let problem = if is_certain { error(problem) } else { problem };
     at_text(loaded, workflow, problem, &format!("${{{name}}}"))
+}
+
+/// Paths that two workflows write.
+pub(crate) fn written_twice(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
+    let problem = |shared: SharedPath| {
+        let workflow = by_id.get(&shared.second)?;
+        let words = format!("\"{}\" writes {:?}, which \"{}\" writes, too", shared.second, shared.path, shared.first);
+        let hint = "let each path have one writer: it is the one that the readers of the path wait for".to_owned();
+        let problem = warning(loaded, workflow, ProblemCode::PathWrittenTwice, words, Some(hint));
+        Some(at_text(loaded, workflow, problem, &shared.path))
+    };
+    shared_paths(by_id.values().map(|one| &***one)).into_iter().filter_map(problem).collect()
 }
 
 fn weekday(loaded: &LoadResult, workflow: &Arc<Workflow>, readings: &WeekdayReadings) -> Problem {

@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "startTime", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
@@ -208,6 +208,22 @@ function poolsOf(pools, where) {
         if (seen.has(use.pool)) refuse(`${where}[${n}]: pool ${quote(use.pool)} is there already: expected each pool once`, "conflicting-options");
         seen.add(use.pool);
         return use;
+    });
+}
+
+/** The paths that the runs of a workflow write: templates, as triggers ask for them. */
+function writesOf(paths, where) {
+    const such = '["/data/${year}-${month}-${day}/orders"]';
+    if (paths === undefined || paths === null) return [];
+    if (!Array.isArray(paths)) refuse(`${where}: expected an array such as ${such}, not ${describe(paths)}`);
+    return paths.map((given, n) => {
+        const at = `${where}[${n}]`;
+        const path = text(given, at, "/data/${year}-${month}-${day}/orders");
+        if (path.startsWith("~")) refuse(`${at}: expected a path such as "/data/out", not ${quote(path)}: no shell reads it`);
+        if (/[*?]/.test(path)) refuse(`${at}: expected the path of a file or a folder, not the pattern ${quote(path)}; a folder stands for all that is in it`);
+        const below = path.replace(/^[A-Za-z][A-Za-z0-9+.-]*:(\/\/[^/]*)?/, "").replace(/[/.]+/g, "");
+        if (below === "") refuse(`${at}: expected a path below the root, such as "/data/out", not ${quote(path)}`);
+        return path;
     });
 }
 
@@ -298,6 +314,7 @@ function define(options) {
         trigger: zoned(required(options, "trigger", "trigger", where), options.timeZone),
         constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
         job: required(options, "externalService", "external service", where),
+        writes: writesOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         retry: retryOf(options, where),
         waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),

@@ -62,6 +62,7 @@ fn each_kind_of_problem_has_its_code() {
     let window = window.replace("celos.hourlySchedule()", "celos.cronSchedule('0 0 12 * * ?')");
     let keyed = "celos.defineJobGraph({a: {job_id: '{d}', bash_cmd: 'x', depends_on: {app_name: ['b']}}, \
                  b: {job_id: '{d}', bash_cmd: 'x', depends_on: {app_name: ['a']}}});";
+    let writing = |id: &str, paths: &str| with(id, "celos.alwaysTrigger()", &format!("{service}, writes: {paths}"));
     let cases = [
         ("while (true);".to_owned(), "out-of-time"),
         ("throw new Error('no');".to_owned(), "script-threw"),
@@ -76,6 +77,15 @@ fn each_kind_of_problem_has_its_code() {
         (keyed.to_owned(), "jobs-go-round"),
         (with("a", "celos.successTrigger('a')", service), "deadlock"),
         (with("a", "celos.fileCheckTrigger('/in/${yaer}')", service), "unknown-placeholder"),
+        (with("a", "celos.alwaysTrigger()", &format!("{service}, writes: ['/out/${{yaer}}']")), "unknown-placeholder"),
+        (writing("a", "['/out/${year}']") + &writing("b", "['file:///out/./${year}/']"), "path-written-twice"),
+        (writing("a", "'/out'"), "bad-argument"),
+        (writing("a", "[7]"), "bad-argument"),
+        (writing("a", "['']"), "bad-argument"),
+        (writing("a", "['~/out']"), "bad-argument"),
+        (writing("a", "['/out/*']"), "bad-argument"),
+        (writing("a", "['hdfs://nn/']"), "bad-argument"),
+        (with("a", "celos.alwaysTrigger()", &format!("{service}, wirtes: ['/out']")), "unknown-option"),
         (workflow("a").replace("celos.hourlySchedule()", "celos.cronSchedule('0 0 0 30 2 ?')"), "never-fires"),
         (window, "window-shut"),
     ];

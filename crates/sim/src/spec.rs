@@ -12,6 +12,7 @@ use kelos_core::{
     RerunBackfill, Resume, ResumeBackfill, Skip, Tell,
 };
 use kelos_model::facts::Tally;
+use kelos_model::probe::plain;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
@@ -443,8 +444,10 @@ impl Spec {
         let here = |slot: &&SlotRef| {
             self.is_job(slot) || schedules.get(&slot.workflow).is_some_and(|schedule| schedule.has(&slot.key))
         };
+        let written = self.written(root);
+        let upstream = |slot| [self.looks_at(slot), self.reads(slot, &written)].concat();
         let looks_at: Vec<(&SlotRef, Vec<SlotRef>)> =
-            self.slots.keys().filter(here).map(|slot| (slot, self.looks_at(slot))).collect();
+            self.slots.keys().filter(here).map(|slot| (slot, upstream(slot))).collect();
         let mut members = BTreeSet::from([root.clone()]);
         loop {
             let before = members.len();
@@ -455,6 +458,31 @@ impl Spec {
                 return members;
             }
         }
+    }
+
+    /// The paths that are written, with the slots that write them: all that exist, and one that may not yet.
+    fn written(&self, root: &SlotRef) -> BTreeMap<String, Vec<SlotRef>> {
+        let mut written: BTreeMap<String, Vec<SlotRef>> = BTreeMap::new();
+        for slot in self.slots.keys().filter(|slot| *slot != root).chain([root]) {
+            let Some(workflow) = self.workflows.get(&slot.workflow) else { continue };
+            let values = KeyValues::of(&workflow.keys, &slot.key);
+            for path in &workflow.writes {
+                written.entry(values.fill(path).into_owned()).or_default().push(slot.clone());
+            }
+        }
+        written
+    }
+
+    /// The slots that write a path that the trigger of a slot asks for.
+    fn reads(&self, slot: &SlotRef, written: &BTreeMap<String, Vec<SlotRef>>) -> Vec<SlotRef> {
+        let Some(workflow) = self.workflows.get(&slot.workflow) else { return Vec::new() };
+        let values = KeyValues::of(&workflow.keys, &slot.key);
+        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &NoFacts);
+        let paths = evaluation.wakers.into_iter().filter_map(|waker| match waker {
+            Waker::Probe(Probe::Path { uri, .. }) => Some(plain(&uri).into_owned()),
+            _ => None,
+        });
+        paths.filter_map(|path| written.get(&path)).flatten().cloned().collect()
     }
 
     fn looks_at(&self, slot: &SlotRef) -> Vec<SlotRef> {

@@ -155,11 +155,18 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
         wait_from: WaitStart::Time,
         job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
+        // Of every other one, by its number: a draw would change what follows.
+        writes: n.is_multiple_of(2).then(|| timed_path(n as u64 % 3)).into_iter().collect(),
         about: About::default(),
     };
     // Decided by what was drawn before, so that the kept seeds mean what they did.
     let is_odd = plain.wait_timeout_seconds.is_some_and(|seconds| seconds % 2 == 1);
     Workflow { wait_from: if is_odd { WaitStart::Opening } else { WaitStart::Time }, ..plain }
+}
+
+/// A path of each moment in one of the folders.
+fn timed_path(folder: u64) -> String {
+    format!("/d{folder}/${{year}}-${{month}}-${{day}}T${{hour}}:${{minute}}:${{second}}Z")
 }
 
 fn cron(rng: &mut Rng) -> CronSchedule {
@@ -187,10 +194,7 @@ fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
         (true, 0) => Trigger::Always,
         (true, 1) => Trigger::Delay { seconds: rng.between(-600, 7200) },
         (true, 2) => Trigger::Success { workflow: rng.pick(names).clone() },
-        (true, _) => {
-            let path = format!("/d{}/${{year}}-${{month}}-${{day}}T${{hour}}:${{minute}}:${{second}}Z", rng.below(3));
-            Trigger::Path(PathCheck::new(FileSystem::Local, &path, "file:"))
-        }
+        (true, _) => Trigger::Path(PathCheck::new(FileSystem::Local, &timed_path(rng.below(3)), "file:")),
         (false, 0) => Trigger::And { triggers: many(rng) },
         (false, 1) => Trigger::Or { triggers: many(rng) },
         (false, 2) => Trigger::Not { trigger: Box::new(trigger(rng, names, depth + 1)) },

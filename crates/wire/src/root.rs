@@ -49,4 +49,7 @@ pub struct WayStepDto {
     pub slot: SlotNameDto,
     /// Its state; none if it does not exist.
     pub state: Option<Code>,
+    /// The missing path that it writes, if the slot before it waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<String>,
 }

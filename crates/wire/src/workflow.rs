@@ -156,6 +156,9 @@ pub struct DefinitionDto {
     pub wait_timeout_from: Code,
     /// The job that a run executes.
     pub job: JobDto,
+    /// The templates of the paths that its runs write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// Its description.
     pub description: Option<String>,
     /// The address of a page about it.
@@ -369,6 +372,7 @@ impl From<&Workflow> for DefinitionDto {
             wait_timeout_seconds: workflow.wait_timeout_seconds,
             wait_timeout_from: workflow.wait_from.as_str().into(),
             job: workflow.into(),
+            writes: workflow.writes.clone(),
             description: workflow.about.description.clone(),
             url: workflow.about.url.clone(),
             contacts: workflow.about.contacts.iter().map(ContactDto::from).collect(),

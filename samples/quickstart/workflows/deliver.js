@@ -12,7 +12,9 @@ function deliverFrom(dc, trigger, description) {
         "trigger": trigger,
         "externalService": celos.commandExternalService({
             "command": ["bin/deliver", dc, "${hour}", input(dc)]
-        })
+        }),
+        // What others wait for: by this, `kelos why` and the graph know who delivers it.
+        "writes": [input(dc)]
     });
 }
 

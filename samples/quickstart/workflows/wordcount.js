@@ -13,7 +13,8 @@ function defineWordCountWorkflow(dc) {
         "retry": { "count": 4, "delaySeconds": 5, "backoff": "exponential" },
         "externalService": celos.commandExternalService({
             "command": ["bin/wordcount", dc, input(dc), output(dc)]
-        })
+        }),
+        "writes": [output(dc)]
     });
 }
 

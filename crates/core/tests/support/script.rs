@@ -333,15 +333,13 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             }
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
             "when" => workflow.trigger = events::trigger(&words.next("a trigger")?)?,
+            "writes" => workflow.writes.push(words.next("a path")?),
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "serial" => workflow.concurrency = Some(words.number()?),
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
             "doubling" => workflow.retry.growth = Growth::Exponential,
-            "unknown" => {
-                let fails = words.next("fails or retries")? == "fails";
-                workflow.retry.on_unknown = if fails { OnUnknown::Fail } else { OnUnknown::Retry };
-            }
+            "unknown" => workflow.retry.on_unknown = on_unknown(&words.next("fails or retries")?),
             "timeout" => workflow.wait_timeout_seconds = Some(words.seconds()?),
             "opening" => workflow.wait_from = WaitStart::Opening,
             "from" => workflow.start_time = Some(words.time(world)?),
@@ -349,6 +347,10 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
         }
     }
     Ok(Arc::new(workflow))
+}
+
+fn on_unknown(word: &str) -> OnUnknown {
+    if word == "fails" { OnUnknown::Fail } else { OnUnknown::Retry }
 }
 
 fn schedule(workflow: &mut Workflow) -> Result<&mut EventKeys, String> {

@@ -93,6 +93,8 @@ pub enum WorkflowDifference {
     WaitTimeout,
     /// The job.
     Job,
+    /// The paths that it writes.
+    Writes,
     /// The description for people.
     About,
 }
@@ -111,6 +113,7 @@ impl WorkflowDifference {
             Self::StartTime => "start time",
             Self::WaitTimeout => "wait timeout",
             Self::Job => "job",
+            Self::Writes => "written paths",
             Self::About => "description",
         }
     }
@@ -139,7 +142,7 @@ pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) ->
 
 fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
     use WorkflowDifference::{
-        About, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout,
+        About, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout, Writes,
     };
     let parts = [
         (Schedule, old.keys != new.keys),
@@ -151,6 +154,7 @@ fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
         (StartTime, old.start_time != new.start_time),
         (WaitTimeout, (old.wait_timeout_seconds, old.wait_from) != (new.wait_timeout_seconds, new.wait_from)),
         (Job, old.job != new.job),
+        (Writes, old.writes != new.writes),
         (About, old.about != new.about),
     ];
     parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()

@@ -4,11 +4,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kelos_model::paths::PathGraph;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Slot, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
 use super::{MOST_EXAMINED, MOST_READ};
+use crate::definitions::path_graph;
 use crate::graph;
 use crate::jobs::{self, Jobs};
 
@@ -21,6 +23,7 @@ pub(super) struct Dependents<'a> {
     now: Timestamp,
     rows: BTreeMap<&'a WorkflowId, &'a WorkflowRow>,
     jobs: Jobs,
+    paths: PathGraph,
     /// For each workflow those whose triggers look at its slots, and how many seconds later.
     by_time: BTreeMap<&'a WorkflowId, BTreeSet<(&'a WorkflowId, i64)>>,
     /// For each workflow those that look at its slots by names that can't be told from here.
@@ -47,6 +50,7 @@ impl<'a> Dependents<'a> {
             now,
             rows: workflows.iter().filter(|row| row.present).map(|row| (&row.id, row)).collect(),
             jobs: Jobs::of(workflows),
+            paths: path_graph(workflows),
             by_time: BTreeMap::new(),
             by_name: BTreeMap::new(),
             tried: BTreeMap::new(),
@@ -94,6 +98,7 @@ impl<'a> Dependents<'a> {
         let by_time = self.by_time.get(&slot.workflow).into_iter().flatten();
         let by_time = by_time.filter_map(|(id, later)| Some(SlotRef::new((*id).clone(), key(later)?)));
         let mut candidates: BTreeSet<SlotRef> = by_time.chain(self.jobs.children_of(slot)).collect();
+        candidates.extend(self.paths.readers(slot));
         let by_name = self.by_name.get(&slot.workflow).into_iter().flatten().map(|id| (*id).clone());
         let mut by_name: BTreeSet<WorkflowId> = by_name.collect();
         if let Some(job) = slot.key.job() {

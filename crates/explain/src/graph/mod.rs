@@ -18,6 +18,8 @@ use kelos_model::workflow::{Keys, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
 use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
 
+use crate::definitions::path_graph;
+
 pub use cut::{Focus, GraphQuery};
 pub(crate) use obstacles::{Look, View, Wait, waits_for};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
@@ -74,6 +76,8 @@ pub enum EdgeKind {
     Ended,
     /// The other is an event schedule that runs this.
     Runs,
+    /// A trigger waits for a path that the other writes.
+    Paths,
 }
 
 /// An edge: `to` depends on `from`.
@@ -194,6 +198,13 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
             |on: &WorkflowId| row.definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(|one| one == on));
         edges.extend(jobs.into_iter().filter(|on| !is_told(on)).map(|on| edge(on, EdgeKind::Jobs)));
     }
+    let paths = path_graph(rows);
+    edges.extend(paths.edges().into_iter().map(|(from, to)| Edge {
+        from: from.clone(),
+        to: to.clone(),
+        kind: EdgeKind::Paths,
+        groups: Vec::new(),
+    }));
     edges.into_iter().collect()
 }
 

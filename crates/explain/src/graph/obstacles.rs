@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kelos_core::Inspection;
+use kelos_model::paths::PathWriters;
 use kelos_model::probe::{Verdict, plain};
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
@@ -183,6 +184,8 @@ pub(crate) struct Look {
 /// A slot that another one waits for.
 pub(crate) struct Wait {
     pub(crate) slot: SlotRef,
+    /// The path that it writes and that is not there, if it is waited for because of one.
+    pub(crate) path: Option<String>,
     /// Its state; none where it does not exist.
     pub(crate) state: Option<SlotState>,
 }
@@ -354,7 +357,7 @@ impl Way<'_> {
             }
             for parent in group.jobs.iter().filter(|parent| parent.state != Some(SlotState::Succeeded)) {
                 if self.seen.insert(parent.job.clone()) {
-                    self.waits_for.push(Wait { slot: parent.job.clone(), state: parent.state });
+                    self.waits_for.push(Wait { slot: parent.job.clone(), path: None, state: parent.state });
                 }
             }
         }
@@ -367,7 +370,18 @@ impl Way<'_> {
             Some(Evidence::Clock { .. }) => self.add(ObstacleKind::Clock, words::text(leaf)),
             Some(Evidence::Probe { probe, verdict, .. }) => {
                 let (words, path) = (self.with_beginning(leaf, verdict), missing_path(probe, verdict));
-                self.obstacles.push(Obstacle { kind: ObstacleKind::Outside, words, path });
+                let written = match (probe, verdict) {
+                    (Probe::Path { uri, .. }, Verdict::No) => self.writers(uri)?,
+                    _ => Authorship::ByNobody,
+                };
+                match written {
+                    Authorship::Later => {}
+                    Authorship::ByNobody => self.obstacles.push(Obstacle { kind: ObstacleKind::Outside, words, path }),
+                    Authorship::Told(more) => {
+                        let words = format!("{words}; {more}");
+                        self.obstacles.push(Obstacle { kind: ObstacleKind::Outside, words, path: None });
+                    }
+                }
             }
             Some(Evidence::Asked) | None => self.add(ObstacleKind::Trigger, words::text(leaf)),
         }
@@ -383,16 +397,61 @@ impl Way<'_> {
         blockers.find(|blocker| blocker.starts_with(&own)).cloned().unwrap_or(own)
     }
 
+    /// The slots that write a path that is not there: those that have not succeeded are waited for.
+    fn writers(&mut self, uri: &str) -> Result<Authorship, StoreError> {
+        let own = &self.why.slot;
+        let PathWriters { mut slots, others } =
+            self.view.definitions.paths()?.writers(&own.workflow, uri, own.key.time());
+        let is_own = slots.remove(own);
+        let (mut succeeded, mut awaited) = (None, Vec::new());
+        for slot in slots {
+            match self.view.state(&slot)? {
+                Some(SlotState::Succeeded) => succeeded = Some(slot),
+                state => awaited.push((slot, state)),
+            }
+        }
+        // Where many write it, those that will only come to be say nothing.
+        if succeeded.is_some() || awaited.iter().any(|(_, state)| state.is_some()) {
+            awaited.retain(|(_, state)| state.is_some());
+        }
+        let is_awaited = !awaited.is_empty();
+        for (slot, state) in awaited {
+            if self.seen.insert(slot.clone()) {
+                self.waits_for.push(Wait { slot, path: Some(plain(uri).into_owned()), state });
+            }
+        }
+        let other = others.into_iter().next();
+        Ok(match (is_awaited, succeeded, other) {
+            (true, ..) => Authorship::Later,
+            (_, Some(slot), _) => Authorship::Told(format!("{} writes it, and has succeeded", slot.short())),
+            (_, _, Some(id)) => {
+                Authorship::Told(format!("{id} writes such paths, but none of its slots is known to write this one"))
+            }
+            _ if is_own => Authorship::Told("only the slot itself writes it".to_owned()),
+            _ => Authorship::ByNobody,
+        })
+    }
+
     /// A slot that the trigger depends on, unless it has succeeded since.
     fn slot(&mut self, slot: SlotRef) -> Result<(), StoreError> {
         if self.seen.insert(slot.clone()) {
             let state = self.view.state(&slot)?;
             if state != Some(SlotState::Succeeded) {
-                self.waits_for.push(Wait { slot, state });
+                self.waits_for.push(Wait { slot, path: None, state });
             }
         }
         Ok(())
     }
+}
+
+/// The authorship of a path that is not there.
+enum Authorship {
+    /// No workflow says that it does.
+    ByNobody,
+    /// Slots that have not succeeded yet.
+    Later,
+    /// Writers that explain nothing further, in words.
+    Told(String),
 }
 
 /// The path of a question that was answered with no, and asked for nothing else than that it is there.

@@ -122,6 +122,7 @@ fn told(graph: &Graph) -> Vec<String> {
         EdgeKind::Schedule => format!("{} ~ {}", edge.from, edge.to),
         EdgeKind::Ended => format!("{} | {}", edge.from, edge.to),
         EdgeKind::Runs => format!("{} runs {}", edge.from, edge.to),
+        EdgeKind::Paths => format!("{} writes for {}", edge.from, edge.to),
     });
     nodes.chain(edges).collect()
 }

@@ -5,7 +5,7 @@ use kelos_model::time::text;
 use kelos_model::{Outcome, Run, SlotState};
 use kelos_wire::words::Act;
 
-use super::Root;
+use super::{Root, WayStep};
 use crate::graph::{Obstacle, ObstacleKind};
 use crate::why::Why;
 
@@ -59,7 +59,7 @@ impl Root {
     pub fn sentence(&self) -> String {
         let far = self.left_out > 0 || self.way.len() > 2 * TOLD_AT_EACH_END + 1;
         let from_end = self.way.len().saturating_sub(TOLD_AT_EACH_END);
-        let mut phrases = Vec::new();
+        let (mut sentence, mut connector) = (String::new(), "");
         for (n, pair) in self.way.windows(2).enumerate() {
             let [waiter, step] = pair else { continue };
             let name = step.slot.short();
@@ -67,13 +67,26 @@ impl Root {
                 n if far && n > TOLD_AT_EACH_END && n < from_end => {}
                 n if far && n == from_end => {
                     let hidden = from_end - TOLD_AT_EACH_END - 1 + self.left_out;
-                    phrases.push(format!("waits, through {hidden} more slots, for {name}"));
+                    sentence.push_str(&format!("{connector}waits, through {hidden} more slots, for {name}"));
+                    connector = ", which ";
                 }
-                _ => phrases.push(format!("{} {name}", verb(waiter.state))),
+                _ => {
+                    let (phrase, next) = phrase(waiter, step);
+                    sentence.push_str(&format!("{connector}{phrase}"));
+                    connector = next;
+                }
             }
         }
-        phrases.push(self.cause.clone());
-        phrases.join(", which ")
+        format!("{sentence}{connector}{}", self.cause)
+    }
+}
+
+/// A step of a way, and the words between it and what follows.
+fn phrase(waiter: &WayStep, step: &WayStep) -> (String, &'static str) {
+    let (verb, name) = (verb(waiter.state), step.slot.short());
+    match &step.writes {
+        Some(path) => (format!("{verb} {path}, which is not there; {name} writes it"), ", and it "),
+        None => (format!("{verb} {name}"), ", which "),
     }
 }
 

@@ -17,7 +17,7 @@ const APART: usize = 10;
 /// Finds the roots of a slot's wait, and examines so many slots at most.
 pub(super) fn roots(view: &View<'_>, slot: &SlotRef, most: usize) -> Result<Roots, StoreError> {
     let mut search = RootSearch::new(view, most);
-    let mut level = vec![(Wait { slot: slot.clone(), state: view.state(slot)? }, None)];
+    let mut level = vec![(Wait { slot: slot.clone(), path: None, state: view.state(slot)? }, None)];
     while !level.is_empty() {
         level = search.level(level)?;
     }
@@ -85,19 +85,19 @@ impl<'a> RootSearch<'a> {
                     self.unexamined += 1 + alike;
                     continue;
                 }
-                next.extend(self.visit(wait.slot, from, alike as u64)?);
+                next.extend(self.visit(wait, from, alike as u64)?);
             }
             self.unexamined += rest.len() - alike;
         }
         Ok(next)
     }
 
-    fn visit(&mut self, slot: SlotRef, from: Option<usize>, alike: u64) -> Result<Vec<Lead>, StoreError> {
-        let Look { why, waits_for, obstacles } = self.view.look(&slot, None)?;
+    fn visit(&mut self, wait: Wait, from: Option<usize>, alike: u64) -> Result<Vec<Lead>, StoreError> {
+        let Look { why, waits_for, obstacles } = self.view.look(&wait.slot, None)?;
         let visit = self.visits.len();
         let mut numbers: BTreeMap<ObstacleKind, usize> = BTreeMap::new();
         let leads_on = !waits_for.is_empty();
-        let step = WayStep { slot, state: why.state };
+        let step = WayStep { slot: wait.slot, state: why.state, writes: wait.path };
         for obstacle in obstacles {
             let number = numbers.entry(obstacle.kind).and_modify(|number| *number += 1).or_default();
             let likeness = (obstacle.kind, step.slot.workflow.clone(), (*number).min(APART));
@@ -129,7 +129,7 @@ impl<'a> RootSearch<'a> {
         let is_named = |n: usize| left_out == 0 || n < ENDS || n >= visits.len() - ENDS;
         let named = visits.iter().enumerate().filter(|(n, _)| is_named(*n));
         let way = named.filter_map(|(_, visit)| Some(self.visits.get(*visit)?.step.clone())).collect();
-        let WayStep { slot, state } = found.step.clone();
+        let WayStep { slot, state, .. } = found.step.clone();
         let (kind, path) = (found.obstacle.kind, found.obstacle.path.clone());
         let (cause, run, alike) = (found.cause.clone(), found.run.clone(), found.count - 1);
         Root { slot, state, kind, way, left_out, cause, path, run, alike }
@@ -170,11 +170,11 @@ impl<'a> RootSearch<'a> {
         let (before, round) = way.split_at(begin);
         let others: Vec<String> = steps(round).iter().skip(1).take(ENDS).map(|step| step.slot.short()).collect();
         let cause = match &others[..] {
-            [] => "waits for itself: it can never run".to_owned(),
-            others => format!("waits for itself, through {}: none of them can ever run", others.join(" and ")),
+            [] => "waits for itself".to_owned(),
+            others => format!("waits for itself, through {}: none of them can run first", others.join(" and ")),
         };
         let way = [steps(before), steps(&[at])].concat();
-        let WayStep { slot, state } = way.last()?.clone();
+        let WayStep { slot, state, .. } = way.last()?.clone();
         let (kind, left_out) = (ObstacleKind::Circle, 0);
         Some(Root { slot, state, kind, way, left_out, cause, path: None, run: None, alike: 0 })
     }

@@ -1,6 +1,9 @@
 use kelos_model::event::Event;
+use kelos_model::probe::Verdict;
+use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{
-    Actor, Answer, Finding, Reason, ReasonKind, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    Actor, Answer, Finding, Probe, Reason, ReasonKind, SlotEvent, SlotRef, SlotState, Trigger, WorkflowEvent,
+    WorkflowId,
 };
 use kelos_store::Journal;
 
@@ -141,11 +144,11 @@ fn a_circle_is_told_as_one() {
     let a = world.waits("a", 6, &slot("b", 6));
     let b = world.waits("b", 6, &a);
     let c = world.waits("c", 6, &a);
-    let round = "waits for itself, through b@2016-01-01T06:00Z: none of them can ever run";
+    let round = "waits for itself, through b@2016-01-01T06:00Z: none of them can run first";
     assert_eq!(sentences(&world, &a), [round]);
     assert_eq!(sentences(&world, &c), [format!("waits for a@2016-01-01T06:00Z, which {round}")]);
     let own = world.waits("b", 7, &slot("b", 7));
-    assert_eq!(sentences(&world, &own), ["waits for itself: it can never run"]);
+    assert_eq!(sentences(&world, &own), ["waits for itself"]);
     assert_ne!(b, own);
 }
 
@@ -203,4 +206,105 @@ fn the_past_is_told_as_it_was() {
     };
     assert_eq!([then(2, 10), then(2, 40)], [["under-way"], ["failed"]]);
     assert_eq!(then(3, 10), ["trigger"]);
+}
+
+/// An hourly workflow that writes a path of each hour.
+fn writer(id: &str) -> kelos_model::workflow::WorkflowRow {
+    row(id, |workflow| workflow.writes = vec!["/out/${year}${month}${day}${hour}".to_owned()])
+}
+
+/// An hourly workflow that waits for a path of each hour.
+fn reader(id: &str) -> kelos_model::workflow::WorkflowRow {
+    let check = PathCheck::new(FileSystem::Local, "/out/${year}${month}${day}${hour}", "file:///");
+    row(id, move |workflow| workflow.trigger = Trigger::Path(check.clone()))
+}
+
+/// A slot that waits for a path that is not there.
+fn waits_for_path(world: &mut World, id: &str, hour: i64, path: &str) -> SlotRef {
+    let slot = world.planned(id, hour, at(hour, 0));
+    let (probe, detail, looked_at) = (Probe::path(format!("file://{path}")), String::new(), at(hour, 1));
+    let finding = Finding::ProbeAnswered { probe, verdict: Verdict::No, detail, looked_at };
+    let explanation = Reason::leaf(ReasonKind::LocalPath, Answer::NotYet, finding);
+    world.happens(&slot, at(hour, 1), SlotEvent::Looked { explanation });
+    slot
+}
+
+#[test]
+fn a_missing_path_leads_to_who_writes_it() {
+    let mut world = World::new(vec![
+        writer("w"),
+        reader("r"),
+        row("last", |workflow| workflow.trigger = Trigger::Success { workflow: WorkflowId::new("r").unwrap() }),
+    ]);
+    let w = world.fails("w", 2);
+    let r = waits_for_path(&mut world, "r", 2, "/out/2016010102");
+    let last = world.waits("last", 2, &r);
+    let told = "waits for /out/2016010102, which is not there; w@2016-01-01T02:00Z writes it, and it failed at \
+                2016-01-01T02:04Z (run 1: exited with status 3)";
+    assert_eq!(sentences(&world, &r), [told]);
+    assert_eq!(sentences(&world, &last), [format!("waits for r@2016-01-01T02:00Z, which {told}")]);
+    let failures = crate::failures::find(&*world.store.reader(), at(9, 0)).unwrap();
+    let followers: Vec<&SlotRef> = failures.followers().map(|follower| &follower.slot).collect();
+    assert_eq!((failures.rows.len(), followers), (1, vec![&r, &last]));
+    world.happens(&w, at(5, 0), SlotEvent::MarkedSucceeded { by: Actor::person("ann"), reason: None });
+    assert_eq!(
+        sentences(&world, &r),
+        ["waits: File /out/2016010102 is not ready; w@2016-01-01T02:00Z writes it, and has succeeded"]
+    );
+}
+
+#[test]
+fn a_path_of_nobody_stays_a_path_and_one_that_a_slot_writes_itself_is_no_circle() {
+    let both = row("both", |workflow| {
+        workflow.writes = vec!["/own/${year}/${month}${day}/${hour}".to_owned()];
+        workflow.trigger =
+            Trigger::Path(PathCheck::new(FileSystem::Local, "/own/${year}/${month}${day}/${hour}", "file:///"));
+    });
+    let mut world = World::new(vec![writer("w"), reader("r"), both]);
+    let r = waits_for_path(&mut world, "r", 2, "/elsewhere");
+    assert_eq!(sentences(&world, &r), ["waits for /elsewhere, which is not there"]);
+    let own = waits_for_path(&mut world, "both", 2, "/own/2016/0101/02");
+    let rows = roots_of(&world, &own).rows;
+    let (own_kind, way) = (rows[0].kind.as_str(), rows[0].way.len());
+    assert_eq!((own_kind, way), ("outside", 1));
+}
+
+#[test]
+fn a_circle_through_paths_ends() {
+    let round = |id: &str, reads: &'static str, writes: &'static str| {
+        row(id, move |workflow| {
+            workflow.writes = vec![writes.to_owned()];
+            workflow.trigger = Trigger::Path(PathCheck::new(FileSystem::Local, reads, "file:///"));
+        })
+    };
+    let mut world = World::new(vec![
+        round("a", "/b/${year}${month}${day}${hour}", "/a/${year}${month}${day}${hour}"),
+        round("b", "/a/${year}${month}${day}${hour}", "/b/${year}${month}${day}${hour}"),
+    ]);
+    let a = waits_for_path(&mut world, "a", 2, "/b/2016010102");
+    waits_for_path(&mut world, "b", 2, "/a/2016010102");
+    let found = roots_of(&world, &a);
+    assert_eq!((found.rows.len(), found.unexamined), (1, 0), "{found:?}");
+    assert_eq!(found.rows[0].kind.as_str(), "circle");
+    let graph = crate::graph::read(&*world.store.reader(), &crate::graph::GraphQuery::default(), at(9, 0), 24).unwrap();
+    let edges: Vec<String> =
+        graph.edges.iter().map(|edge| format!("{} {:?} {}", edge.from, edge.kind, edge.to)).collect();
+    assert_eq!(edges, ["a Paths b", "b Paths a"]);
+}
+
+#[test]
+fn of_many_writers_of_a_path_those_count_that_there_are() {
+    let day = "/day/${year}${month}${day}";
+    let writer = row("w", move |workflow| workflow.writes = vec![day.to_owned()]);
+    let reader = row("r", move |workflow| {
+        workflow.trigger = Trigger::Path(PathCheck::new(FileSystem::Local, day, "file:///"));
+    });
+    let mut world = World::new(vec![writer, reader]);
+    let r = waits_for_path(&mut world, "r", 0, "/day/20160101");
+    assert_eq!(roots_of(&world, &r).rows[0].alike, 23, "none of the day is there");
+    world.fails("w", 3);
+    world.fails("w", 4);
+    let found = roots_of(&world, &r);
+    let told: Vec<(&str, u64)> = found.rows.iter().map(|root| (root.kind.as_str(), root.alike)).collect();
+    assert_eq!(told, [("failed", 1)]);
 }

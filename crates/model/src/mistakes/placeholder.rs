@@ -20,6 +20,8 @@ pub enum PlaceholderUse {
     Path,
     /// The job id of a trigger.
     JobId,
+    /// A path that is written.
+    Written,
     /// The settings or the properties of a job.
     Job,
 }
@@ -51,7 +53,8 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
     };
     let known: Vec<&str> = TIME_NAMES.into_iter().chain(identifiers).collect();
     let mut found = BTreeSet::new();
-    for (used_in, text) in texts_of_trigger(&workflow.trigger) {
+    let written = workflow.writes.iter().map(|path| (PlaceholderUse::Written, path.as_str()));
+    for (used_in, text) in texts_of_trigger(&workflow.trigger).into_iter().chain(written) {
         found.extend(names(text).filter(|name| !known.contains(name)).map(|name| unknown(used_in, name, text, &known)));
     }
     found.extend(of_job(workflow, &known));

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use node::{FactLeaf, Leaf, Node};
+pub(crate) use path::normal;
 pub use path::{FileSystem, PathCheck};
 pub use prerequisites::Prerequisites;
 pub use words::node_words;

@@ -44,17 +44,26 @@ impl PathCheck {
     /// where the process works for files of this machine.
     #[must_use]
     pub fn uri(&self, values: &KeyValues) -> String {
-        let path = values.fill(&self.path);
-        let own = scheme_of(&path);
+        self.whole(&values.fill(&self.path))
+    }
+
+    /// The whole URI with nothing filled in.
+    #[must_use]
+    pub fn template(&self) -> String {
+        self.whole(&self.path)
+    }
+
+    fn whole(&self, path: &str) -> String {
+        let own = scheme_of(path);
         if self.system != FileSystem::Hdfs {
-            return if own.is_some() { path.into_owned() } else { in_system(server_of(&self.base), &path) };
+            return if own.is_some() { path.to_owned() } else { in_system(server_of(&self.base), path) };
         }
         match own {
             Some(_) => {
-                let system = server_of(&path);
+                let system = server_of(path);
                 in_system(system, &normal(&path[system.len()..]))
             }
-            None => in_system(server_of(&self.base), &normal(&path)),
+            None => in_system(server_of(&self.base), &normal(path)),
         }
     }
 
@@ -103,7 +112,7 @@ fn in_system(system: &str, path: &str) -> String {
 }
 
 /// A path without `.`, `..` and slashes that mean nothing, as its text alone has it.
-fn normal(path: &str) -> String {
+pub(crate) fn normal(path: &str) -> String {
     let is_absolute = path.starts_with('/');
     let mut parts = Vec::new();
     for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {

@@ -65,6 +65,10 @@ pub struct Workflow {
     pub wait_from: WaitStart,
     /// The job that is executed.
     pub job: Job,
+    /// The paths that its runs write, each a template: absolute, with a scheme, or where the server works. The scheduler waits for
+    /// none of them; [`PathGraph`](crate::paths::PathGraph) finds by them who writes what others wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// A description for people.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
@@ -94,6 +98,7 @@ impl Workflow {
             wait_timeout_seconds: None,
             wait_from: WaitStart::Time,
             job,
+            writes: Vec::new(),
             about: About::default(),
         }
     }

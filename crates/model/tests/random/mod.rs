@@ -482,10 +482,19 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
         .prop_map(|pool| pool.map(|(size, permits)| PoolUse { pool: PoolId::new("p").unwrap(), size, permits }));
     let limit = prop::option::of(0..u32::MAX);
     let what = (workflow(), source, keys(), whole_trigger(), prop::collection::vec(constraint(), 0..3));
-    let how = (limit, pools, retry(), prop::option::of(moment()), any::<Option<u64>>(), job(), about());
+    let how = (
+        limit,
+        pools,
+        retry(),
+        prop::option::of(moment()),
+        any::<Option<u64>>(),
+        job(),
+        prop::collection::vec(text(), 0..2),
+        about(),
+    );
     (what, how)
         .prop_map(|((id, source, keys, trigger, constraints), how)| {
-            let (concurrency, pools, retry, start_time, wait_timeout_seconds, job, about) = how;
+            let (concurrency, pools, retry, start_time, wait_timeout_seconds, job, writes, about) = how;
             Workflow {
                 project: id.to_string(),
                 id,
@@ -504,6 +513,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                     WaitStart::Time
                 },
                 job,
+                writes,
                 about,
             }
         })

@@ -110,6 +110,7 @@ impl FromLibrary<Edge> for EdgeDto {
             EdgeKind::Jobs => ("jobs", None),
             EdgeKind::Ended => ("ended", None),
             EdgeKind::Runs => ("runs", None),
+            EdgeKind::Paths => ("paths", None),
         };
         let groups = edge.groups.iter().map(|group| group.to_string()).collect();
         EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind: kind.into(), later_seconds, groups }

@@ -176,6 +176,7 @@ fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
                             EdgeKind::Schedule => span.soft { ": the times" },
                             EdgeKind::Jobs => span.soft { ": jobs" },
                             EdgeKind::Ended => span.soft { ": the ends of runs" },
+                            EdgeKind::Paths => span.soft { ": by a path" },
                             EdgeKind::Runs => span.soft { @if up { ": it runs this" } @else { ": this runs it" } },
                         }
                     }

@@ -54,6 +54,7 @@ fn looked_at(edge: &Edge) -> Markup {
                 EdgeKind::Jobs => span.soft { ": jobs" },
                 EdgeKind::Ended => span.soft { ": the ends of its runs" },
                 EdgeKind::Runs => span.soft { ": it runs this" },
+                EdgeKind::Paths => span.soft { ": a path that it writes" },
             }
         }
     }

@@ -198,7 +198,7 @@ impl<'a> Picture<'a> {
 impl Bundle<'_> {
     /// Whether another edge is drawn as the same line.
     fn joins(&self, edge: &Edge, is_schedule: bool) -> bool {
-        let alone = |kind| matches!(kind, EdgeKind::Runs | EdgeKind::Ended);
+        let alone = |kind| matches!(kind, EdgeKind::Runs | EdgeKind::Ended | EdgeKind::Paths);
         let is_alone = alone(self.kind) || alone(edge.kind);
         !is_alone && (self.from, self.to) == (&edge.from, &edge.to) && self.is_schedule == is_schedule
     }
@@ -209,6 +209,9 @@ impl Bundle<'_> {
         }
         if self.kind == EdgeKind::Ended {
             return format!("{} waits for the ends of runs of {}", self.to, self.from);
+        }
+        if self.kind == EdgeKind::Paths {
+            return format!("{} waits for a path that {} writes", self.to, self.from);
         }
         if self.is_schedule {
             return format!("{} has slots at the times of {}", self.to, self.from);
@@ -226,6 +229,7 @@ impl Bundle<'_> {
         match self.kind {
             EdgeKind::Runs => return Some("runs".to_owned()),
             EdgeKind::Ended => return Some("ended".to_owned()),
+            EdgeKind::Paths => return Some("path".to_owned()),
             _ => {}
         }
         if let Some(groups) = self.groups.filter(|_| self.later.is_empty()) {
@@ -255,7 +259,7 @@ fn bundles(edges: &[Edge]) -> Vec<Bundle<'_>> {
     for edge in edges {
         let (is_schedule, later, groups) = match edge.kind {
             EdgeKind::Schedule => (true, None, None),
-            EdgeKind::Jobs | EdgeKind::Ended => (false, None, Some(edge.groups.as_slice())),
+            EdgeKind::Jobs | EdgeKind::Ended | EdgeKind::Paths => (false, None, Some(edge.groups.as_slice())),
             EdgeKind::Runs => (true, None, None),
             EdgeKind::Success { later_seconds } => (false, Some(later_seconds), None),
         };

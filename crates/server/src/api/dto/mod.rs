@@ -67,6 +67,7 @@ impl FromLibrary<Root> for RootDto {
         let step = |step: &WayStep| WayStepDto {
             slot: (&step.slot).into(),
             state: step.state.map(|state| state.as_str().into()),
+            writes: step.writes.clone(),
         };
         RootDto {
             slot: (&root.slot).into(),

@@ -63,6 +63,8 @@ pub(crate) struct StoredWorkflow {
     wait_from: WaitStart,
     #[serde(with = "As::<StoredJob>")]
     job: Job,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    writes: Vec<String>,
     #[serde(default, skip_serializing_if = "About::is_empty", with = "As::<StoredAbout>")]
     about: About,
 }
