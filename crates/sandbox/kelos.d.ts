@@ -114,6 +114,12 @@ interface WorkflowOptions extends ZoneOptions {
     writes?: string[];
     /** No slot before this time (ISO 8601, UTC). Default `1970-01-01T00:00Z`. */
     startTime?: string | ScheduledTime | Date;
+    /**
+     * Which of the times that passed unplanned become slots: those of before the schedule was first seen, or that passed while no server was
+     * scheduling or the workflow was paused or removed. `"all"`: all in the planning window (7 days). `"latest"`: none of before it was first
+     * seen; later the latest of them. `"skip"`: none. Default, as in Celos: the same as `"all"`. Backfills are always possible.
+     */
+    catchUp?: "all" | "latest" | "skip";
     /** Number of immediate retries after a failure. Default 0. For more control use `retry`. */
     maxRetryCount?: number | string;
     /** The retry policy; excludes `maxRetryCount`. */

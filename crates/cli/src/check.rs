@@ -5,7 +5,10 @@ mod config;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+use kelos_core::Config;
 use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, unserved};
+use kelos_scripts::PastSlots;
 use kelos_storage::{Storage, StorageConfig};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
@@ -48,20 +51,21 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         let problems = config::problems(config, &mut loaded, &serves)?;
         loaded.problems.extend(problems);
     }
+    let past = PastSlots::of(&loaded.workflows, &[], Config::default().planning_window, Timestamp::now());
     loaded.problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     let files = files + usize::from(args.config.is_some());
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(
-            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems }),
+            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems, "pastSlots": past.by_workflow() }),
         );
     } else {
-        print(&loaded, files);
+        print(&loaded, &past, files);
     }
     Ok(if loaded.has_errors() { BAD } else { 0 })
 }
 
-fn print(loaded: &LoadResult, files: usize) {
+fn print(loaded: &LoadResult, past: &PastSlots, files: usize) {
     let people = std::io::stdout().is_terminal();
     for problem in &loaded.problems {
         if people {
@@ -69,6 +73,9 @@ fn print(loaded: &LoadResult, files: usize) {
         } else {
             folder::problem_lines(problem).iter().for_each(text::line);
         }
+    }
+    if !past.is_empty() {
+        text::line(format!("at the first start {past}"));
     }
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     let warnings = loaded.problems.len() - errors;

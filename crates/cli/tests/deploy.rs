@@ -43,6 +43,7 @@ fn celos_s_own_arguments_deploy_and_undeploy() {
     let site = format!("file:{}/site", folder.text());
     let plan = deploy(&folder, &["--plan"]).ok();
     assert!(plan.contains("7 slots of words in the last 7 days are new: "), "{plan}");
+    assert!(plan.contains("\n7 past slots will run\n"), "{plan}");
     assert!(plan.ends_with("this is a plan: nothing was changed\n"), "{plan}");
     let words = ["ci", "-mode", "DEPLOY", "-workflowName", "words", "-deployDir", "project", "-target", "target.json"];
     let done = run_in(folder.path(), &words).ok();
@@ -107,6 +108,7 @@ fn a_server_that_may_deploys_into_its_own_folders() {
     let deploy = [&words("deploy")[..], &["--deployDir", "project"]].concat();
     let plan = run_in(folder.path(), &[&deploy[..], &["--plan"]].concat()).ok();
     assert!(plan.contains("7 slots of words planned at once: "), "{plan}");
+    assert!(plan.contains("\n7 past slots will run\n"), "{plan}");
     let done = run_in(folder.path(), &deploy).ok();
     assert!(done.ends_with("words is deployed\n"), "{done}");
     assert!(dir.join("workflows/words.js").exists());

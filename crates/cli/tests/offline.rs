@@ -95,11 +95,17 @@ fn types_are_for_editors() {
 #[test]
 fn check_says_that_a_folder_is_good() {
     let folder = Folder::with(&[("workflows/good.js", GOOD)]);
-    assert_eq!(run(&["check", folder.text()]).ok(), "2 workflows in 1 file: no problems\n");
+    let told =
+        "at the first start 336 past slots will run: after 168, hourly 168\n2 workflows in 1 file: no problems\n";
+    assert_eq!(run(&["check", folder.text()]).ok(), told);
     let flat = Folder::with(&[("good.js", GOOD)]);
     let found: Value = serde_json::from_str(&run(&["check", flat.text(), "--json"]).ok()).expect("JSON");
     assert_eq!(found["ok"], true);
     assert_eq!(found["workflows"], serde_json::json!(["after", "hourly"]));
+    assert_eq!(found["pastSlots"], serde_json::json!({ "after": 168, "hourly": 168 }));
+    let chosen = GOOD.replace("\"trigger\"", "\"catchUp\": \"latest\", \"trigger\"");
+    let folder = Folder::with(&[("good.js", &*chosen)]);
+    assert_eq!(run(&["check", folder.text()]).ok(), "2 workflows in 1 file: no problems\n");
 }
 
 #[test]

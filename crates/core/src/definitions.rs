@@ -109,7 +109,7 @@ impl Core {
 
     /// Returns whether the resolved schedule has changed, or was not known before.
     fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, NoTimes>) -> bool {
-        let Some(Rescheduled { replanned }) = self.workflows.reschedule(id, schedule) else { return false };
+        let Some(Rescheduled { replanned }) = self.workflows.reschedule(id, schedule, self.now) else { return false };
         if let Some(Ok(schedule)) = self.workflows.get(id).map(WorkflowState::schedule) {
             self.slots.reschedule(id, schedule);
         }

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::workflow::PlanMisfires;
 use kelos_model::{Invariant, SlotEvent, SlotRef, Stretch, WorkflowId};
 
 use crate::budget::Budget;
@@ -23,6 +24,10 @@ impl Core {
             self.planner.draw_soon(id);
             return Ok(());
         }
+        if let Some(misfires) = self.planner.misfires(workflow, &schedule, self.now) {
+            self.pass_over(id, misfires);
+        }
+        let Some(workflow) = self.workflows.known(id) else { return Ok(()) };
         let next = next_planning(workflow, &schedule, self.now);
         let Plan { parts, is_whole } = self.planner.plan(id, workflow, &schedule, self.now, most);
         for part in parts {
@@ -37,6 +42,13 @@ impl Core {
         let free_at = backlog.and_then(|backlog| backlog.free_at(&schedule, self.now));
         self.wakes.plan_at(id, next.into_iter().chain(free_at).min());
         Ok(())
+    }
+
+    /// Leaves misfires out, which are recorded.
+    fn pass_over(&mut self, id: &WorkflowId, misfires: PlanMisfires) {
+        let PlanMisfires { range, times, since } = misfires;
+        self.workflows.open_from(id, since);
+        self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
     }
 
     /// Plans the times of a range that have no slots yet.

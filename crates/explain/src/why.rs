@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_core::{Inspect, Inspection};
 use kelos_model::event::{Event, Origin};
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
-use kelos_model::workflow::{WaitStart, WorkflowRow};
+use kelos_model::workflow::{CatchUp, WaitStart, WorkflowRow};
 use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
 };
@@ -495,8 +495,16 @@ impl Absent<'_> {
                 if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
             return Some(format!("its workflow's schedule has no such time{near}"));
         }
-        let start = workflow.definition.start_time.filter(|start| time < *start)?;
-        Some(format!("its workflow starts later, at {}", text::format_short(start)))
+        if let Some(start) = workflow.definition.start_time.filter(|start| time < *start) {
+            return Some(format!("its workflow starts later, at {}", text::format_short(start)));
+        }
+        let since = Some(workflow.opens_from()).filter(|since| time < *since)?;
+        let policy = workflow.definition.catch_up.map(CatchUp::as_str).unwrap_or_default();
+        Some(format!(
+            "it was never planned: with catchUp \"{policy}\" its workflow opens no slots of before {}, when its schedule was first seen or \
+             misfires were passed over; rerun it, or backfill a range, to open it",
+            text::format_short(since)
+        ))
     }
 }
 

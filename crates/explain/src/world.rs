@@ -41,6 +41,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         pools: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
+        catch_up: None,
         wait_timeout_seconds: None,
         wait_from: WaitStart::Time,
         job: Job { executor: "held".to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },

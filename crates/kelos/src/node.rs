@@ -24,7 +24,7 @@ use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
 use kelos_model::RunId;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
-use kelos_scripts::ScriptFolder;
+use kelos_scripts::{PastSlots, ScriptFolder};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
@@ -154,7 +154,10 @@ impl Node {
                 ScriptFolder::open(folders, Arc::new(TasksJson), config.apps, Limits::default(), reader.clone(), look)
             })
             .transpose()?
-            .map(|scripts| scripts.updating_schedules(config.update_schedules).serving(serves));
+            .map(|scripts| {
+                let scripts = scripts.updating_schedules(config.update_schedules).serving(serves);
+                scripts.planning(config.core.planning_window)
+            });
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.functions()),
             None => Arc::new(NoFunctions),
@@ -270,6 +273,12 @@ impl Node {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
         problems
+    }
+
+    /// The past slots that the scripts opened when the node started.
+    #[must_use]
+    pub fn past_slots(&self) -> PastSlots {
+        self.scripts.as_ref().map(ScriptFolder::past_slots).unwrap_or_default()
     }
 
     /// Steps at a moment, after loading changed scripts.

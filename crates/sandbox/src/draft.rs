@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, Keys, Source, WaitStart};
+use kelos_model::workflow::{About, CatchUp, Keys, Source, WaitStart};
 use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,6 +23,8 @@ pub(crate) struct Draft {
     job: Job,
     #[serde(default)]
     start_time: Option<i64>,
+    #[serde(default)]
+    catch_up: Option<CatchUp>,
     retry: RetryPolicy,
     #[serde(default)]
     wait_timeout_seconds: Option<u64>,
@@ -82,6 +84,7 @@ impl Draft {
             pools: ascending(self.pools),
             retry: self.retry,
             start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
+            catch_up: self.catch_up,
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,
             job: self.job,

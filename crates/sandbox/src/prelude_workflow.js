@@ -126,8 +126,9 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "catchUp", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
+const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
 /** How often Celos tries again: what is false, as NaN is, and what is negative are taken for 0 there. */
@@ -316,6 +317,7 @@ function define(options) {
         job: required(options, "externalService", "external service", where),
         writes: writesOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
+        catchUp: options.catchUp === undefined ? undefined : among(options.catchUp, `${where}: catchUp`, CATCH_UP),
         retry: retryOf(options, where),
         waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),
         waitTimeoutFrom: waitTimeoutFromOf(options, where),

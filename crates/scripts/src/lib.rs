@@ -1,6 +1,7 @@
 //! A folder of scripts that feeds an engine: loaded at the start, and again whenever a file changes.
 
 mod missed;
+mod past_slots;
 mod tell;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use kelos_engine::job::Functions;
 use kelos_engine::{Definitions, Handle, Project, Status};
 use kelos_model::function::FunctionRef;
@@ -20,6 +22,8 @@ use kelos_sandbox::apps::{AppFormat, AppsSource};
 use kelos_sandbox::{Folders, Host, Limits, LoadResult, Problem, Registers, Scripts};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Map, Value};
+
+pub use past_slots::PastSlots;
 
 use missed::{MISSED, MissingFiles};
 use tell::FolderWatch;
@@ -55,7 +59,14 @@ pub struct ScriptFolder {
     update_schedules: bool,
     described: Option<Arc<AppsState>>,
     serves: Option<UriCheck>,
+    /// How far back from now slots are planned.
+    window: SignedDuration,
+    /// The past slots that the definitions opened which were first sent to the engine.
+    past: Arc<RwLock<PastSlots>>,
 }
+
+/// The planning window where nothing is said.
+const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The reason why the file system of a URI can't be served, if so.
 type UriCheck = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
@@ -140,7 +151,7 @@ impl ScriptFolder {
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
         }
-        let (shown, last, deployers) = Default::default();
+        let (shown, last, deployers, past) = Default::default();
         Ok(ScriptFolder {
             scripts,
             folders,
@@ -153,6 +164,8 @@ impl ScriptFolder {
             update_schedules: true,
             described,
             serves: None,
+            window: WEEK,
+            past,
         })
     }
 
@@ -160,6 +173,12 @@ impl ScriptFolder {
     #[must_use]
     pub fn serving(self, serves: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> ScriptFolder {
         ScriptFolder { serves: Some(Arc::new(serves)), ..self }
+    }
+
+    /// Counts past slots by another planning window.
+    #[must_use]
+    pub fn planning(self, window: SignedDuration) -> ScriptFolder {
+        ScriptFolder { window, ..self }
     }
 
     /// Sets whether deployment updates schedules, for projects that don't say so themselves.
@@ -192,10 +211,33 @@ impl ScriptFolder {
         let definitions = self.definitions(&loaded);
         let same = last.as_ref().is_some_and(|last| are_same(last, &definitions));
         let is_early = waits(last.as_ref(), &definitions);
-        if !same && !is_early && handle.deploy(definitions.clone()).is_ok() {
-            *last = Some(definitions);
+        if !same && !is_early {
+            self.tell_past_slots(last.is_none(), &definitions, handle);
+            if handle.deploy(definitions.clone()).is_ok() {
+                *last = Some(definitions);
+            }
         }
         loaded
+    }
+
+    /// Counts the past slots that definitions will open, and logs them. Those of the first load have a log target of their own.
+    fn tell_past_slots(&self, first: bool, definitions: &Definitions, handle: &Handle) {
+        let Ok(rows) = handle.reader().workflows(None) else { return };
+        let past = PastSlots::of(&definitions.all, &rows, self.window, handle.now());
+        match (first, past.is_empty()) {
+            (_, true) => {}
+            (true, false) => tracing::info!(target: "kelos::first_load::past", "{past}"),
+            (false, false) => tracing::info!("{past}"),
+        }
+        if first {
+            *self.past.write().unwrap_or_else(PoisonError::into_inner) = past;
+        }
+    }
+
+    /// The past slots that the first load opened.
+    #[must_use]
+    pub fn past_slots(&self) -> PastSlots {
+        self.past.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn all_problems(&self, loaded: &LoadResult) -> Vec<Problem> {

@@ -27,12 +27,14 @@ use crate::workload::{GroupMeanings, schedules};
 use crate::world::{World, WorldView};
 
 mod backfills;
+mod catch_up;
 mod constraints;
 mod events;
 mod jobs;
 mod pools;
 
 use backfills::SpecBackfill;
+use catch_up::Plans;
 
 /// A slot in the specification.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +96,7 @@ pub struct Spec {
     /// Workflows that only the limit on all runs held back, the longest wait first.
     held_back: Vec<WorkflowId>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
+    plans: Plans,
     paused: BTreeMap<WorkflowId, bool>,
     /// When workflows that were paused were resumed.
     resumed: BTreeMap<WorkflowId, Timestamp>,
@@ -140,6 +143,7 @@ impl Spec {
             apps: Apps::default(),
             prospects: BTreeSet::new(),
             workflows: BTreeMap::new(),
+            plans: Plans::default(),
             paused: BTreeMap::new(),
             resumed: BTreeMap::new(),
             backfills: BTreeMap::new(),
@@ -167,6 +171,7 @@ impl Spec {
         self.now = now;
         let definitions = self.deploy(all, deployed);
         self.enact(definitions, now);
+        self.see_schedules(now);
         self.apps = Apps::of(all, &self.meant);
         self.push();
         self.await_times();
@@ -242,14 +247,6 @@ impl Spec {
         {
             slot.state = state;
             slot.since = now;
-        }
-    }
-
-    fn plan(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
-        let start = self.workflows[id].start_time.unwrap_or(Timestamp::MIN).max(now - self.window);
-        for at in schedule.times(start, now) {
-            let planned = || SpecSlot { planned: now, ..SpecSlot::waiting(0, None) };
-            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(planned);
         }
     }
 

@@ -17,7 +17,7 @@ use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone, resolve};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::workflow::{About, Job, Keys, Source, WaitStart};
+use kelos_model::workflow::{About, CatchUp, Job, Keys, Source, WaitStart};
 use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;
@@ -111,6 +111,7 @@ impl Workload {
         }
         definitions.sort_by_key(|(at, _)| *at);
         name_pools(seed, &names, &mut definitions);
+        choose_catch_up(seed, &names, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
@@ -152,6 +153,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         pools: Vec::new(),
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),
+        catch_up: None,
         wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
         wait_from: WaitStart::Time,
         job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
@@ -222,6 +224,27 @@ fn name_pools(seed: u64, names: &[WorkflowId], definitions: &mut [(Timestamp, Ve
             }
             if uses[n] != workflow.pools {
                 Arc::make_mut(workflow).pools.clone_from(&uses[n]);
+            }
+        }
+    }
+}
+
+/// Policies for misfires, for two seeds in three, generated separately like [`later_asks`]. Some change while a schedule stays.
+fn choose_catch_up(seed: u64, names: &[WorkflowId], definitions: &mut [(Timestamp, Vec<Arc<Workflow>>)]) {
+    let mut rng = Rng::new(seed ^ 0xCA7C);
+    if rng.percent(33) {
+        return;
+    }
+    let policy = |rng: &mut Rng| *rng.pick(&[None, Some(CatchUp::All), Some(CatchUp::Latest), Some(CatchUp::Skip)]);
+    let mut policies: Vec<_> = names.iter().map(|_| policy(&mut rng)).collect();
+    for (_, set) in definitions {
+        for workflow in set {
+            let Some(n) = names.iter().position(|id| *id == workflow.id) else { continue };
+            if rng.percent(20) {
+                policies[n] = policy(&mut rng);
+            }
+            if policies[n] != workflow.catch_up {
+                Arc::make_mut(workflow).catch_up = policies[n];
             }
         }
     }

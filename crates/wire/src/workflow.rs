@@ -150,6 +150,9 @@ pub struct DefinitionDto {
     pub retry: RetryDto,
     /// The time before which its schedule plans no slot.
     pub start_time: Option<Instant>,
+    /// The treatment of misfires: `all`, `latest` or `skip`; null plans all of the planning window, as Celos does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<String>,
     /// Seconds after which a waiting slot expires; null for never.
     pub wait_timeout_seconds: Option<u64>,
     /// The moment from which these seconds count: `time`, the slot's, or `opening`, when it could first have gone.
@@ -369,6 +372,7 @@ impl From<&Workflow> for DefinitionDto {
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),
             start_time: workflow.start_time.map(Instant),
+            catch_up: workflow.catch_up.map(|policy| policy.as_str().to_owned()),
             wait_timeout_seconds: workflow.wait_timeout_seconds,
             wait_timeout_from: workflow.wait_from.as_str().into(),
             job: workflow.into(),

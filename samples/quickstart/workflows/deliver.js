@@ -8,6 +8,7 @@ function deliverFrom(dc, trigger, description) {
         "description": description,
         "tags": ["input", dc],
         "schedule": celos.hourlySchedule(),
+        "catchUp": "all",
         "schedulingStrategy": celos.serialSchedulingStrategy(2),
         "trigger": trigger,
         "externalService": celos.commandExternalService({

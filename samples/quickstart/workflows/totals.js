@@ -7,6 +7,7 @@ celos.defineWorkflow({
     "tags": ["wordcount"],
     // The same schedule as wordcount-nyc.
     "schedule": celos.dependentSchedule("wordcount-nyc"),
+    "catchUp": "all",
     "schedulingStrategy": celos.serialSchedulingStrategy(4),
     "trigger": celos.andTrigger(
         celos.successTrigger("wordcount-nyc"),

@@ -7,6 +7,7 @@ function defineWordCountWorkflow(dc) {
         "description": "counts the words of an hour",
         "tags": ["wordcount", dc],
         "schedule": celos.hourlySchedule(),
+        "catchUp": "all",
         "schedulingStrategy": celos.serialSchedulingStrategy(4),
         "trigger": isThere(input(dc) + "/_READY"),
         // The text of lax at 13:00 is truncated. The count fails and requests it again; the retry finds it complete.

@@ -10,8 +10,10 @@ celos.defineWorkflow({
     // The times of its slots: every hour. Or celos.cronSchedule("0 30 6 * * ?"): every day at 6:30, in UTC.
     schedule: celos.hourlySchedule(),
 
-    // No slot before this time. Those since then run at once, so that there is something to see.
+    // No slot before this time. Those since then run at once, so that there is something to see. With "skip", the first would be
+    // that of the next hour; with "latest", too, but after an outage the latest hour of it runs.
     startTime: "2000-01-01T00:00Z",
+    catchUp: "all",
 
     // How many of its slots may run at the same time.
     schedulingStrategy: celos.serialSchedulingStrategy(2),

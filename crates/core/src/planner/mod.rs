@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
+use kelos_model::workflow::PlanMisfires;
 use kelos_model::{Breach, SlotRef, WorkflowId};
 
 pub(crate) use backlog::{BacklogOf, Draw, Next, UpstreamPage, free_of_slots};
@@ -113,8 +114,7 @@ impl Planner {
         now: Timestamp,
         most: usize,
     ) -> Plan {
-        let window_start = now.checked_sub(self.window).unwrap_or(Timestamp::MIN);
-        let window = Range::new(window_start.max(start_of(workflow)), now);
+        let window = Range::new(self.window_start(now).max(workflow.opens_from()), now);
         let room = self.frontier.prerequisites(id).map(|_| self.size);
         let mut left = most;
         let mut parts = Vec::new();
@@ -135,6 +135,21 @@ impl Planner {
             }
         }
         Plan { parts, is_whole: true }
+    }
+
+    /// The misfires of a schedule that are not caught up with; none if there are none.
+    pub(crate) fn misfires(
+        &self,
+        workflow: &WorkflowState,
+        schedule: &CronSchedule,
+        now: Timestamp,
+    ) -> Option<PlanMisfires> {
+        let window_start = self.window_start(now);
+        workflow.definition().misfires(workflow.planned(), schedule, window_start, now)
+    }
+
+    fn window_start(&self, now: Timestamp) -> Timestamp {
+        now.checked_sub(self.window).unwrap_or(Timestamp::MIN)
     }
 
     /// The backlog of a workflow beside its queue; none if there is no such workflow.
@@ -200,11 +215,6 @@ impl Planner {
 /// The moment at which the next slot of a schedule is planned. A slot exists once its time has passed: the end of the
 /// window is exclusive.
 pub(crate) fn next_planning(workflow: &WorkflowState, schedule: &CronSchedule, now: Timestamp) -> Option<Timestamp> {
-    let after = (now - TICK).max(start_of(workflow).checked_sub(TICK).unwrap_or(Timestamp::MIN));
+    let after = (now - TICK).max(workflow.opens_from().checked_sub(TICK).unwrap_or(Timestamp::MIN));
     schedule.next_after(after).map(|next| next + TICK)
-}
-
-/// The moment before which a workflow has no slots by itself.
-fn start_of(workflow: &WorkflowState) -> Timestamp {
-    workflow.definition().start_time.unwrap_or(Timestamp::MIN)
 }

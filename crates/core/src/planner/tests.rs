@@ -49,7 +49,7 @@ impl World {
         let mut world = World::new();
         let name = definition.id.clone();
         world.workflows.define(&name, &Arc::new(definition), hour(0));
-        world.workflows.reschedule(&name, Ok(CronSchedule::hourly())).expect("it is new");
+        world.workflows.reschedule(&name, Ok(CronSchedule::hourly()), hour(0)).expect("it is new");
         world.slots.add_workflow(&name);
         world.slots.reschedule(&name, &CronSchedule::hourly());
         world.planner.agree(&name, world.workflows.get(&name).expect("it is defined"));
@@ -123,7 +123,7 @@ fn the_first_times_of_a_backlog_become_slots_once_those_in_memory_are_settled() 
 fn what_was_planned_by_an_earlier_schedule_becomes_slots_as_a_whole() {
     let mut world = World::with(hourly("a"));
     world.leave("a", hours(0, 3));
-    world.workflows.reschedule(&id("a"), Ok(CronSchedule::minutely())).expect("it is another");
+    world.workflows.reschedule(&id("a"), Ok(CronSchedule::minutely()), hour(0)).expect("it is another");
     let Draw::ByEarlier { times, are_last } = world.draw("a", hour(7), 9, true) else { panic!("all go") };
     assert_eq!((times, are_last), (vec![hour(0), hour(1), hour(2)], true));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
-use kelos_model::workflow::CatchUp;
+use kelos_model::workflow::{CatchUp, LATE};
 use kelos_model::{Invariant, WorkflowId};
 
 use super::{WorkflowState, Workflows};
@@ -14,9 +14,6 @@ use crate::moments::TICK;
 /// The most misfires that are counted for a trigger, and the most cron times that a turn counts; programs share the
 /// latter.
 pub(crate) const MOST_MISSED: usize = 1000;
-
-/// The delay from which on a cron time is a misfire. Less is due to a change of leader or a busy machine.
-const LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A cron time, and the name of its expression.
 type CronTime = (Timestamp, Arc<str>);

@@ -270,6 +270,7 @@ impl Workflows {
         &mut self,
         id: &WorkflowId,
         schedule: Result<CronSchedule, NoTimes>,
+        now: Timestamp,
     ) -> Option<Rescheduled> {
         let Some(one) = self.all.get_mut(id) else {
             self.breaches.report(Invariant::WorkflowIsKnown, id);
@@ -294,8 +295,21 @@ impl Workflows {
         }
         let covered = std::mem::take(&mut one.row.planned.ranges);
         one.row.planned.schedule = words;
+        if one.row.definition.passes_over_misfires() {
+            one.row.planned.since = Some(now);
+        }
         self.changed.insert(id.clone());
         Some(Rescheduled { replanned: hull(&covered) })
+    }
+}
+
+/// Planning, as far as it changes rows.
+impl Workflows {
+    /// Has the schedule of a workflow open no slots before a moment.
+    pub(crate) fn open_from(&mut self, id: &WorkflowId, since: Timestamp) {
+        if let Some(one) = self.change(id) {
+            one.row.planned.since = Some(since);
+        }
     }
 }
 

@@ -124,6 +124,11 @@ impl WorkflowState {
         &self.row.planned
     }
 
+    /// The moment before which its schedule opens no slots, whatever the planning window.
+    pub(crate) fn opens_from(&self) -> Timestamp {
+        self.row.opens_from()
+    }
+
     /// Whether it may have slots at or after a moment that is not covered, because some were planned there.
     pub(crate) fn may_have_slots_from(&self, at: Timestamp) -> bool {
         self.row.planned.until.is_some_and(|until| until > at)

@@ -89,6 +89,8 @@ pub enum WorkflowDifference {
     Retry,
     /// The time before which no slot is planned.
     StartTime,
+    /// The treatment of misfires.
+    CatchUp,
     /// The time for which slots wait.
     WaitTimeout,
     /// The job.
@@ -111,6 +113,7 @@ impl WorkflowDifference {
             Self::Pools => "pools",
             Self::Retry => "retry policy",
             Self::StartTime => "start time",
+            Self::CatchUp => "catch-up",
             Self::WaitTimeout => "wait timeout",
             Self::Job => "job",
             Self::Writes => "written paths",
@@ -142,7 +145,7 @@ pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) ->
 
 fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
     use WorkflowDifference::{
-        About, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout, Writes,
+        About, CatchUp, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout, Writes,
     };
     let parts = [
         (Schedule, old.keys != new.keys),
@@ -152,6 +155,7 @@ fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
         (Pools, old.pools != new.pools),
         (Retry, old.retry != new.retry),
         (StartTime, old.start_time != new.start_time),
+        (CatchUp, old.catch_up != new.catch_up),
         (WaitTimeout, (old.wait_timeout_seconds, old.wait_from) != (new.wait_timeout_seconds, new.wait_from)),
         (Job, old.job != new.job),
         (Writes, old.writes != new.writes),

@@ -41,20 +41,28 @@ pub struct SlotEffect {
 struct SlotTimes {
     schedule: CronSchedule,
     start: Option<Timestamp>,
+    /// Whether times of before it was first seen are left out.
+    is_from_now_on: bool,
 }
 
 impl SlotTimes {
     fn times(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
         self.schedule.times(self.start.map_or(from, |start| start.max(from)), to).collect()
     }
+
+    /// Those that become slots by themselves.
+    fn opened(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
+        if self.is_from_now_on { BTreeSet::new() } else { self.times(from, to) }
+    }
 }
 
 fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
     let schedules = workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
-    let starts: BTreeMap<_, _> = workflows.iter().map(|one| (&one.id, one.start_time)).collect();
+    let all: BTreeMap<_, _> = workflows.iter().map(|one| (&one.id, one)).collect();
     let when = |(id, schedule): (WorkflowId, Result<CronSchedule, _>)| {
-        let start = starts.get(&id).copied().flatten();
-        Some((id, SlotTimes { schedule: schedule.ok()?, start }))
+        let workflow = all.get(&id)?;
+        let (start, is_from_now_on) = (workflow.start_time, workflow.passes_over_misfires());
+        Some((id, SlotTimes { schedule: schedule.ok()?, start, is_from_now_on }))
     };
     resolve(&schedules).into_iter().filter_map(when).collect()
 }
@@ -81,10 +89,12 @@ fn window(now: Timestamp) -> Timestamp {
 pub fn by_schedule(before: &[Arc<Workflow>], after: &[Arc<Workflow>], now: Timestamp) -> SlotEffect {
     let mut effect = SlotEffect::default();
     for (id, (old, new)) in moved(before, after) {
-        let times = |when: Option<SlotTimes>| when.map(|when| when.times(window(now), now)).unwrap_or_default();
-        let (old, new) = (times(old), times(new));
-        put(&mut effect.created, &id, new.difference(&old).copied());
-        put(&mut effect.dropped, &id, old.difference(&new).copied());
+        let times =
+            |when: &Option<SlotTimes>| when.as_ref().map(|when| when.times(window(now), now)).unwrap_or_default();
+        let opened =
+            |when: &Option<SlotTimes>| when.as_ref().map(|when| when.opened(window(now), now)).unwrap_or_default();
+        put(&mut effect.created, &id, opened(&new).difference(&opened(&old)).copied());
+        put(&mut effect.dropped, &id, times(&old).difference(&times(&new)).copied());
     }
     effect
 }
@@ -112,7 +122,7 @@ pub fn live(
         let there = times_of(reader, SlotFilter { workflow: Some(id.clone()), range, ..SlotFilter::default() })?;
         let states = SlotState::ALL.into_iter().filter(|state| !state.is_final()).collect();
         let unfinished = times_of(reader, SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() })?;
-        let planned = new.as_ref().map(|when| when.times(window(now), now)).unwrap_or_default();
+        let planned = new.as_ref().map(|when| when.opened(window(now), now)).unwrap_or_default();
         put(&mut effect.created, &id, planned.difference(&there).copied());
         let left = |at: &Timestamp| new.as_ref().is_none_or(|when| !when.schedule.contains(*at));
         put(&mut effect.dropped, &id, unfinished.into_iter().filter(left));

@@ -271,6 +271,19 @@ fn constraints_hold_slots_by_time_too() {
 }
 
 #[test]
+fn a_time_that_was_passed_over_says_how_to_open_it() {
+    let hourly = Schedule::Cron(kelos_model::time::CronSchedule::hourly());
+    let keys = Workflow::new(name("s"), hourly, job());
+    let mut world = World::of(Workflow { catch_up: Some(CatchUp::Skip), ..keys });
+    world.at("11:30:00");
+    world.says(
+        "08:00:00",
+        "it was never planned: with catchUp \"skip\" its workflow opens no slots of before 2026-11-21T11:29Z, when its schedule was \
+         first seen or misfires were passed over; rerun it, or backfill a range, to open it",
+    );
+}
+
+#[test]
 fn facts_hold_slots_by_time_too() {
     let hourly = Schedule::Cron(kelos_model::time::CronSchedule::hourly());
     let keys = Workflow::new(name("s"), hourly, job());

@@ -83,8 +83,8 @@ impl EventKeys {
     }
 }
 
-/// The treatment of misfires: cron times that passed while no server was scheduling. Times that pass while a schedule is disabled
-/// never count.
+/// The treatment of misfires: times that passed while no server was scheduling. Times that pass while an event schedule is disabled
+/// never count; those that pass while another workflow is paused or removed are misfires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CatchUp {
@@ -93,8 +93,21 @@ pub enum CatchUp {
     /// The latest of them counts.
     #[default]
     Latest,
-    /// All of them count, one after the other, up to a thousand in a turn.
+    /// All of them count, one after the other, up to a thousand in a turn; of a schedule of slots all in the planning window, also those of
+    /// before it was first seen.
     All,
+}
+
+impl CatchUp {
+    /// Its name, as people write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CatchUp::Skip => "skip",
+            CatchUp::Latest => "latest",
+            CatchUp::All => "all",
+        }
+    }
 }
 
 /// The settings of a program beside its job.

@@ -1,5 +1,6 @@
 //! Definitions: what a workflow is.
 
+mod catch_up;
 mod endless;
 mod keys;
 mod row;
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use catch_up::{LATE, PlanMisfires, past_slots};
 pub use endless::SLOWED;
 pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
@@ -57,6 +59,9 @@ pub struct Workflow {
     /// No slot before this moment is planned by the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Timestamp>,
+    /// The treatment of times of its schedule that passed unplanned; none plans all of the planning window, as Celos does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<CatchUp>,
     /// A slot that still waits this long after its scheduled time, or after it was opened, expires. None waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_timeout_seconds: Option<u64>,
@@ -95,6 +100,7 @@ impl Workflow {
             pools: Vec::new(),
             retry: RetryPolicy::default(),
             start_time: None,
+            catch_up: None,
             wait_timeout_seconds: None,
             wait_from: WaitStart::Time,
             job,

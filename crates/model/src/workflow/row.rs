@@ -41,6 +41,12 @@ fn enabled() -> bool {
 }
 
 impl WorkflowRow {
+    /// The moment before which its schedule opens no slots.
+    #[must_use]
+    pub fn opens_from(&self) -> Timestamp {
+        self.definition.opens_from(&self.planned)
+    }
+
     /// Since when and why it is left alone, where an invariant of it broke.
     #[must_use]
     pub fn frozen(&self) -> Option<&Freeze> {
@@ -88,6 +94,9 @@ pub struct PlanState {
     pub ranges: RangeSet,
     /// The resolved schedule that `ranges` holds for, in words; another one asks for planning anew.
     pub schedule: String,
+    /// When its schedule was first seen, or up to where misfires were passed over, if not all of them are caught up with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// No slot at or after this moment has ever been planned; none when no slot has.
     pub until: Option<Timestamp>,
     /// The times within `ranges` that have no slots yet.

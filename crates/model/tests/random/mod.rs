@@ -542,7 +542,7 @@ pub(crate) fn planned() -> BoxedStrategy<PlanState> {
             let (mut ranges, mut backlog) = (RangeSet::default(), Backlog::default());
             covered.into_iter().for_each(|range| ranges.insert(range));
             stretches.into_iter().for_each(|stretch| backlog.put(stretch));
-            PlanState { ranges, schedule, until, backlog, backlog_schedule }
+            PlanState { ranges, schedule, since: until, until, backlog, backlog_schedule }
         })
         .boxed()
 }

@@ -43,6 +43,8 @@ pub(crate) struct StoredPlanState {
     #[serde(with = "As::<StoredRangeSet>")]
     ranges: RangeSet,
     schedule: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
     until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Backlog::is_empty", with = "As::<StoredBacklog>")]
     backlog: Backlog,
