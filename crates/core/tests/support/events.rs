@@ -1,8 +1,8 @@
 //! Event schedules, programs and facts in the syntax of scenarios.
 
 use kelos_model::form::FormError;
-use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, Fact, Occurrence, Trigger};
+use kelos_model::workflow::{CatchUp, Keys};
+use kelos_model::{Constraint, Fact, Occurrence, Trigger, Workflow};
 
 /// Parses a trigger in the users' syntax.
 pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
@@ -14,7 +14,17 @@ pub(crate) fn constraint(word: &str) -> Result<Constraint, String> {
     word.parse().map_err(|error: FormError| error.to_string())
 }
 
-pub(crate) fn catch_up(word: &str) -> Result<CatchUp, String> {
+/// Sets the treatment of misfires: of cron times, or of the times of slots.
+pub(crate) fn catch_up_with(workflow: &mut Workflow, word: &str) -> Result<(), String> {
+    let policy = catch_up(word)?;
+    match &mut workflow.keys {
+        Keys::Events(events) => events.catch_up = policy,
+        _ => workflow.catch_up = Some(policy),
+    }
+    Ok(())
+}
+
+fn catch_up(word: &str) -> Result<CatchUp, String> {
     match word {
         "skip" => Ok(CatchUp::Skip),
         "latest" => Ok(CatchUp::Latest),

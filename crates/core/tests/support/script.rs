@@ -306,13 +306,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "must" => workflow.constraints.push(events::constraint(&words.next("a constraint")?)?),
             "enabled" => schedule(&mut workflow)?.enabled = true,
             "lives" => schedule(&mut workflow)?.timeout_millis = words.seconds()? * 1000,
-            "catches" => {
-                let policy = events::catch_up(&words.next("skip, latest or all")?)?;
-                match &mut workflow.keys {
-                    Keys::Events(events) => events.catch_up = policy,
-                    _ => workflow.catch_up = Some(policy),
-                }
-            }
+            "catches" => events::catch_up_with(&mut workflow, &words.next("skip, latest or all")?)?,
             "jitter" => schedule(&mut workflow)?.jitter_millis = words.seconds()? * 1000,
             "until" => schedule(&mut workflow)?.end_time = Some(words.time(world)?),
             "with" => {

@@ -14,7 +14,7 @@ const LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The planning of a workflow.
 #[derive(Debug)]
-struct Planned {
+struct PlanRecord {
     /// The schedule that holds.
     schedule: CronSchedule,
     /// The times of it that were planned.
@@ -25,7 +25,7 @@ struct Planned {
 
 /// The planning of all workflows.
 #[derive(Debug, Default)]
-pub(super) struct Plans(BTreeMap<WorkflowId, Planned>);
+pub(super) struct Plans(BTreeMap<WorkflowId, PlanRecord>);
 
 impl Spec {
     /// Notes the schedules that are new or have changed.
@@ -37,7 +37,7 @@ impl Spec {
             }
             let before = known.and_then(|known| known.since);
             let since = if self.workflows[&id].passes_over_misfires() { Some(now) } else { before };
-            self.plans.0.insert(id, Planned { schedule, times: BTreeSet::new(), since });
+            self.plans.0.insert(id, PlanRecord { schedule, times: BTreeSet::new(), since });
         }
     }
 
