@@ -495,6 +495,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
     (what, how)
         .prop_map(|((id, source, keys, trigger, constraints), how)| {
             let (concurrency, pools, retry, start_time, wait_timeout_seconds, job, writes, about) = how;
+            let policies = [CatchUp::Skip, CatchUp::Latest, CatchUp::All];
             Workflow {
                 project: id.to_string(),
                 id,
@@ -506,6 +507,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 pools: pools.into_iter().collect(),
                 retry,
                 start_time,
+                catch_up: wait_timeout_seconds.and_then(|seconds| policies.get(seconds as usize % 4).copied()),
                 wait_timeout_seconds,
                 wait_from: if wait_timeout_seconds.is_some_and(|seconds| seconds % 2 == 1) {
                     WaitStart::Opening
