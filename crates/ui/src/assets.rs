@@ -16,6 +16,7 @@ struct Asset {
 
 const ASSETS: &[Asset] = &[
     Asset { name: "act.js", media: JS, text: include_str!("assets/act.js") },
+    Asset { name: "ansi.css", media: CSS, text: include_str!("assets/ansi.css") },
     Asset { name: "board.css", media: CSS, text: include_str!("assets/board.css") },
     Asset { name: "board.js", media: JS, text: include_str!("assets/board.js") },
     Asset { name: "graph.css", media: CSS, text: include_str!("assets/graph.css") },

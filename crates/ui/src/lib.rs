@@ -18,6 +18,7 @@ mod graph;
 mod jobs;
 mod live;
 mod neighbours;
+mod output;
 mod page;
 mod plot;
 mod problems;
@@ -49,7 +50,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use graph::file_of as graph_file;
 use kelos_front::App;
 use kelos_front::fault::{Fault, panicked};
-pub use runs::last_lines;
+pub use output::last_lines;
 use viewer::Viewer;
 
 /// The content security policy of pages: they load what this server serves, and nothing inside the page itself.
@@ -68,6 +69,7 @@ pub fn router() -> Router<App> {
         .route("/ui/workflows/{id}/slots/{time}", get(slot::show))
         .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
+        .route("/ui/workflows/{id}/slots/{time}/runs/{number}/lines", get(output::follow))
         .route("/ui/timeline", get(timeline::show))
         .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))

@@ -5,7 +5,6 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use kelos_executors::local::LocalError;
 use kelos_executors::run_ref;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
@@ -13,11 +12,9 @@ use kelos_model::run::shown_id;
 use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 
-use super::page::{segment, slot_href};
+use super::page::slot_href;
 use super::{asked, time, versions, words};
 
-/// Bytes of output that a page shows of a run; the rest is for downloading.
-const SHOWN: u64 = 64 << 10;
 /// Bytes that a download reads at a time.
 const PIECE: usize = 256 << 10;
 
@@ -105,107 +102,9 @@ fn outcome(outcome: &Outcome) -> String {
     }
 }
 
-fn download_href(run: &RunId) -> String {
+/// The address of all that is kept of a run's output.
+pub(super) fn download_href(run: &RunId) -> String {
     format!("{}/runs/{}/log.txt", slot_href(&run.slot), run.number)
-}
-
-/// The end of a run's output.
-pub(super) struct Tail {
-    run: RunId,
-    is_over: bool,
-    /// The position of its first byte.
-    from: u64,
-    /// The position after its last byte.
-    next: u64,
-    text: Result<String, LocalError>,
-}
-
-impl Tail {
-    /// Reads the end of a run's output so far.
-    pub(super) async fn read(app: &App, run: &Run) -> Tail {
-        let (mut from, mut next) = (0, 0);
-        let text = read_tail(app, &run.id).await.map(|(start, end, bytes)| {
-            let skipped = if start > 0 { first_line_end(&bytes) } else { 0 };
-            (from, next) = (start + skipped as u64, end);
-            String::from_utf8_lossy(&bytes[skipped..]).into_owned()
-        });
-        Tail { run: run.id.clone(), is_over: run.state.is_final(), from, next, text }
-    }
-
-    /// The last lines of it; none if it can't be read.
-    pub(super) fn last_lines(&self, most: usize) -> Option<Vec<&str>> {
-        let lines: Vec<&str> = self.text.as_ref().ok()?.lines().collect();
-        Some(lines[lines.len().saturating_sub(most)..].to_vec())
-    }
-
-    /// The output, and where scripts find more of it.
-    pub(super) fn show(&self) -> Markup {
-        let api = format!(
-            "/api/v1/workflows/{}/slots/{}/runs/{}/log",
-            segment(self.run.slot.workflow.as_str()),
-            segment(&self.run.slot.key.to_string()),
-            self.run.number
-        );
-        let stream = (!self.is_over).then(|| format!("{api}/stream?offset={}", self.next));
-        html! {
-            section #log data-run=(self.run.number) data-log=(api) data-stream=[stream] data-from=(self.from) {
-                h2 { "Output of run " (self.run.number) }
-                div.bar {
-                    label.scripted-only { "Find " input #log-find type="search" autocomplete="off"; }
-                    output #log-found aria-live="polite" {}
-                    label.scripted-only hidden[self.is_over] { input #log-follow type="checkbox" checked; " follow" }
-                    button #log-earlier type="button" .scripted-only hidden[self.from == 0] { "Show more of its beginning" }
-                    a.button href=(download_href(&self.run)) download { "Download" }
-                }
-                @match &self.text {
-                    Ok(text) => {
-                        @if self.from > 0 { p.soft { "The last part of it; the beginning is in the download." } }
-                        pre #log-text tabindex="0" role="group" aria-label="output" { (text) }
-                        p #log-empty .soft hidden[!text.is_empty()] {
-                            @if self.is_over { "It has written nothing here." } @else { "It has written nothing yet." }
-                        }
-                    }
-                    Err(error) => p { "Failed to " (error) "." },
-                }
-            }
-        }
-    }
-}
-
-fn first_line_end(bytes: &[u8]) -> usize {
-    bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1)
-}
-
-/// The last bytes of an output, with the positions where they begin and end.
-async fn read_tail(app: &App, run: &RunId) -> Result<(u64, u64, Vec<u8>), LocalError> {
-    let (launcher, run) = (app.node().launcher(), run_ref(run));
-    let end = launcher.log_len(&run).await?;
-    let mut start = end.saturating_sub(SHOWN);
-    let mut bytes = Vec::new();
-    let mut next = start;
-    // A piece ends at the end of a file; dropped output before it is not shown.
-    while next < end {
-        let chunk = launcher.read_log(&run, next, SHOWN as usize).await?;
-        if chunk.bytes.is_empty() {
-            break;
-        }
-        if chunk.dropped > 0 {
-            bytes.clear();
-            start = chunk.offset;
-        }
-        bytes.extend(chunk.bytes);
-        next = chunk.next_offset;
-    }
-    Ok((start, next, bytes))
-}
-
-/// The last lines of a run's output; none if it can't be read.
-pub async fn last_lines(app: &App, run: &RunId, most: usize) -> Vec<String> {
-    let Ok((_, _, bytes)) = read_tail(app, run).await else { return Vec::new() };
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines: Vec<String> = text.lines().rev().take(most).map(str::to_owned).collect();
-    lines.reverse();
-    lines
 }
 
 /// All that is kept of a run's output, as a file.
@@ -214,7 +113,7 @@ pub(super) async fn download(
     State(app): State<App>,
 ) -> Result<Response, Fault> {
     let slot = asked::slot(&app, &id, &time).await?;
-    let run = find(&app, slot, &number).await?;
+    let run = find(&app, slot, &number).await?.id;
     let name = file_name(&run);
     let end = app.node().launcher().log_len(&run_ref(&run)).await;
     let end = end.map_err(|error| plain::not_found(format!("Failed to {error}.")))?;
@@ -236,11 +135,12 @@ pub(super) async fn download(
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-async fn find(app: &App, slot: SlotRef, number: &str) -> Result<RunId, Fault> {
+/// The run of a slot with this number.
+pub(super) async fn find(app: &App, slot: SlotRef, number: &str) -> Result<Run, Fault> {
     let id = slot.clone();
     let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
     let found = runs.into_iter().find(|run| run.id.number.to_string() == number);
-    found.map(|run| run.id).ok_or_else(|| plain::not_found(format!("Slot {} has no run {number}.", slot.short())))
+    found.ok_or_else(|| plain::not_found(format!("Slot {} has no run {number}.", slot.short())))
 }
 
 /// A name for every file system.

@@ -26,8 +26,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::neighbours::{self, Neighbour, Neighbours};
+use super::output::{From, Output};
 use super::page::{Page, segment, slot_href, workflow_href};
-use super::runs::{self, Tail};
+use super::runs;
 use super::state::badge;
 use super::{asked, graph, schedules, time, timeline, tree};
 
@@ -44,6 +45,8 @@ pub(super) struct SlotQuery {
     at: Option<String>,
     /// Shows the output of this run; by default of the latest.
     run: Option<u32>,
+    /// The part of the output: the offset of its first line, `before-` and that of the line after it, or `error`; by default its end.
+    from: Option<String>,
 }
 
 /// The content of a slot's page.
@@ -65,10 +68,11 @@ struct SlotPage {
     /// The facts of the slot.
     story: Option<schedules::Story>,
     links: Links,
-    tail: Option<Tail>,
+    output: Option<Output>,
     shown_run: Option<u32>,
     /// With which versions of the definition its runs began.
     versions: Vec<Option<u32>>,
+    given: Vec<given::RunAccount>,
 }
 
 pub(super) async fn show(
@@ -78,12 +82,22 @@ pub(super) async fn show(
 ) -> Result<Response, Fault> {
     let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
     let at = asked::filled(wanted.at).map(|at| asked::moment(&at)).transpose()?;
-    let found = find(&app, id, at, wanted.run).await?;
+    let from = From::read(wanted.from.as_deref()).ok_or_else(|| {
+        plain::bad_request(
+            "\"from\" is no part of an output: expected the offset of a line, one after \"before-\", or \"error\".",
+        )
+    })?;
+    let found = find(&app, id, at, wanted.run, from).await?;
     let title = found.id.short();
-    Ok(Page::new(&app, &title).style("pages.css").script("live.js").script("log.js").show(&found.page()))
+    Ok(Page::new(&app, &title)
+        .style("pages.css")
+        .style("ansi.css")
+        .script("live.js")
+        .script("log.js")
+        .show(&found.page()))
 }
 
-async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<SlotPage, Fault> {
+async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, from: From) -> Result<SlotPage, Fault> {
     let why = kelos_explain::why::why(app.handle(), &id, at).await?;
     let roots = roots::RootList::read(app, &id, at).await?;
     let of = id.clone();
@@ -104,13 +118,15 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
     };
     let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
     let shown_run = shown.map(|run| run.id.number);
-    let tail = match shown {
-        Some(run) => Some(Tail::read(app, run).await),
+    let output = match shown {
+        Some(run) => Some(Output::read(app, run, from).await),
         None => None,
     };
     let (now, links) = (app.handle().now(), app.links().clone());
     let runs = why.runs.clone();
     let versions = app.read(move |reader| reader.run_versions(&runs)).await?;
+    let collected = slot.as_ref().and_then(|slot| slot.collected.clone());
+    let given = given::read(app, &why.runs, &versions, collected).await?;
     Ok(SlotPage {
         id,
         at,
@@ -118,6 +134,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         why,
         roots,
         versions,
+        given,
         slot,
         workflow,
         life,
@@ -127,7 +144,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         later,
         story,
         links,
-        tail,
+        output,
         shown_run,
     })
 }
@@ -187,7 +204,7 @@ impl SlotPage {
             div #why-it-ran data-live { @if self.has_failed() { (self.account()) } }
             @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
             div #runs data-live { (self.runs()) }
-            @if let Some(tail) = &self.tail { (tail.show()) }
+            @if let Some(output) = &self.output { (output.show()) }
             div #neighbours data-live { (self.around()) }
             @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
             div #life data-live { (life::show(&self.id, &self.life, self.at, self.now)) }
@@ -289,7 +306,7 @@ impl SlotPage {
             h2 { "Runs" }
             @if self.why.runs.is_empty() { p.soft { "None yet." } }
             @else { (runs::table(&self.id, &self.why.runs, &self.versions, self.shown_run, &self.links)) }
-            (given::show(&self.why.runs, self.shown_run))
+            (given::show(&self.given, self.shown_run))
             @if self.slot.is_some() {
                 p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or delays it now" } }
             }

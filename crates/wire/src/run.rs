@@ -83,7 +83,7 @@ pub struct OutputDto {
 pub struct OutputLineDto {
     /// The position of its first byte in all output of the run.
     pub offset: u64,
-    /// When its first byte came; absent if that is not known, as of runs from before version 0.1.
+    /// When its first byte came; absent if that is not known, as of runs from before times were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Instant>,
     /// `stdout`, `stderr`, or `kelos` for what Kelos adds; absent like the time.

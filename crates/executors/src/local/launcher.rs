@@ -240,6 +240,12 @@ impl Launcher {
         blocking(move || log::log_len(&dir)).await
     }
 
+    /// The command of a run as it was started, with the secrets in it; none of a run that has no files here.
+    pub async fn spec(&self, run: &RunRef) -> Result<Option<RunSpec>, LocalError> {
+        let dir = self.inner.dirs.path(run);
+        blocking(move || records::read(&dir, SPEC)).await
+    }
+
     /// The outputs of a run, if its command wrote valid ones.
     ///
     /// # Errors

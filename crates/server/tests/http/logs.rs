@@ -107,3 +107,103 @@ async fn lines_have_times_and_streams() {
         assert_eq!(server.get(&format!("{LOG}/lines{wrong}")).await.status, 400, "{wrong}");
     }
 }
+
+const PAGE: &str = "/ui/workflows/w/slots/2015-09-13T15:00Z";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_shows_lines_with_colours_times_and_streams() {
+    let (server, slot, folder) = running().await;
+    let page = async |query: &str| server.get(&format!("{PAGE}{query}")).await.ok().text;
+    write(&folder, b"one\n\x1b[31mKeyError\x1b[0m: <b>\n");
+    // From 0 on standard output at 1970-01-01T00:00:01Z, from 4 on standard error a millisecond later.
+    std::fs::write(folder.join("log.marks"), [0x00, 0xd0, 0x0f, 0x11, 0x02]).unwrap();
+    server.end(&slot, 1, false).await;
+    let told = page("").await;
+    let out = "<span class=\"row\" data-offset=\"0\" data-at=\"00:00:01.000\" title=\"1970-01-01T00:00:01.000Z, standard output\">one\n</span>";
+    assert!(told.contains(out), "{told}");
+    let err = "<span id=\"first-error\" class=\"row err\" data-offset=\"4\" data-at=\"00:00:01.001\" \
+               title=\"1970-01-01T00:00:01.001Z, standard error\"><span class=\"f1\">KeyError</span>: &lt;b&gt;\n</span>";
+    assert!(told.contains(err), "{told}");
+    assert!(told.contains("run=1&amp;from=error#first-error"), "{told}");
+    assert!(!told.contains("data-stream"), "it is over");
+    assert_eq!(server.get(&format!("{PAGE}?from=x")).await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_error_is_found_far_from_the_end() {
+    let (server, slot, folder) = running().await;
+    let page = async |query: &str| server.get(&format!("{PAGE}{query}")).await.ok().text;
+    let quiet = "all is well here\n".repeat(20_000);
+    write(&folder, quiet.as_bytes());
+    server.end(&slot, 1, false).await;
+    assert!(page("?from=error").await.contains("No line of it looks like an error."));
+    write(&folder, b"12:00 ERROR it broke\n");
+    write(&folder, quiet.as_bytes());
+    let told = page("").await;
+    assert!(!told.contains("it broke") && told.contains("Show more of its beginning"), "its end is shown");
+    assert!(told.len() < 2_000_000, "{} bytes", told.len());
+    let told = page("?from=error").await;
+    assert!(told.contains("id=\"first-error\"") && told.contains("ERROR it broke"), "{told}");
+    assert!(told.contains("id=\"log-later\"") && told.contains("id=\"log-earlier\""), "{told}");
+    let told = page("?from=0").await;
+    assert!(
+        told.contains("data-offset=\"0\"") && told.contains("id=\"log-later\"") && !told.contains("id=\"log-earlier\"")
+    );
+    let told = page("?from=before-17017").await;
+    assert!(told.contains("data-offset=\"17000\"") && !told.contains("data-offset=\"17017\""), "{told}");
+    let told = page("?from=before-170000").await;
+    let first = told.split("data-offset=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_eq!(first.parse::<u64>().unwrap() % 17, 0, "whole lines alone");
+    // Behind what was dropped.
+    std::fs::write(folder.join("log.tail.1000000"), "the end\n").unwrap();
+    let told = page("").await;
+    assert!(
+        told.contains("too long to be kept")
+            && told.contains("data-offset=\"1000000\"")
+            && told.contains("Show its beginning")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_follows_lines_until_the_run_ends() {
+    let (server, slot, folder) = running().await;
+    write(&folder, b"one\n");
+    let told = server.get(PAGE).await.ok().text;
+    let path = format!("{PAGE}/runs/1/lines?from=4");
+    assert!(told.contains(&format!("data-stream=\"{path}\"")), "{told}");
+    let mut lines = EventStream::open(&server, &path, None).await;
+    write(&folder, b"\x1b[32mha");
+    let sent = lines.next().await.unwrap().data["rows"].as_str().unwrap().to_owned();
+    assert!(sent.contains("<span class=\"f2\">ha</span></span>"), "{sent}");
+    write(&folder, b"lf\r\nnext");
+    let sent = lines.next().await.unwrap().data["rows"].as_str().unwrap().to_owned();
+    assert!(
+        sent.contains("data-offset=\"4\"")
+            && sent.contains("half</span>")
+            && sent.contains("<span class=\"f2\">next</span>"),
+        "{sent}"
+    );
+    server.end(&slot, 1, true).await;
+    assert_eq!(lines.next().await.unwrap().name, "end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_shows_each_command_as_it_was_started_and_no_secrets() {
+    let (server, slot, folder) = running().await;
+    let env = json!({ "KELOS_SLOT": "w@x", "DB_PASSWORD": "hunter2", "PATH": "/opt/bin" });
+    let spec = json!({
+        "run": { "workflow": "w", "key": "k", "number": 1 }, "run_id": "w@k#1", "env": env, "inherit_env": true,
+        "argv": ["load", "--password", "hunter2", "it's <b>"], "cwd": "/srv", "timeout_ms": 90_000, "log_limit_bytes": null,
+    });
+    std::fs::write(folder.join("spec.json"), spec.to_string()).unwrap();
+    server.end(&slot, 1, false).await;
+    let told = server.get(PAGE).await.ok().text;
+    let command = "<dt>Command</dt><dd><code>load --password •••••• 'it'\\''s &lt;b&gt;'</code></dd>";
+    assert!(told.contains(command), "{told}");
+    assert!(told.contains("<dt>Folder</dt><dd><code>/srv</code></dd><dt>Time limit</dt><dd>1 min 30 s</dd>"), "{told}");
+    for (name, value) in [("KELOS_SLOT", "w@x"), ("DB_PASSWORD", "••••••"), ("PATH", "/opt/bin")] {
+        assert!(told.contains(&format!("<code>{name}</code></dt><dd><code>{value}</code>")), "{name}: {told}");
+    }
+    assert!(!told.contains("hunter2"), "{told}");
+    assert!(told.contains("<dt>Exit status</dt><dd>3</dd>") && told.contains(">version 1</a>"), "{told}");
+}

@@ -287,7 +287,8 @@ async fn a_slot_shows_what_its_runs_were_given_and_gave() {
     assert!(!told.contains("hunter2"), "{told}");
     assert!(told.contains("<details class=\"job\" id=\"run-1-given\" open"), "what is short is open: {told}");
     let expected = [
-        "What run 1 was given and gave Arguments day <script>",
+        "What run 1 was given and gave Job Executor",
+        "Arguments day <script>",
         "password ••••••",
         "Outputs rows { \"good\": 3 } token •••••• file <img src=x>",
     ];

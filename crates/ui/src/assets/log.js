@@ -1,28 +1,43 @@
-// The output of a run: follows new output, searches it, and loads more of its beginning.
+// The output of a run: follows new lines, searches them, and loads more of them.
 "use strict";
 
 (() => {
   // How many characters of a long output a page keeps; the rest is in the download.
   const KEPT = 2_000_000;
-  const PIECE = 65536;
   const part = (name) => document.getElementById(name);
   let stream = null;
+  let length = 0;
   let found = [];
   let here = -1;
 
-  // Removes escapes of terminals for colours, titles and cursors.
-  const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-~])/g;
-  const plain = (text) => text.replace(ESCAPES, "");
+  const offset = (row) => Number(row.dataset.offset ?? -1);
 
-  const append = (text) => {
+  // Rows of the server, whose texts are escaped: a line that was not ended when it came is replaced by itself.
+  const append = (rows) => {
     const log = part("log-text");
-    log.append(plain(text));
-    log.normalize();
-    const over = log.firstChild ? log.firstChild.length - KEPT : 0;
-    if (over > 0) log.firstChild.deleteData(0, over);
+    for (const row of [...rows]) {
+      const last = log.lastElementChild;
+      if (last && offset(last) === offset(row) && offset(row) >= 0) {
+        length -= last.textContent.length;
+        last.replaceWith(row);
+      } else {
+        log.append(row);
+      }
+      length += row.textContent.length;
+    }
+    while (length > KEPT && log.childElementCount > 1) {
+      length -= log.firstElementChild.textContent.length;
+      log.firstElementChild.remove();
+    }
     part("log-empty").hidden = true;
     if (part("log-follow").checked) log.scrollTop = log.scrollHeight;
     if (part("log-find").value) find();
+  };
+
+  const rowsOf = (html) => {
+    const made = document.createElement("template");
+    made.innerHTML = html;
+    return made.content.children;
   };
 
   const follow = () => {
@@ -30,7 +45,7 @@
     const path = part("log")?.dataset.stream;
     if (!path) return;
     stream = new EventSource(path);
-    stream.addEventListener("log", (event) => append(JSON.parse(event.data).text));
+    stream.addEventListener("lines", (event) => append(rowsOf(JSON.parse(event.data).rows)));
     stream.addEventListener("end", () => stream.close());
   };
 
@@ -40,16 +55,35 @@
     CSS.highlights.set("found-here", new Highlight(...(found[here] ? [found[here]] : [])));
   };
 
+  // The texts within the output, and where each of them begins in all of it.
+  const texts = () => {
+    const walker = document.createTreeWalker(part("log-text"), NodeFilter.SHOW_TEXT);
+    const nodes = [], starts = [];
+    let all = "";
+    while (walker.nextNode()) {
+      nodes.push(walker.currentNode);
+      starts.push(all.length);
+      all += walker.currentNode.data;
+    }
+    return { all, nodes, starts };
+  };
+
   const find = () => {
     const words = part("log-find").value.toLowerCase();
-    const node = part("log-text").firstChild;
     found = [];
-    if (words && node) {
-      const text = node.data.toLowerCase();
+    if (words) {
+      const { all, nodes, starts } = texts();
+      const text = all.toLowerCase();
+      let node = 0;
+      const place = (at) => {
+        while (node + 1 < nodes.length && starts[node + 1] <= at) node += 1;
+        return [nodes[node], Math.min(at - starts[node], nodes[node].length)];
+      };
       for (let at = text.indexOf(words); at >= 0 && found.length < 5000; at = text.indexOf(words, at + words.length)) {
         const range = new Range();
-        range.setStart(node, at);
-        range.setEnd(node, at + words.length);
+        range.setStart(...place(at));
+        range.setEnd(...place(at + words.length - 1));
+        range.setEnd(range.endContainer, range.endOffset + 1);
         found.push(range);
       }
     }
@@ -63,46 +97,75 @@
     part("log-found").textContent = words ? `${place}${found.length} found` : "";
   };
 
+  const show = (top) => {
+    const log = part("log-text");
+    part("log-follow").checked = false;
+    log.scrollTop += top - log.getBoundingClientRect().top - log.clientHeight / 3;
+  };
+
   const go = (step) => {
     if (found.length === 0) return;
     here = (here + step + found.length) % found.length;
-    const log = part("log-text");
-    const top = found[here].getBoundingClientRect().top - log.getBoundingClientRect().top;
-    part("log-follow").checked = false;
-    log.scrollTop += top - log.clientHeight / 3;
+    show(found[here].getBoundingClientRect().top);
     tell(part("log-find").value);
     paint();
   };
 
-  const earlier = async () => {
-    const log = part("log");
-    const from = Number(log.dataset.from);
-    const start = Math.max(0, from - PIECE);
-    const answer = await fetch(`${log.dataset.log}?offset=${start}&limit=${from - start}`);
-    if (!answer.ok) return;
-    // Bytes in the middle of a long output are not kept: there is nothing before them to show here.
-    const dropped = Number(answer.headers.get("kelos-dropped") || 0);
-    const text = dropped >= from - start ? "" : await answer.text();
-    const pre = part("log-text");
-    const below = pre.scrollHeight - pre.scrollTop;
-    pre.prepend(plain(text));
-    pre.normalize();
-    pre.scrollTop = pre.scrollHeight - below;
-    log.dataset.from = String(start);
-    part("log-earlier").hidden = start === 0;
+  // Another part of the output, from the page that shows it.
+  const load = async (href) => {
+    const answer = await fetch(href);
+    if (!answer.ok) return null;
+    return new DOMParser().parseFromString(await answer.text(), "text/html");
+  };
+
+  const exchange = (id, fresh) => {
+    const old = part(id), other = fresh.getElementById(id);
+    if (old && other) old.replaceWith(other); else old?.remove();
+  };
+
+  const earlier = async (link) => {
+    const fresh = await load(link.href);
+    if (!fresh) return;
+    const log = part("log-text"), first = offset(log.firstElementChild);
+    const rows = [...fresh.querySelectorAll("#log-text > .row")].filter((row) => offset(row) < first);
+    const below = log.scrollHeight - log.scrollTop;
+    rows.forEach((row) => { length += row.textContent.length; });
+    log.prepend(...rows);
+    log.scrollTop = log.scrollHeight - below;
+    exchange("log-earlier", fresh);
     find();
   };
 
+  const later = async (link) => {
+    const fresh = await load(link.href);
+    if (!fresh) return;
+    append(fresh.querySelectorAll("#log-text > .row"));
+    const box = part("log-later").parentElement, other = fresh.getElementById("log-later")?.parentElement;
+    if (other) box.replaceWith(other); else box.remove();
+  };
+
+  const firstError = () => {
+    const row = part("first-error");
+    if (row) show(row.getBoundingClientRect().top);
+    return row;
+  };
+
   const begin = () => {
-    if (!part("log-text")) return;
-    part("log-text").textContent = plain(part("log-text").textContent);
+    const log = part("log-text");
+    if (!log) return;
+    length = log.textContent.length;
     part("log-find").addEventListener("input", () => { here = -1; find(); });
     part("log-find").addEventListener("keydown", (event) => {
       if (event.key === "Enter") { event.preventDefault(); go(event.shiftKey ? -1 : 1); }
       if (event.key === "Escape") { event.target.value = ""; find(); }
     });
-    part("log-earlier").addEventListener("click", earlier);
-    part("log-text").scrollTop = part("log-text").scrollHeight;
+    part("log").addEventListener("click", (event) => {
+      const link = event.target.closest("#log-earlier:not([data-jumps]), #log-later");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      if (link.id === "log-later") later(link); else earlier(link);
+    });
+    if (location.hash !== "#first-error" || !firstError()) log.scrollTop = part("log-later") ? 0 : log.scrollHeight;
     follow();
   };
 

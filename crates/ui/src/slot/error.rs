@@ -11,13 +11,13 @@ const LINES: usize = 30;
 /// The error of a slot that has failed; nothing for all others.
 pub(super) fn show(found: &SlotPage) -> Markup {
     let last_run = found.why.runs.last().map(|run| run.id.number);
-    let tail = found.tail.as_ref().filter(|_| found.shown_run == last_run);
-    let lines = tail.and_then(|tail| tail.last_lines(LINES)).filter(|lines| !lines.is_empty());
+    let output = found.output.as_ref().filter(|_| found.shown_run == last_run);
+    let lines = output.and_then(|output| Some((output, output.last_lines(LINES)?)));
     html! {
         @if found.has_failed() {
-            @if let Some(lines) = lines {
-                pre.error tabindex="0" role="group" aria-label="the end of the output" { (lines.join("\n")) }
-                p.soft { "The last lines of " a href="#log" { "its output" } "." }
+            @if let Some((output, lines)) = lines {
+                pre.error.output tabindex="0" role="group" aria-label="the end of the output" { (lines) }
+                p.soft { "The last lines of " a href="#log" { "its output" } ". " a href=(output.error_href()) { "The first error in it" } "." }
             } @else { p.soft { "Its last run has left no output here." } }
             p { b { "What to do: " } "repair the cause and rerun it; if its work is done, mark it as succeeded; if it is not needed, skip it." }
         }

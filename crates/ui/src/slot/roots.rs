@@ -7,8 +7,8 @@ use kelos_front::fault::Fault;
 use kelos_model::SlotRef;
 use maud::{Markup, html};
 
+use crate::output::last_lines;
 use crate::page::slot_href;
-use crate::runs::last_lines;
 use crate::state::badge;
 
 /// Lines of output of a failed run that are shown.

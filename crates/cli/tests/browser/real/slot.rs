@@ -19,7 +19,8 @@ fn output_is_read_while_it_is_written() {
     house.folder.write("go", "");
     house.until_says("#log-text", "ended");
     house.until_says("#why", "succeeded");
-    assert_eq!(house.text("#log-text"), "begun\nand more\nended\n");
+    assert_eq!(house.ask("return document.getElementById('log-text').textContent"), json!("begun\nand more\nended\n"));
+    assert_eq!(house.ask("return document.querySelectorAll('#log-text > .row[data-at]').length"), json!(3));
     assert_eq!(house.ask("return window.stayed"), json!(true));
     assert_eq!(house.complaints(), Vec::<String>::new());
 }
