@@ -22,6 +22,11 @@ pub(super) fn moment(at: Timestamp) -> String {
     whole.to_zoned(zone.rules().clone()).strftime(form).to_string()
 }
 
+/// The time of day in the chosen zone, to the millisecond: `13:00:07.250`.
+pub(super) fn clock(at: Timestamp) -> String {
+    at.to_zoned(viewer::current().zone.rules().clone()).strftime("%H:%M:%S%.3f").to_string()
+}
+
 /// The key of a slot: its time to the second, or its id.
 pub(super) fn key(key: &SlotKey) -> String {
     key.time().map_or_else(|| key.short(), moment)

@@ -14,6 +14,7 @@ use maud::{Markup, html};
 use self::ansi::{Part, Style};
 use super::page::slot_href;
 use super::runs::download_href;
+use super::words;
 
 pub(super) use live::follow;
 
@@ -252,8 +253,7 @@ async fn first_error(app: &App, run: &RunId) -> Result<Option<u64>, LocalError> 
 /// A line. What the shell pastes and what is searched is its text alone: its time and stream are drawn by the style.
 fn row(line: &LogLine, style: &mut Style, first_error: Option<u64>) -> Markup {
     let exact = line.at.map(format_full);
-    // The time of day, in UTC like all times of a name.
-    let clock = exact.as_ref().and_then(|exact| exact.get(11..23));
+    let clock = line.at.map(words::clock);
     let (class, said) = match line.stream {
         Some(Stream::Stderr) => ("row err", "standard error"),
         Some(Stream::Kelos) => ("row kls", "by Kelos"),

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use crate::output::last_lines;
 use crate::page::slot_href;
 use crate::state::badge;
+use crate::time;
 
 /// Lines of output of a failed run that are shown.
 const LINES: usize = 10;
@@ -55,7 +56,7 @@ fn one(root: &Root, lines: &[String]) -> Markup {
     let middle = if root.left_out > 0 { root.way.len() / 2 } else { root.way.len() };
     html! {
         @if let Some(state) = root.state { (badge(state)) " " }
-        a href=(slot_href(&root.slot)) { (root.slot.short()) } " " (root.cause)
+        a href=(slot_href(&root.slot)) { (root.slot.short()) } " " (time::in_text(&root.cause))
         @if root.alike > 0 { " (and " (root.alike) " more like it)" }
         @if !lines.is_empty() { pre.error tabindex="0" role="group" aria-label="the end of its output" { (lines.join("\n")) } }
         @if root.way.len() > 2 {
