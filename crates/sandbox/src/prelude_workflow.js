@@ -213,7 +213,7 @@ function poolsOf(pools, where) {
 }
 
 /** The paths that the runs of a workflow write: templates, as triggers ask for them. */
-function writesOf(paths, where) {
+function writtenPathsOf(paths, where) {
     const such = '["/data/${year}-${month}-${day}/orders"]';
     if (paths === undefined || paths === null) return [];
     if (!Array.isArray(paths)) refuse(`${where}: expected an array such as ${such}, not ${describe(paths)}`);
@@ -315,7 +315,7 @@ function define(options) {
         trigger: zoned(required(options, "trigger", "trigger", where), options.timeZone),
         constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
         job: required(options, "externalService", "external service", where),
-        writes: writesOf(options.writes, `${where}: writes`),
+        writes: writtenPathsOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         catchUp: options.catchUp === undefined ? undefined : among(options.catchUp, `${where}: catchUp`, CATCH_UP),
         retry: retryOf(options, where),
