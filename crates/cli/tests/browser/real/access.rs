@@ -22,7 +22,7 @@ const AXE: &str = "
 ";
 
 /// Routes that answer something else than a page.
-const NO_PAGES: [&str; 9] = [
+const NO_PAGES: [&str; 10] = [
     "/ui/",
     "/ui/board/stream",
     "/ui/board/late",
@@ -31,6 +31,7 @@ const NO_PAGES: [&str; 9] = [
     "/ui/graph.svg",
     "/ui/graph/nodes",
     "/ui/stream",
+    "/ui/workflows/{id}/slots/{time}/runs/{number}/lines",
     "/ui/assets/{hash}/{name}",
 ];
 const LOG: &str = "/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt";
