@@ -256,7 +256,7 @@ fn a_run_goes_on_without_its_server() {
 #[test]
 fn output_is_printed_as_it_is_or_line_by_line() {
     let always = "celos.alwaysTrigger()";
-    // What is written to both streams at once may change places: each part waits until the one before has been read.
+    // Text that is written to both streams at once may change places: each part waits until the one before has been read.
     let waits = |name: &str| format!("while [ -e gates ] && [ ! -e gates/{name} ]; do sleep 0.01; done");
     let shell = format!("printf 'one\\ntwo'; {}; echo bad >&2; {}; echo ' more'", waits("first"), waits("second"));
     let folder = Folder::with(&[("workflows/talk.js", &minutely("talk", always, &shell)), ("gates/README", "")]);

@@ -81,7 +81,7 @@ where
     F: Future<Output = Option<(Event, T)>> + Send + 'static,
     T: Send + 'static,
 {
-    Sse::new(unfold(source, next).map(Ok)).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
+    kept_alive(source, next, KeepAlive::new().interval(ALIVE_EVERY))
 }
 
 /// The same for pages: while nothing is sent an event `beat` is, because a page does not get comments and has to say that it hears
@@ -94,6 +94,18 @@ where
     F: Future<Output = Option<(Event, T)>> + Send + 'static,
     T: Send + 'static,
 {
-    let beat = KeepAlive::new().interval(BEAT_EVERY).event(Event::default().event("beat").data("1"));
-    Sse::new(unfold(source, next).map(Ok)).keep_alive(beat)
+    let beat = Event::default().event("beat").data("1");
+    kept_alive(source, next, KeepAlive::new().interval(BEAT_EVERY).event(beat))
+}
+
+fn kept_alive<T, F>(
+    source: T,
+    next: impl FnMut(T) -> F + Send + 'static,
+    by: KeepAlive,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
+where
+    F: Future<Output = Option<(Event, T)>> + Send + 'static,
+    T: Send + 'static,
+{
+    Sse::new(unfold(source, next).map(Ok)).keep_alive(by)
 }

@@ -1,4 +1,4 @@
-//! What a dry run assumed of the outside, which it never asks.
+//! The assumptions of a dry run about the outside, which it never asks.
 
 use std::collections::BTreeMap;
 

@@ -187,7 +187,7 @@ impl<'a> World<'a> {
         match command {
             Command::Probe(probe) => {
                 let is_there = self.is_there(&probe);
-                // What slots after the range ask does not matter; they are there since the clock runs on.
+                // Questions of slots after the range do not matter; they are there since the clock runs on.
                 if now < self.suppose.to {
                     self.ledger.answered(&probe, is_there);
                 }

@@ -1,4 +1,4 @@
-//! What happened, for pages that update themselves: one stream for each open page.
+//! The latest events, for pages that update themselves: one stream for each open page.
 //!
 //! A beat every few seconds tells a page that the server is there, also if nothing happens. What is *absent*: what became of
 //! anything, which pages request again.

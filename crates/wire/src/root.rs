@@ -1,4 +1,4 @@
-//! What is at the root of a slot's wait.
+//! The root causes of a slot's wait.
 
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ function deliverFrom(dc, trigger, description) {
         "externalService": celos.commandExternalService({
             "command": ["bin/deliver", dc, "${hour}", input(dc)]
         }),
-        // What others wait for: by this, `kelos why` and the graph know who delivers it.
+        // The file that others wait for: by this, `kelos why` and the graph know who delivers it.
         "writes": [input(dc)]
     });
 }

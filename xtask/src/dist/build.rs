@@ -85,7 +85,7 @@ fn variables(
     let c: Vec<String> = places.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
     let profile = format!("CARGO_PROFILE_{}", profile.replace('-', "_").to_uppercase());
     vec![
-        // What debuggers read names folders that can't be renamed: those of the linker's own libraries.
+        // Sections for debuggers name folders that can't be renamed: those of the linker's own libraries.
         (format!("{profile}_DEBUG"), "0".to_owned()),
         (format!("{profile}_STRIP"), "symbols".to_owned()),
         ("CARGO_ENCODED_RUSTFLAGS".to_owned(), rust.join(SEPARATOR)),

@@ -87,7 +87,7 @@ fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<String
         return Ok(why.headline);
     }
     let roots = roots::read_few(reader, slot, now)?.rows;
-    // What is in the way of the slot itself is said by its account.
+    // The slot's own account says what is in its way.
     let upstream: Vec<String> = roots.iter().filter(|root| root.way.len() > 1).map(Root::sentence).collect();
     Ok(if upstream.is_empty() { why.blockers.join("; ") } else { upstream.join("; ") })
 }

@@ -1,4 +1,4 @@
-//! Which slots write the paths that others wait for. Workflows say what they write; triggers ask for paths.
+//! The slots that write the paths that others wait for. Workflows say what they write; triggers ask for paths.
 //!
 //! It is one relation with two directions: a slot is a writer of another one exactly when that one is a reader of it. Paths are
 //! compared as they are filled in for the slots, so that a daily workflow may read what an hourly one writes. Who writes a folder

@@ -141,7 +141,7 @@ fn take(pieces: &[Piece], segment: &str, captures: &mut Captures) -> bool {
 fn meet(one: &[Piece], other: &[Piece]) -> bool {
     match (one, other) {
         ([], []) => true,
-        // What an identifier may be is not known here.
+        // The values of an identifier are not known here.
         ([Piece::Named(a), one @ ..], [Piece::Named(b), other @ ..]) if a == b => meet(one, other),
         ([Piece::Named(_), ..], [_, ..]) | ([_, ..], [Piece::Named(_), ..]) => true,
         ([Piece::Digits(a, _), one @ ..], [Piece::Digits(b, _), other @ ..]) => a == b && meet(one, other),
@@ -190,7 +190,7 @@ impl Captures {
         for (known, (name, _)) in parts.iter_mut().zip(PARTS) {
             match part(name) {
                 Some(value) => *known = Some(value?),
-                // What comes after a gap narrows nothing.
+                // Text after a gap narrows nothing.
                 None => break,
             }
         }

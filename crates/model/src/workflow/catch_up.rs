@@ -83,7 +83,7 @@ pub fn past_slots(
     let misfires = definition.misfires(&planned, schedule, window_start, now);
     let from = misfires.map_or(definition.opens_from(&planned), |misfires| misfires.since).max(window_start);
     let gaps = planned.ranges.gaps(Range::new(from, now));
-    // What was planned by an earlier schedule is there.
+    // Slots that an earlier schedule planned are there.
     let earlier = known.filter(|_| !is_same);
     let earlier = earlier.and_then(|known| Some((known, serde_json::from_str::<CronSchedule>(&known.schedule).ok()?)));
     match earlier {

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::dto::FromLibrary;
 use super::extract::{Path, Query, RunPath};
-use super::logs::{LONGEST_PIECE, USUAL_PIECE, unreadable};
+use super::logs::{LONGEST_PIECE, USUAL_PIECE, checked, unreadable};
 
 /// The most lines that are read from the end.
 const MOST_LINES: usize = 10_000;
@@ -68,14 +68,6 @@ pub(super) async fn lines(
     // A run without files, such as a refused one, is over once its record is final.
     let read = if run.state.is_final() { read.of_ended_run() } else { read };
     Ok(Json(OutputLinesDto::from_library(read)))
-}
-
-fn checked(name: &str, given: usize, most: usize, unit: &str) -> Result<(), Fault> {
-    if (1..=most).contains(&given) {
-        return Ok(());
-    }
-    let detail = format!("`{name}` is {given}, expected 1 to {most} {unit}");
-    Err(Fault::bad_request("bad-query", detail))
 }
 
 impl FromLibrary<LogLines> for OutputLinesDto {

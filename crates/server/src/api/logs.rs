@@ -44,6 +44,15 @@ pub(super) fn unreadable(error: &LocalError) -> Fault {
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, "log-unreadable", format!("failed to {error}"))
 }
 
+/// Refuses a number of a query that is none from 1 to `most`.
+pub(super) fn checked(name: &str, given: usize, most: usize, unit: &str) -> Result<(), Fault> {
+    if (1..=most).contains(&given) {
+        return Ok(());
+    }
+    let detail = format!("`{name}` is {given}, expected 1 to {most} {unit}");
+    Err(Fault::bad_request("bad-query", detail))
+}
+
 async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result<LogChunk, LocalError> {
     app.node().launcher().read_log(&run_ref(run), offset, limit).await
 }
@@ -72,10 +81,7 @@ pub(super) async fn read(
     State(app): State<App>,
 ) -> Result<Response, Fault> {
     let limit = piece.limit.unwrap_or(USUAL_PIECE);
-    if !(1..=LONGEST_PIECE).contains(&limit) {
-        let detail = format!("`limit` is {limit}, expected 1 to {LONGEST_PIECE} bytes");
-        return Err(Fault::bad_request("bad-query", detail));
-    }
+    checked("limit", limit, LONGEST_PIECE, "bytes")?;
     let run = super::runs::found(&app, &path).await?;
     let chunk = read_piece(&app, &run.id, piece.offset, limit).await.map_err(|error| unreadable(&error))?;
     // A run without files, such as a refused one, is over once its record is final.

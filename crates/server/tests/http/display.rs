@@ -1,4 +1,4 @@
-//! What a viewer chooses: zone, theme, direction, folded groups, and the part of the log.
+//! The choices of a viewer: zone, theme, direction, folded groups, and the part of the log.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};

@@ -347,8 +347,11 @@ impl Spec {
         if state.retries > 0 || self.is_off(&slot.workflow) || self.is_left_alone(state) {
             return None;
         }
+        // A slot that was held before its workflow counted from the opening has only that moment.
+        let held = state.collected.as_ref().filter(|_| state.state == SlotState::Held).map(|one| one.since);
+        let opened = held.unwrap_or(state.planned);
         let resumed = [self.resumed.get(&slot.workflow).copied(), self.resumed_with(state), state.asked];
-        Some(resumed.into_iter().flatten().fold(time.max(state.planned), Timestamp::max))
+        Some(resumed.into_iter().flatten().fold(time.max(opened), Timestamp::max))
     }
 
     /// Evaluates every waiting slot that is keyed by a moment.

@@ -192,7 +192,7 @@
     if (!why) return;
     name(cell, row, place, why);
     $("here").textContent = cell.title;
-    // Who moves by keys hears it; the state was read with the cell.
+    // Screen readers say it to people who move by keys; the state was read with the cell.
     if (document.activeElement === cell) $("cell-why").textContent = why;
   };
   const found = (target) => {
@@ -229,7 +229,7 @@
       row.element.hidden = !passing;
       if (passing) { shown++; sections.add(row.section); }
     }
-    // What is searched for is shown, also in a folded group.
+    // A row that is searched for is shown, also in a folded group.
     for (const section of grid.querySelectorAll(".rows")) section.classList.toggle("searched", words.length > 0);
     const filtered = words.length > 0 || choices.some((choice) => choice.value !== "");
     for (const section of grid.querySelectorAll(".rows")) section.hidden = filtered && !sections.has(section);

@@ -1,4 +1,4 @@
-//! Which line of an output looks like an error. The rule is in `docs/pages.md`.
+//! The first line of an output that looks like an error. The rule is in `docs/pages.md`.
 
 use kelos_executors::local::{LogLine, Stream};
 

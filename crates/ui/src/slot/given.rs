@@ -1,4 +1,4 @@
-//! What each run of a slot was given, and what it gave, without secrets.
+//! The job, arguments and outputs of each run of a slot, without secrets.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,4 +1,4 @@
-//! What is at the root of a slot's wait, with the way to it.
+//! The root causes of a slot's wait, with the way to each.
 
 use jiff::Timestamp;
 use kelos_explain::roots::{Root, Roots, roots};

@@ -188,7 +188,7 @@ fn columns_fill_the_window_and_groups_stay_folded() {
     house.until(&is_folded);
     house.open("/ui");
     house.until(&is_folded);
-    // What is searched for is found in it.
+    // A search finds a row in it.
     house.click("#find");
     house.press(&["f", "l", "a", "k"]);
     house.until("document.querySelector('.row[data-w=flaky]').checkVisibility()");

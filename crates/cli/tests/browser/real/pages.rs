@@ -9,7 +9,7 @@ use crate::world::{slot, world};
 const CONTRAST: &str = include_str!("../contrast.js");
 const BASICS: &str = include_str!("../basics.js");
 
-/// What sticks out of a window, but for what has a scroller of its own.
+/// The elements that stick out of a window, but for those in a scroller of their own.
 const TOO_WIDE: &str = "
     const [room] = arguments;
     const scrolls = (at) => ['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(at).overflowX);
@@ -82,7 +82,7 @@ pub(super) fn pages(house: &House) -> Vec<String> {
     pages
 }
 
-/// What a check finds on every page.
+/// The findings of a check on every page.
 pub(super) fn faults(house: &House, check: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     for page in pages(house) {

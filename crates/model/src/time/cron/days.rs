@@ -1,4 +1,4 @@
-//! Which days of a month fire: nine rules, each turned into a 31-bit mask for one month.
+//! The days of a month that fire: nine rules, each turned into a 31-bit mask for one month.
 
 use jiff::civil::Date;
 

@@ -182,7 +182,8 @@ impl<'de> Deserialize<'de> for Cron {
 mod tests {
     use super::*;
 
-    fn message(expression: &str) -> String {
+    /// The message of an expression that is refused.
+    pub(super) fn message(expression: &str) -> String {
         let error = Cron::parse(expression).expect_err("an expression to refuse");
         assert_eq!(error.text, expression[error.span.clone()]);
         error.to_string()

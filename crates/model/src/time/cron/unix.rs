@@ -185,13 +185,7 @@ fn stepped(range: &str, field: CronField) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::time::Cron;
-
-    fn message(expression: &str) -> String {
-        let error = Cron::parse(expression).expect_err("an expression to refuse");
-        assert_eq!(error.text, expression[error.span.clone()]);
-        error.to_string()
-    }
+    use crate::time::cron::tests::message;
 
     #[test]
     fn errors_say_what_a_crontab_would_have() {
