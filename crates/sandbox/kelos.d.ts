@@ -92,21 +92,12 @@ interface Contact {
     email?: string | null;
 }
 
-interface WorkflowOptions extends ZoneOptions {
-    /** The name of the workflow, unique per server, without a slash. */
-    id: string;
-    /** The times at which it has slots. */
-    schedule: Schedule;
-    /** How many of its slots may run at the same time. */
-    schedulingStrategy: SchedulingStrategy;
+/** The fields that both builders of workflows have. */
+interface WorkflowBase extends ZoneOptions {
     /** Pools whose permits each of its runs needs, such as `[celos.pool("spark", 4)]`. A run takes all of them or waits. */
     pools?: Pool[];
-    /** The condition on which a slot may start. */
-    trigger: Trigger;
     /** Conditions that are checked after the trigger, such as `[celos.timeWindow("22:00", "06:00")]`. */
     constraints?: Constraint[];
-    /** What is executed. */
-    externalService: ExternalService;
     /**
      * The paths that its runs write, such as `["/data/${year}-${month}-${day}/orders"]`. A folder stands for all that is in it. Kelos finds
      * by them who writes the path that another workflow's trigger waits for.
@@ -114,6 +105,29 @@ interface WorkflowOptions extends ZoneOptions {
     writes?: string[];
     /** No slot before this time (ISO 8601, UTC). Default `1970-01-01T00:00Z`. */
     startTime?: string | ScheduledTime | Date;
+    /** The retry policy. Default: no retries. */
+    retry?: Retry;
+    /** A description. */
+    description?: string;
+    /** A web page about it. */
+    url?: string;
+    /** Whom to ask. */
+    contacts?: Contact[];
+    /** Tags for searching. */
+    tags?: string[];
+}
+
+interface WorkflowOptions extends WorkflowBase {
+    /** The name of the workflow, unique per server, without a slash. */
+    id: string;
+    /** The times at which it has slots. */
+    schedule: Schedule;
+    /** How many of its slots may run at the same time. */
+    schedulingStrategy: SchedulingStrategy;
+    /** The condition on which a slot may start. */
+    trigger: Trigger;
+    /** What is executed. */
+    externalService: ExternalService;
     /**
      * Which of the times that passed unplanned become slots: those of before the schedule was first seen, or that passed while no server was
      * scheduling or the workflow was paused or removed. `"all"`: all in the planning window (7 days). `"latest"`: none of before it was first
@@ -132,14 +146,6 @@ interface WorkflowOptions extends ZoneOptions {
      * its workflow or backfill was resumed. Default: `"time"`.
      */
     waitTimeoutFrom?: "time" | "opening";
-    /** A description. */
-    description?: string;
-    /** A web page about it. */
-    url?: string;
-    /** Whom to ask. */
-    contacts?: Contact[];
-    /** Tags for searching. */
-    tags?: string[];
 }
 
 interface CommandOptions {
@@ -162,6 +168,39 @@ interface CommandOptions {
     logLimitBytes?: number | string;
     /** Additional properties that are shown with the job. */
     properties?: Properties;
+}
+
+/**
+ * A workflow of `kelos.workflow`. Its job is a command, whose options stand beside the other fields; for one that is a function of the slot, and for
+ * all other jobs, there is `job`.
+ */
+interface BuilderOptions extends WorkflowBase, CommandOptions {
+    /**
+     * The times at which it has slots: a cron expression, five fields as in a crontab, `"0 6 * * 1-5"` (1 is Monday), or six or seven as in Quartz
+     * (1 is Sunday); `"minutely"`, `"hourly"` or `"daily"` (at midnight); or `celos.dependentSchedule("my-workflow")`, the times of another workflow.
+     */
+    schedule: "minutely" | "hourly" | "daily" | (string & {}) | Schedule;
+    /** Workflows whose slots of the same time have to succeed before. */
+    after?: string | string[];
+    /** The condition on which a slot may start, in addition to `after`. Default: always. */
+    trigger?: Trigger;
+    /** What is executed, if it is no command: such as `celos.httpExternalService({...})`. Excludes `command` and `shell`. */
+    job?: ExternalService;
+    /** How many of its slots may run at the same time. Default 1: one after the other, oldest first. */
+    concurrency?: number | string;
+    /**
+     * Which of the times that passed unplanned become slots. `"latest"`, the default: none of before the schedule was first seen; of those that
+     * passed while no server was scheduling, or while the workflow was paused or removed, the latest. `"skip"`: none. `"all"`: all in the planning
+     * window (7 days), also those of before it was first seen. Backfills are always possible.
+     */
+    catchUp?: "all" | "latest" | "skip";
+    /** A slot that still waits after so many seconds expires. Default: never. */
+    waitTimeoutSeconds?: number | string;
+    /**
+     * The moment from which `waitTimeoutSeconds` counts: the `"opening"` (default), the moment from which the slot could first have gone, also
+     * when it was opened by a backfill or rerun; or the slot's `"time"`.
+     */
+    waitTimeoutFrom?: "time" | "opening";
 }
 
 /** Anything that can be written as JSON; times and slots become text, and `${year}` and the like are replaced in text. */
@@ -590,7 +629,7 @@ declare namespace celos {
     /** This much time after the start of the last successful or live run. Aborts by default. */
     function sinceLastRun(amount: number, unit: TimeUnitName): Constraint;
 
-    /** Defines a workflow. */
+    /** Defines a workflow, with the defaults of Celos. `kelos.workflow` is shorter, and has defaults of its own. */
     function defineWorkflow(options: WorkflowOptions): void;
     /** The old name of `defineWorkflow`. */
     function addWorkflow(options: WorkflowOptions): void;
@@ -702,6 +741,11 @@ declare namespace celos {
     function forEachRegister(bucket: string, fn: (key: string, value: Json) => void): void;
 }
 
+declare namespace kelos {
+    /** Defines a workflow. Returns its name, for `after` of others. */
+    function workflow(name: string, options: BuilderOptions): string;
+}
+
 /** The same as `celos.importDefaults`. */
 declare function importDefaults(name: string): unknown;
 
@@ -719,7 +763,7 @@ declare const ImmutableMap: typeof celos.ImmutableMap;
 
 //
 // The rest is only for test files (`tests/*.test.js`, run by `kelos test`). They may use everything above, too, except
-// `celos.defineWorkflow`.
+// `celos.defineWorkflow` and `kelos.workflow`.
 
 /** A time in UTC: text such as `2026-01-05T03:00Z`. */
 type Moment = string | ScheduledTime | Date;

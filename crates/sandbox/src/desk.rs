@@ -134,18 +134,21 @@ impl Desk {
         digest
     }
 
-    pub(crate) fn define(&self, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
+    /// Defines a workflow; `call` is the function that a script called for it, for messages.
+    pub(crate) fn define(&self, json: &str, stack: &str, call: &str) -> Result<(), ScriptRefusal> {
         if self.calling.get().is_some() {
-            let words = "celos.defineWorkflow: workflows can be defined only while the file is evaluated";
+            let words = format!("{call}: workflows can be defined only while the file is evaluated");
             return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         if self.role == Role::Tests {
-            let words = "celos.defineWorkflow: workflows are defined by scripts of the workflows folder, which tests \
-                         find there: expected only tests in this file";
+            let words = format!(
+                "{call}: workflows are defined by scripts of the workflows folder, which tests find there: expected \
+                 only tests in this file"
+            );
             return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
-        let draft = Draft::parse(json)?;
-        self.add(draft.workflow(&self.file, self.line(stack))?)
+        let draft = Draft::parse(json).and_then(|draft| draft.workflow(&self.file, self.line(stack)));
+        self.add(draft.map_err(|error| format!("{call}: {error}"))?)
     }
 
     /// Defines the apps that a script describes. Their positions are known only as the line of the call.

@@ -67,7 +67,7 @@ impl ScheduleDraft {
 
 impl Draft {
     pub(crate) fn parse(json: &str) -> Result<Draft, String> {
-        serde_json::from_str(json).map_err(|error| format!("celos.defineWorkflow: {error}"))
+        serde_json::from_str(json).map_err(|error| error.to_string())
     }
 
     /// The workflow, defined in `line` of `file`.
@@ -83,7 +83,7 @@ impl Draft {
             concurrency: Some(self.concurrency),
             pools: ascending(self.pools),
             retry: self.retry,
-            start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
+            start_time: start_time.map_err(|error| format!("startTime: {error}"))?,
             catch_up: self.catch_up,
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,

@@ -225,8 +225,9 @@ fn add_caller(problem: &mut Problem, file: &str, places: &[SourcePosition]) {
 }
 
 /// The names that scripts find in their world.
-const GLOBALS: [&str; 8] = [
+const GLOBALS: [&str; 9] = [
     "celos",
+    "kelos",
     "importDefaults",
     "ScheduledTime",
     "SlotID",

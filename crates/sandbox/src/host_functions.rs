@@ -89,7 +89,7 @@ fn install_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rqu
     let d = desk.clone();
     host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
     let d = desk.clone();
-    let definition = move |json: String, stack: String| refused(d.define(&json, &stack));
+    let definition = move |json: String, stack: String, call: String| refused(d.define(&json, &stack, &call));
     host.set("define", Function::new(ctx.clone(), definition)?)?;
     let d = desk.clone();
     let jobs = move |apps: String, template: String, kinds: String, checks: String, stack: String| {

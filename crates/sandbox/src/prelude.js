@@ -353,6 +353,9 @@ function functionTrigger(fn) {
 
 // --- schedules and strategies ---
 
+/** Schedules that have names. */
+const NAMED_SCHEDULES = { minutely: "0 * * * * ?", hourly: "0 0 * * * ?", daily: "0 0 0 * * ?" };
+
 const ZONE_FIELDS = ["timeZone", "daylightSaving"];
 
 /** The zone and the daylight-saving policy of a schedule or a workflow. */

@@ -302,17 +302,9 @@ function test(name, options) {
     }
 }
 
-const testing = { test };
-
 /** Opens the world of a test file. */
 export function installTests() {
-    globalThis.kelos = new Proxy(testing, {
-        get(target, name) {
-            if (name === "test") looked = new Error().stack;
-            if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
-            refuse(`kelos has no function '${name}'; it has ${Object.keys(target).join(", ")}`, "unknown-function");
-        },
-    });
+    globalThis.kelos = ownObject({ test, ...ownApi }, {});
 }
 
 /** What the function of a check is given. */

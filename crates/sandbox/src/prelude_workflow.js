@@ -266,15 +266,36 @@ function waitTimeoutFromOf(options, where) {
     return among(options.waitTimeoutFrom, `${where}: waitTimeoutFrom`, ["time", "opening"]);
 }
 
-/** The schedule with the zone of the workflow, where it has none of its own. */
-function scheduleOf(options, where) {
-    const own = required(options, "schedule", "schedule", where);
+/** A schedule with the zone of the workflow, where it has none of its own. */
+function zonedSchedule(own, options, where) {
     const zone = zoneOf(options, where);
     if (Object.keys(zone).length === 0) return own;
     if (own.dependent !== undefined) {
         refuse(`${where}: timeZone and daylightSaving have no effect on a dependent schedule: set them on workflow ${quote(own.dependent)}`, "conflicting-options");
     }
     return { ...zone, ...own };
+}
+
+function catchUpOf(value, where) {
+    return value === undefined ? undefined : among(value, `${where}: catchUp`, CATCH_UP);
+}
+
+/** What both builders of workflows read in the same way. */
+function draftOf(options, where) {
+    return {
+        pools: poolsOf(options.pools, `${where}: pools`),
+        constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
+        writes: writtenPathsOf(options.writes, `${where}: writes`),
+        startTime: startTimeOf(options.startTime, `${where}: startTime`),
+        retry: retryOf(options, where),
+        about: aboutOf(options, where),
+    };
+}
+
+/** Hands a workflow to the host. */
+function enter(call, draft) {
+    const problem = host.define(JSON.stringify(draft), here(), call);
+    if (Array.isArray(problem)) refuse(problem[1], problem[0]);
 }
 
 /** The tree of a field that has to be there. */
@@ -307,24 +328,17 @@ function define(options) {
     }
     agreed(host.id(options.id), "celos.defineWorkflow: id", "bad-name");
     const where = `celos.defineWorkflow ${quote(options.id)}`;
-    const draft = {
+    enter("celos.defineWorkflow", {
         id: options.id,
-        schedule: scheduleOf(options, where),
+        schedule: zonedSchedule(required(options, "schedule", "schedule", where), options, where),
         concurrency: required(options, "schedulingStrategy", "scheduling strategy", where),
-        pools: poolsOf(options.pools, `${where}: pools`),
         trigger: zoned(required(options, "trigger", "trigger", where), options.timeZone),
-        constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
         job: required(options, "externalService", "external service", where),
-        writes: writtenPathsOf(options.writes, `${where}: writes`),
-        startTime: startTimeOf(options.startTime, `${where}: startTime`),
-        catchUp: options.catchUp === undefined ? undefined : among(options.catchUp, `${where}: catchUp`, CATCH_UP),
-        retry: retryOf(options, where),
+        ...draftOf(options, where),
+        catchUp: catchUpOf(options.catchUp, where),
         waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),
         waitTimeoutFrom: waitTimeoutFromOf(options, where),
-        about: aboutOf(options, where),
-    };
-    const problem = host.define(JSON.stringify(draft), here());
-    if (Array.isArray(problem)) refuse(problem[1], problem[0]);
+    });
 }
 
 // --- the `celos` object ---
@@ -335,8 +349,8 @@ const api = {
     addWorkflow: defineWorkflow,
     defineJobGraph,
     importDefaults,
-    hourlySchedule: () => new Made("schedule", "hourlySchedule", { expression: "0 0 * * * ?" }),
-    minutelySchedule: () => new Made("schedule", "minutelySchedule", { expression: "0 * * * * ?" }),
+    hourlySchedule: () => new Made("schedule", "hourlySchedule", { expression: NAMED_SCHEDULES.hourly }),
+    minutelySchedule: () => new Made("schedule", "minutelySchedule", { expression: NAMED_SCHEDULES.minutely }),
     cronSchedule,
     dependentSchedule,
     serialSchedulingStrategy,
@@ -378,6 +392,7 @@ const api = {
 };
 
 const GONE = {
+    workflow: "use kelos.workflow",
     commandTrigger: "use celos.functionTrigger or celos.fileCheckTrigger",
     putRegister: "registers are written through the HTTP API",
     deleteRegister: "registers are deleted through the HTTP API",
@@ -403,6 +418,7 @@ export function install(handed) {
     globalThis.importDefaults = importDefaults;
     installTime();
     installEvents();
+    globalThis.kelos = ownObject(ownApi, { test: "tests are defined in files of the folder tests, such as tests/first.test.js" });
 }
 
 /** What reads what a function of the slot returned, by the kind of the function. */

@@ -1,0 +1,204 @@
+//! `kelos.workflow`: the same definitions as `celos.defineWorkflow`, with defaults of its own.
+
+mod support;
+
+use kelos_model::Workflow;
+use kelos_model::workflow::{CatchUp, Source, WaitStart};
+
+use support::{Folder, ids};
+
+/// The workflows of a text, but for where they are defined.
+#[track_caller]
+fn defined(text: &str) -> Vec<Workflow> {
+    let folder = Folder::new();
+    folder.write("a.js", text);
+    let loaded = folder.load();
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    loaded.workflows.iter().map(|one| Workflow { source: Source::default(), ..(**one).clone() }).collect()
+}
+
+/// The problems of a call with these fields, without the place where it begins.
+#[track_caller]
+fn refused(fields: &str) -> Vec<String> {
+    let folder = Folder::new();
+    folder.write("a.js", &format!("\n  kelos.workflow(\"w\", {{{fields}}});\n"));
+    let loaded = folder.load();
+    assert!(loaded.workflows.is_empty(), "{fields}: {:?}", ids(&loaded));
+    let words = |problem: String| {
+        let rest = problem.strip_prefix("a.js:2:3: ").map(str::to_owned);
+        rest.unwrap_or_else(|| panic!("{fields}: not at the call: {problem}"))
+    };
+    loaded.problems.iter().map(|problem| words(problem.to_string())).collect()
+}
+
+#[test]
+fn both_builders_make_the_same_definition() {
+    let own = r#"
+        const extract = kelos.workflow("extract", {
+            schedule: "hourly",
+            command: ["bin/extract", "${hour}"], cwd: "/srv", timeoutSeconds: 60,
+            catchUp: "all"
+        });
+        kelos.workflow("load", {
+            schedule: "0 6 * * 1-5", timeZone: "Europe/Berlin", daylightSaving: {gap: "skip"},
+            after: [extract, "other"],
+            trigger: celos.fileCheckTrigger("/in/${day}"),
+            constraints: [celos.timeWindow("22:00", "06:00")],
+            job: celos.httpExternalService({url: "http://jobs/v1"}),
+            concurrency: 8, pools: [celos.pool("db", 4, 2)],
+            retry: {count: 3, delaySeconds: 5, backoff: "exponential"},
+            writes: ["/out/${day}"], startTime: "2026-01-01T00:00Z",
+            waitTimeoutSeconds: 60,
+            description: "loads", url: "https://example.org/", tags: ["a"], contacts: [{name: "Ann"}]
+        });
+        kelos.workflow("report", { schedule: celos.dependentSchedule("load"), after: "load", shell: "echo $day" });"#;
+    let celos = r#"
+        celos.defineWorkflow({
+            id: "extract",
+            schedule: celos.hourlySchedule(),
+            schedulingStrategy: celos.serialSchedulingStrategy(),
+            trigger: celos.alwaysTrigger(),
+            externalService: celos.commandExternalService({command: ["bin/extract", "${hour}"], cwd: "/srv", timeoutSeconds: 60}),
+            catchUp: "all"
+        });
+        celos.defineWorkflow({
+            id: "load",
+            schedule: celos.cronSchedule("0 6 * * 1-5"), timeZone: "Europe/Berlin", daylightSaving: {gap: "skip"},
+            trigger: celos.andTrigger(celos.successTrigger("extract"), celos.successTrigger("other"), celos.fileCheckTrigger("/in/${day}")),
+            constraints: [celos.timeWindow("22:00", "06:00")],
+            externalService: celos.httpExternalService({url: "http://jobs/v1"}),
+            schedulingStrategy: celos.serialSchedulingStrategy(8), pools: [celos.pool("db", 4, 2)],
+            retry: {count: 3, delaySeconds: 5, backoff: "exponential"},
+            writes: ["/out/${day}"], startTime: "2026-01-01T00:00Z", catchUp: "latest",
+            waitTimeoutSeconds: 60, waitTimeoutFrom: "opening",
+            description: "loads", url: "https://example.org/", tags: ["a"], contacts: [{name: "Ann"}]
+        });
+        celos.defineWorkflow({
+            id: "report",
+            schedule: celos.dependentSchedule("load"),
+            schedulingStrategy: celos.serialSchedulingStrategy(),
+            trigger: celos.successTrigger("load"),
+            externalService: celos.commandExternalService({shell: "echo $day"}),
+            catchUp: "latest"
+        });"#;
+    assert_eq!(defined(own), defined(celos));
+}
+
+#[test]
+fn its_defaults_are_kelos_s_and_those_of_celos_stay() {
+    let common = r#"waitTimeoutSeconds: 9"#;
+    let own = defined(&format!("kelos.workflow('w', {{schedule: 'daily', shell: 'true', {common}}});"));
+    assert_eq!((own[0].catch_up, own[0].wait_from), (Some(CatchUp::Latest), WaitStart::Opening));
+    assert_eq!((own[0].concurrency, own[0].retry.count), (Some(1), 0));
+    let celos = defined(&format!(
+        "celos.defineWorkflow({{id: 'w', schedule: celos.cronSchedule('0 0 0 * * ?'), trigger: celos.alwaysTrigger(), \
+         schedulingStrategy: celos.serialSchedulingStrategy(), \
+         externalService: celos.commandExternalService({{shell: 'true'}}), {common}}});"
+    ));
+    assert_eq!((celos[0].catch_up, celos[0].wait_from), (None, WaitStart::Time));
+    assert_eq!(own[0].keys, celos[0].keys, "daily is a cron expression like any other");
+    let timeless = defined("kelos.workflow('w', {schedule: 'daily', shell: 'true'});");
+    assert_eq!(timeless[0].wait_from, WaitStart::Time, "without a timeout nothing is said of it");
+}
+
+#[test]
+fn mistakes_say_what_was_expected_where_the_call_begins() {
+    let whole = |fields: &str| refused(&format!("schedule: 'hourly', shell: 'true', {fields}"));
+    let cases = [
+        (
+            refused("shell: 'true'"),
+            "schedule is missing: expected \"0 6 * * *\", \"minutely\", \"hourly\", \"daily\", or celos",
+        ),
+        (refused("schedule: 'hourley', shell: 'true'"), "not \"hourley\"; did you mean \"hourly\"?"),
+        (refused("schedule: 'weekly', shell: 'true'"), "schedule: expected \"0 6 * * *\", \"minutely\""),
+        (refused("schedule: '0 25 * * *', shell: 'true'"), "kelos.workflow \"w\": schedule: "),
+        (
+            refused("schedule: 7, shell: 'true'"),
+            "schedule: expected \"0 6 * * *\", \"minutely\", \"hourly\", \"daily\", or celos.dependentSchedule(\"my-workflow\"), not 7",
+        ),
+        (
+            refused("schedule: celos.alwaysTrigger(), shell: 'true'"),
+            "schedule: expected a schedule such as celos.hourlySchedule(), not a trigger (celos.alwaysTrigger)",
+        ),
+        (refused("schedule: 'hourly'"), "neither command, shell nor job is given"),
+        (
+            refused("schedule: 'hourly', command: 'bin/load x'"),
+            "command: expected an array such as [\"program\", \"argument\"], not \"bin/load x\"; for the text of a shell script use shell",
+        ),
+        (whole("command: ['x']"), "kelos.workflow \"w\": expected either command or shell, not both"),
+        (
+            whole("job: celos.commandExternalService({shell: 'x'})"),
+            "both job and shell are given: expected shell in what makes the job",
+        ),
+        (refused("schedule: 'hourly', job: {shell: 'x'}"), "job: expected an external service such as"),
+        (whole("after: ['a', '']"), "after[1]: expected a string such as \"my-workflow\", not \"\""),
+        (whole("after: 'a/b'"), "after: workflow id can't contain slash"),
+        (whole("after: null"), "after: expected a string such as \"my-workflow\", not null"),
+        (
+            whole("trigger: celos.alwaysTrigger"),
+            "trigger: expected a trigger such as celos.alwaysTrigger(), not a function (is there a () missing after celos.alwaysTrigger?)",
+        ),
+        (whole("catchUp: 'none'"), "catchUp: expected \"all\" or \"latest\" or \"skip\", not \"none\""),
+        (whole("catchUp: true"), "catchUp: expected \"all\" or \"latest\" or \"skip\", not true"),
+        (whole("catchUp: ''"), "catchUp: expected \"all\""),
+        (
+            whole("waitTimeoutFrom: 'opening'"),
+            "waitTimeoutFrom says from when waitTimeoutSeconds counts, which is missing",
+        ),
+        (whole("waitTimeoutSeconds: -1"), "waitTimeoutSeconds: expected a number >= 0, not -1"),
+        (whole("waitTimeoutSeconds: 'soon'"), "waitTimeoutSeconds: expected a number >= 0, not \"soon\""),
+        (whole("concurrency: 0"), "concurrency: expected a number >= 1, not 0"),
+        (whole("timeZone: 'Berlin'"), "timeZone: "),
+        (
+            refused("schedule: celos.dependentSchedule('a'), shell: 'x', timeZone: 'Europe/Berlin'"),
+            "timeZone and daylightSaving have no effect on a dependent schedule: set them on workflow \"a\"",
+        ),
+        (whole("cathUp: 'all'"), "unknown field 'cathUp'; did you mean 'catchUp'?"),
+        (whole("externalService: 1"), "unknown field 'externalService'; it is called 'job' here"),
+        (whole("cron: '0 6 * * *'"), "unknown field 'cron'; it is called 'schedule' here"),
+        (whole("id: 'w'"), "unknown field 'id'; the name is the first argument"),
+        (whole("retry: 3"), "retry: expected an object such as {count: 3, delaySeconds: 60}, not 3"),
+        (whole("writes: '/out'"), "writes: expected an array such as"),
+    ];
+    for (n, (problems, expected)) in cases.iter().enumerate() {
+        assert_eq!(problems.len(), 1, "{n}: {problems:?}");
+        assert!(
+            problems[0].starts_with("kelos.workflow \"w\": ") && problems[0].contains(expected),
+            "{n}: {problems:?}"
+        );
+    }
+    let all = whole("tagz: 1, maxRetryCount: 3, waitTimeoutSecond: 1");
+    assert_eq!(all.len(), 3, "all unknown fields are told at once: {all:?}");
+}
+
+#[test]
+fn a_name_is_needed_and_the_object_knows_its_functions() {
+    let cases = [
+        (
+            "kelos.workflow({schedule: 'hourly'});",
+            "kelos.workflow: expected a name and an object, as in kelos.workflow(\"my-workflow\", {...}), not an object as the name",
+        ),
+        ("kelos.workflow('a/b', {});", "kelos.workflow: name: workflow id can't contain slash"),
+        ("kelos.workflow('', {});", "kelos.workflow: name: "),
+        ("kelos.workflow('w');", "kelos.workflow \"w\": expected an object such as {schedule: \"0 6 * * *\""),
+        ("kelos.workflow('w', [1]);", "expected an object such as {schedule"),
+        ("kelos.workfow('w', {});", "kelos has no function 'workfow'; did you mean 'workflow'?"),
+        ("kelos.test('t', {});", "kelos has no function 'test'; tests are defined in files of the folder tests"),
+        ("celos.workflow('w', {});", "celos has no function 'workflow'; use kelos.workflow"),
+        ("kelo.workflow('w', {});", "did you mean kelos?"),
+        (
+            "kelos.workflow('w', {schedule: 'hourly', shell: 'x'}); kelos.workflow('w', {schedule: 'daily', shell: 'x'});",
+            "Workflow with this ID already exists: w (defined in line 1 of this file)",
+        ),
+    ];
+    for (text, expected) in cases {
+        let folder = Folder::new();
+        folder.write("a.js", text);
+        let loaded = folder.load();
+        assert_eq!(loaded.problems.len(), 1, "{text}: {:?}", loaded.problems);
+        assert!(loaded.problems[0].to_string().contains(expected), "{text}: {}", loaded.problems[0]);
+        assert_eq!(loaded.problems[0].line, 1, "{text}");
+    }
+    let own = defined("var kelos = 7; celos.databaseName('x' + kelos);");
+    assert!(own.is_empty(), "a script may use the name for its own");
+}
