@@ -199,7 +199,7 @@ fn no_pools() -> Markup {
     html! {
         div.narrow {
             p { "No workflow names a pool. A pool limits how many runs of several workflows use something at once: a cluster, a database, licences." }
-            pre { code { "var SPARK = celos.pool(\"spark\", 4);      // four permits for all who name it\n\ncelos.defineWorkflow({\n    id: \"report\",\n    pools: [SPARK],                        // each run takes one\n    …\n});\ncelos.defineWorkflow({\n    id: \"rebuild\",\n    pools: [celos.pool(\"spark\", 4, 2)],    // each run takes two\n    …\n});" } }
+            pre { code { "var SPARK = celos.pool(\"spark\", 4);      // four permits for all who name it\n\nkelos.workflow(\"report\", {\n    pools: [SPARK],                        // each run takes one\n    …\n});\nkelos.workflow(\"rebuild\", {\n    pools: [celos.pool(\"spark\", 4, 2)],    // each run takes two\n    …\n});" } }
             p.soft { "A run gets all its permits or waits. Put the pool into a file of the defaults folder to share it between files. " (Document::Capacity.link("More about capacity")) }
         }
     }

@@ -50,12 +50,9 @@ fn nothing(view: &BoardView, shown: &BoardData) -> Markup {
     }
 }
 
-const FIRST: &str = "celos.defineWorkflow({
-    id: \"first\",
-    schedule: celos.hourlySchedule(),
-    schedulingStrategy: celos.serialSchedulingStrategy(),
-    trigger: celos.alwaysTrigger(),
-    externalService: celos.commandExternalService({ command: [\"date\"] })
+const FIRST: &str = "kelos.workflow(\"first\", {
+    schedule: \"hourly\",
+    command: [\"date\"]
 });";
 
 fn zoom_name(minutes: u32) -> String {

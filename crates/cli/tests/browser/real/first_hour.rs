@@ -38,9 +38,9 @@ fn a_newcomer_makes_a_mistake_repairs_a_failure_and_catches_up() {
     house.until_slots("hello", "succeeded", 24);
 
     house.folder.write(SCRIPT, &script());
-    look(&house, "mistake", "/ui/problems", "did you mean 'trigger'");
+    look(&house, "mistake", "/ui/problems", "did you mean 'concurrency'");
 
-    house.folder.write(SCRIPT, &script().replace("triger", "trigger"));
+    house.folder.write(SCRIPT, &script().replace("concurency", "concurrency"));
     let failed = house.until_slots("fetch", "failed", 7).swap_remove(1);
     house.until_slots("report", "succeeded", 160);
     house.open("/ui");
