@@ -185,6 +185,7 @@ fn stepped(range: &str, field: CronField) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::time::Cron;
     use crate::time::cron::tests::message;
 
     #[test]
