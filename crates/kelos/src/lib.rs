@@ -6,6 +6,8 @@
 //! Without features this is the engine alone, with a store in memory and local files: no JavaScript, no HTTP, no client of any
 //! server, and nothing is read from the environment. `full` has all that the server of Kelos needs.
 
+#[cfg(feature = "embed")]
+pub mod embed;
 #[cfg(feature = "node")]
 mod node;
 

@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos_core::{Config, TakenName};
+use kelos_core::Config;
+#[cfg(feature = "scripts")]
+use kelos_core::TakenName;
+#[cfg(feature = "scripts")]
 use kelos_door_stolos::TasksJson;
 use kelos_engine as engine;
 use kelos_engine::clock::{Clock, system_clock};
 use kelos_engine::executor::{Executors, WORKER};
 use kelos_engine::job::{Functions, NoFunctions};
+#[cfg(feature = "scripts")]
 use kelos_engine::prober::is_there;
 use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
 use kelos_engine::{AskError, EngineParts, Handle, Pace};
@@ -22,8 +26,11 @@ use kelos_executors::workers::{self, Hub, Roll};
 #[cfg(feature = "http")]
 use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
 use kelos_model::RunId;
+#[cfg(feature = "scripts")]
 use kelos_sandbox::apps::AppsSource;
+#[cfg(feature = "scripts")]
 use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
+#[cfg(feature = "scripts")]
 use kelos_scripts::{PastSlots, ScriptFolder};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
@@ -57,13 +64,17 @@ pub struct NodeConfig {
     /// The program, and its first arguments, that supervises a run: this program's own hidden subcommand.
     pub shim: Vec<OsString>,
     /// The folders of the scripts; none for a node whose definitions come from elsewhere.
+    #[cfg(feature = "scripts")]
     pub folders: Option<Folders>,
     /// The source of apps beside the scripts; none for a node without scripts, too.
+    #[cfg(feature = "scripts")]
     pub apps: Option<AppsSource>,
     /// Whether changed files of a project update its event schedules, if the project itself does not
     /// decide it. If not, schedules stay as people made them, and none is created from files.
+    #[cfg(feature = "scripts")]
     pub update_schedules: bool,
     /// How often the scripts are checked for changes.
+    #[cfg(feature = "scripts")]
     pub reload_every: Duration,
     /// The driver of the clock.
     pub pace: Pace,
@@ -90,9 +101,13 @@ impl NodeConfig {
         Self {
             runs,
             shim,
+            #[cfg(feature = "scripts")]
             folders: None,
+            #[cfg(feature = "scripts")]
             apps: None,
+            #[cfg(feature = "scripts")]
             update_schedules: true,
+            #[cfg(feature = "scripts")]
             reload_every: Duration::from_secs(1),
             pace: Pace::ByItself,
             core: Config::default(),
@@ -109,7 +124,10 @@ impl NodeConfig {
 /// The executors that need only this machine: those of a worker, and of every node.
 #[must_use]
 pub fn local_executors(launcher: &Launcher, runtime: &Runtime) -> Executors {
-    kelos_executors::local_executors(launcher, runtime).and(kelos_door_stolos::executors(launcher, runtime))
+    let executors = kelos_executors::local_executors(launcher, runtime);
+    #[cfg(feature = "scripts")]
+    let executors = executors.and(kelos_door_stolos::executors(launcher, runtime));
+    executors
 }
 
 /// The executors of services with an HTTP API.
@@ -125,6 +143,7 @@ fn services(records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Exe
 #[derive(Clone)]
 pub struct Node {
     handle: Handle,
+    #[cfg(feature = "scripts")]
     scripts: Option<ScriptFolder>,
     functions: Arc<dyn Functions>,
     launcher: Launcher,
@@ -134,34 +153,30 @@ pub struct Node {
 }
 
 impl Node {
+    /// The launcher of a node with this configuration.
+    pub(crate) fn launcher_of(config: &NodeConfig) -> Result<Launcher, NodeError> {
+        Ok(Launcher::new(&config.runs, config.shim.clone(), local::Limits::default())?)
+    }
+
     /// Starts a node on a store.
     ///
     /// # Errors
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
     pub fn start(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
-        let launcher = Launcher::new(&config.runs, config.shim, local::Limits::default())?;
+        let launcher = Node::launcher_of(&config)?;
         let reader: Arc<dyn Queries> = store.reader();
-        let (storage, runs_on) = (config.storage, runtime.clone());
-        let look = {
-            let storage = storage.clone();
-            move |uri: &str| is_there(&storage, &runs_on, uri)
-        };
-        let checked = storage.clone();
-        let serves = move |uri: &str| checked.check(uri).map_err(|error| error.to_string());
-        let scripts = config
-            .folders
-            .map(|folders| {
-                ScriptFolder::open(folders, Arc::new(TasksJson), config.apps, Limits::default(), reader.clone(), look)
-            })
-            .transpose()?
-            .map(|scripts| {
-                let scripts = scripts.updating_schedules(config.update_schedules).serving(serves);
-                scripts.planning(config.core.planning_window)
-            });
+        #[cfg(feature = "scripts")]
+        let mut config = config;
+        #[cfg(feature = "scripts")]
+        let scripts = scripts_of(&mut config, &reader, &runtime)?;
+        #[cfg(feature = "scripts")]
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.functions()),
             None => Arc::new(NoFunctions),
         };
+        #[cfg(not(feature = "scripts"))]
+        let functions: Arc<dyn Functions> = Arc::new(NoFunctions);
+        let storage = config.storage;
         #[cfg(feature = "http")]
         let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
         let roll = Roll::beside(&config.runs);
@@ -192,12 +207,22 @@ impl Node {
         #[cfg(feature = "http")]
         records.connect(handle.clone());
         desk.connect(handle.clone());
+        #[cfg(feature = "scripts")]
         if let Some(scripts) = &scripts {
             scripts.reload(&handle);
             scripts.watch(handle.clone(), config.reload_every)?;
         }
         let sources = Sources::start(sources, &handle, &runs_on);
-        Ok(Node { handle, scripts, functions, launcher, storage, desk, sources })
+        Ok(Node {
+            handle,
+            #[cfg(feature = "scripts")]
+            scripts,
+            functions,
+            launcher,
+            storage,
+            desk,
+            sources,
+        })
     }
 
     /// The engine.
@@ -241,6 +266,7 @@ impl Node {
         &self.storage
     }
 
+    #[cfg(feature = "scripts")]
     /// The folders of its scripts; none for a node whose definitions come from elsewhere.
     #[must_use]
     pub fn folders(&self) -> Option<Folders> {
@@ -253,6 +279,7 @@ impl Node {
         self.functions.clone()
     }
 
+    #[cfg(feature = "scripts")]
     /// Sets the actor who deploys a project from now on; none ends it. Changes of its scripts are attributed to this actor.
     pub fn deployed_by(&self, project: &str, by: Option<kelos_model::Actor>) {
         if let Some(scripts) = &self.scripts {
@@ -262,11 +289,14 @@ impl Node {
 
     /// Loads changed scripts now.
     pub async fn reload(&self) {
-        let Some(scripts) = self.scripts.clone() else { return };
-        let handle = self.handle.clone();
-        let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
+        #[cfg(feature = "scripts")]
+        if let Some(scripts) = self.scripts.clone() {
+            let handle = self.handle.clone();
+            let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
+        }
     }
 
+    #[cfg(feature = "scripts")]
     /// The problems of the definitions: of scripts, and of names that belong to other owners.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
@@ -275,6 +305,7 @@ impl Node {
         problems
     }
 
+    #[cfg(feature = "scripts")]
     /// The past slots that the scripts opened when the node started.
     #[must_use]
     pub fn past_slots(&self) -> PastSlots {
@@ -297,7 +328,26 @@ impl Node {
     }
 }
 
+/// The scripts of a node, where it has folders of them.
+#[cfg(feature = "scripts")]
+fn scripts_of(
+    config: &mut NodeConfig,
+    reader: &Arc<dyn Queries>,
+    runtime: &Runtime,
+) -> Result<Option<ScriptFolder>, NodeError> {
+    let Some(folders) = config.folders.take() else { return Ok(None) };
+    let (storage, runs_on) = (config.storage.clone(), runtime.clone());
+    let checked = storage.clone();
+    let look = move |uri: &str| is_there(&storage, &runs_on, uri);
+    let serves = move |uri: &str| checked.check(uri).map_err(|error| error.to_string());
+    let apps = config.apps.take();
+    let scripts = ScriptFolder::open(folders, Arc::new(TasksJson), apps, Limits::default(), reader.clone(), look)?;
+    let scripts = scripts.updating_schedules(config.update_schedules).serving(serves);
+    Ok(Some(scripts.planning(config.core.planning_window)))
+}
+
 /// The problem of a definition whose name is taken.
+#[cfg(feature = "scripts")]
 fn name_taken(TakenName { workflow, source, holder }: TakenName) -> Problem {
     let message = format!("{workflow} is left out: a workflow of that name is {}", holder.whose());
     let file = if source.file.is_empty() { "(program)" } else { &source.file };

@@ -54,6 +54,7 @@ impl RetryPolicy {
             Outcome::Lost { .. } => true,
             // The next would be given the same.
             Outcome::Refused { code: Some(code), .. } => *code == FailureCode::ARGUMENTS_TOO_LARGE,
+            Outcome::Failed { code: Some(code), .. } => *code == FailureCode::FINAL,
             Outcome::Unknown { .. } => self.on_unknown == OnUnknown::Fail,
             _ => false,
         }

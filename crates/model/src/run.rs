@@ -138,6 +138,8 @@ impl FailureCode {
     pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
     /// It would have been given more than a run keeps.
     pub const ARGUMENTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("arguments-too-large"));
+    /// The job said that another attempt would fail in the same way.
+    pub const FINAL: FailureCode = FailureCode(Cow::Borrowed("final"));
     /// The service that does the job said that it failed.
     pub const REPORTED: FailureCode = FailureCode(Cow::Borrowed("reported"));
 

@@ -20,6 +20,7 @@ use super::heard::{FirstWord, Voice, Voices};
 use super::lines::{self, LogLines};
 use super::log::{self, LogChunk};
 use super::outputs::{Unsound, read_outputs};
+use super::own::OwnLog;
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
 use super::procs::ProcessId;
 use super::records::{self, CLAIM, Exit, RunSpec, SPEC};
@@ -98,6 +99,11 @@ impl Launcher {
     /// The folders of the runs.
     pub fn dirs(&self) -> &RunDirs {
         &self.inner.dirs
+    }
+
+    /// The output of a run that this process does itself.
+    pub fn own_log(&self, run: &RunRef) -> OwnLog {
+        OwnLog::new(self.inner.dirs.path(run), self.inner.limits.log_limit_bytes)
     }
 
     /// Hands a run to a shim and returns once the run is claimed, and started if it can be.

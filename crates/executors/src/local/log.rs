@@ -160,6 +160,7 @@ fn start_of(name: &str) -> Option<u64> {
 ///
 /// Writing never fails for the caller: a command must not break because a disk is full. Bytes that can't be written
 /// count as dropped, and the writer continues with a new segment as soon as the disk allows it.
+#[derive(Debug)]
 pub(crate) struct LogWriter {
     dir: PathBuf,
     limit: u64,
@@ -175,6 +176,7 @@ pub(crate) struct LogWriter {
 }
 
 /// An open file of the log.
+#[derive(Debug)]
 struct Open {
     file: File,
     /// How much still fits into it.

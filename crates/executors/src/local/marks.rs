@@ -104,6 +104,7 @@ fn push_number(encoded: &mut Vec<u8>, mut value: u64) {
 /// Writes the marks of one file of bytes.
 ///
 /// Like the bytes, they never fail for the caller. A mark that can't be written is made up for by the next one.
+#[derive(Debug)]
 pub(crate) struct Marker {
     path: PathBuf,
     file: Option<File>,

@@ -1,0 +1,186 @@
+//! What a function knows of its run, and what it can say about it.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use jiff::Timestamp;
+use kelos_engine::executor::Start;
+use kelos_executors::local::{OwnLog, Stream};
+use kelos_model::{Outcome, RunId, RunState, SlotRef};
+use kelos_store::Queries;
+use tokio::sync::watch;
+
+use super::cancel::Cancel;
+use super::command::{self, CommandError};
+use super::locks::{Lock, Locks};
+
+/// The surroundings of a run of a function. Cheap to clone.
+#[derive(Clone)]
+pub struct Context(Arc<ContextState>);
+
+struct ContextState {
+    run: RunId,
+    cancel: Cancel,
+    log: OwnLog,
+    locks: Locks,
+    reader: Arc<OnceLock<Arc<dyn Queries>>>,
+    said: Mutex<RunNote>,
+    over: watch::Sender<bool>,
+}
+
+/// What a run says of itself while it is live.
+#[derive(Default)]
+struct RunNote {
+    waits_for: Option<String>,
+    progress: Option<String>,
+}
+
+/// A failed attempt of the same slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviousFailure {
+    /// The run.
+    pub run: RunId,
+    /// When it ended, where that is known.
+    pub ended_at: Option<Timestamp>,
+    /// The reason, with the causes of its error.
+    pub reason: String,
+}
+
+impl Context {
+    pub(super) fn new(start: &Start, log: OwnLog, reader: Arc<OnceLock<Arc<dyn Queries>>>, locks: Locks) -> Context {
+        let (cancel, said, over) = (Cancel::new(), Mutex::default(), watch::Sender::new(false));
+        Context(Arc::new(ContextState { run: start.run.clone(), cancel, log, locks, reader, said, over }))
+    }
+
+    /// The name of the run, such as `count@2026-11-22T06:00:00.000Z#1`: the same if the start is repeated, so it can tell another
+    /// service that it has seen a request before.
+    #[must_use]
+    pub fn run(&self) -> &RunId {
+        &self.0.run
+    }
+
+    /// The slot of the run.
+    #[must_use]
+    pub fn slot(&self) -> &SlotRef {
+        &self.0.run.slot
+    }
+
+    /// The earlier runs of the slot that did not succeed, the latest last.
+    #[must_use]
+    pub fn previous_failures(&self) -> Vec<PreviousFailure> {
+        let runs = self.0.reader.get().and_then(|reader| reader.slot_runs(self.slot()).ok()).unwrap_or_default();
+        let earlier = runs.into_iter().filter(|run| run.id.number < self.0.run.number);
+        let failed = earlier.filter(|run| run.state.is_final() && run.state != RunState::Succeeded);
+        failed.map(|run| PreviousFailure { ended_at: run.ended_at, reason: reason(run.outcome), run: run.id }).collect()
+    }
+
+    /// Writes a line into the output of the run.
+    pub fn log(&self, line: impl Display) {
+        self.0.log.line(Stream::Stdout, &line.to_string());
+    }
+
+    /// Writes a line into the output of the run, marked as one about an error.
+    pub fn error(&self, line: impl Display) {
+        self.0.log.line(Stream::Stderr, &line.to_string());
+    }
+
+    /// The word to end, for functions that take long.
+    #[must_use]
+    pub fn cancel(&self) -> &Cancel {
+        &self.0.cancel
+    }
+
+    /// Waits for something outside. Meanwhile the run is shown as waiting for it.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn import(context: Context, _: (), _: ()) -> Result<(), String> {
+    ///     let approval = async { "yes" };
+    ///     match context.park("the approval", approval).await {
+    ///         "yes" => Ok(()),
+    ///         _ => Err("it was refused".to_owned()),
+    ///     }
+    /// }
+    /// ```
+    pub async fn park<T>(&self, words: &str, outside: impl Future<Output = T>) -> T {
+        self.said().waits_for = Some(words.to_owned());
+        let waited = Waiting(self);
+        let came = outside.await;
+        drop(waited);
+        came
+    }
+
+    /// Shows how far the run is: `context.progress("12 of 40 files")`.
+    pub fn progress(&self, words: impl Display) {
+        self.said().progress = Some(words.to_string());
+    }
+
+    /// Waits for a lock, which one run of the project has at a time.
+    pub async fn lock(&self, name: &str) -> Lock {
+        self.park(&format!("the lock \"{name}\""), self.0.locks.lock(name)).await
+    }
+
+    /// Runs a program, whose output goes into that of the run. It ends with all its processes when the run is to end.
+    ///
+    /// ```
+    /// # use kelos::embed::{CommandError, Context};
+    /// async fn pack(context: Context, folder: String, _: ()) -> Result<(), CommandError> {
+    ///     context.command("tar", ["-czf", "all.tar.gz", &folder]).await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When it can't be started, exits with another status than 0, or a signal ends it.
+    pub async fn command<'a>(
+        &self,
+        program: &str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), CommandError> {
+        command::run(program, arguments.into_iter().collect(), &self.0.log, &self.0.cancel).await
+    }
+
+    /// The state for people.
+    pub(super) fn note(&self) -> Option<String> {
+        let said = self.said();
+        said.waits_for.as_ref().map(|what| format!("waits for {what}")).or_else(|| said.progress.clone())
+    }
+
+    /// Closes the output and lets those go on who wait for the end.
+    pub(super) fn end(&self) {
+        self.0.log.end();
+        self.0.over.send_replace(true);
+    }
+
+    /// Waits until the run is over.
+    pub(super) async fn over(&self) {
+        let mut over = self.0.over.subscribe();
+        let _ = over.wait_for(|over| *over).await;
+    }
+
+    fn said(&self) -> MutexGuard<'_, RunNote> {
+        self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the wait of a run, also when what it waits for is dropped.
+struct Waiting<'c>(&'c Context);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.said().waits_for = None;
+    }
+}
+
+fn reason(outcome: Option<Outcome>) -> String {
+    match outcome {
+        Some(
+            Outcome::Failed { reason, .. }
+            | Outcome::Refused { reason, .. }
+            | Outcome::Unknown { reason }
+            | Outcome::Lost { reason },
+        ) => reason,
+        Some(Outcome::Killed) => "killed".to_owned(),
+        Some(Outcome::Succeeded) | None => String::new(),
+    }
+}

@@ -1,0 +1,58 @@
+//! What a function is given: what its slot is about.
+
+use jiff::Timestamp;
+use kelos_model::{SlotKey, Workflow};
+use serde::de::DeserializeOwned;
+
+/// The argument that has the input of a job on demand, as JSON.
+pub(super) const INPUT: &str = "input";
+
+/// What is known of a slot whose function is about to run.
+#[derive(Debug, Clone, Copy)]
+pub struct SlotInput<'a> {
+    /// The definition.
+    pub workflow: &'a Workflow,
+    /// The key of the slot.
+    pub key: &'a SlotKey,
+    /// The input as JSON; none where somebody started the slot without one.
+    pub json: Option<&'a str>,
+}
+
+/// A type that a function takes as its second argument.
+///
+/// Any type that serde can read is the input of a job on demand. A job at times takes [`Scheduled`].
+pub trait Input: Sized + Send + 'static {
+    /// Reads the input of a slot.
+    ///
+    /// # Errors
+    /// In words that follow "its input is unsound:".
+    fn read(slot: &SlotInput<'_>) -> Result<Self, String>;
+}
+
+impl<T: DeserializeOwned + Send + 'static> Input for T {
+    fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+        match slot.json {
+            Some(json) => serde_json::from_str(json).map_err(|error| format!("{error}: {}", shortened(json))),
+            // A type that asks for nothing takes nothing.
+            None => serde_json::from_str("null").map_err(|_| "it was started without one".to_owned()),
+        }
+    }
+}
+
+fn shortened(json: &str) -> String {
+    const MOST: usize = 200;
+    if json.chars().count() <= MOST { json.to_owned() } else { json.chars().take(MOST).chain("...".chars()).collect() }
+}
+
+/// The time that a slot is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    /// The time of the schedule; the moment of the start for a slot that somebody started by hand.
+    pub time: Timestamp,
+}
+
+impl Input for Scheduled {
+    fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+        slot.key.time().map(|time| Scheduled { time }).ok_or_else(|| "its slot has no time".to_owned())
+    }
+}

@@ -1,0 +1,438 @@
+//! A job: metadata and an async function.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
+use kelos_model::{Constraint, FailureCode, Trigger, Workflow, WorkflowId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::context::Context;
+use super::function::{Body, BodyFuture, FUNCTION, Failure};
+use super::input::{Input, Scheduled, SlotInput};
+use super::mistakes::Mistake;
+use super::output;
+use super::platform::PlacesUse;
+use super::retry::Retry;
+
+/// The time that a function has to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Errors of functions, as those of `std` and most libraries are.
+type AnyError = Box<dyn Error + Send + Sync>;
+
+type Call<I, S, E> =
+    Arc<dyn Fn(Context, I, S) -> std::pin::Pin<Box<dyn Future<Output = Result<Output, E>> + Send>> + Send + Sync>;
+type Output = Result<Option<Map<String, Value>>, String>;
+
+/// A job of an async function, which is called with a [`Context`], an [`Input`] and a state.
+///
+/// What the function returns is the output of its run: a struct as its fields, anything else under `output`, and `()` as nothing. An error
+/// is a failed attempt, with its causes. So is a panic.
+///
+/// ```
+/// use kelos::embed::{Context, Scheduled, job};
+///
+/// async fn count(context: Context, hour: Scheduled, table: &'static str) -> Result<u64, std::io::Error> {
+///     context.log(format!("counting {table} at {}", hour.time));
+///     Ok(3)
+/// }
+///
+/// let hourly = job("count", count).with("clicks").cron("0 * * * *");
+/// ```
+#[track_caller]
+pub fn job<I, S, O, E, F>(id: &str, function: impl Fn(Context, I, S) -> F + Send + Sync + 'static) -> Function<I, S, E>
+where
+    I: Input,
+    O: Serialize,
+    F: Future<Output = Result<O, E>> + Send + 'static,
+{
+    let call: Call<I, S, E> = Arc::new(move |context, input, state| {
+        let running = function(context, input, state);
+        Box::pin(async move { running.await.map(|given| output::of(&given)) })
+    });
+    Function { id: id.to_owned(), place: Location::caller(), call, is_final: None }
+}
+
+/// A function that has no state yet.
+pub struct Function<I, S, E> {
+    id: String,
+    place: &'static Location<'static>,
+    call: Call<I, S, E>,
+    is_final: Option<Arc<dyn Fn(&E) -> bool + Send + Sync>>,
+}
+
+impl<I, S, E> fmt::Debug for Function<I, S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<I, S, E> Function<I, S, E>
+where
+    I: Input,
+    S: Clone + Send + Sync + 'static,
+    E: Into<AnyError> + 'static,
+{
+    /// No retry follows an error of which this is true.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn parse(_: Context, text: String, _: ()) -> Result<u8, std::num::ParseIntError> { text.parse() }
+    /// let parse = job("parse", parse).unless(|_| true).with(()).on_demand();
+    /// ```
+    #[must_use]
+    pub fn unless(self, is_final: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+        Function { is_final: Some(Arc::new(is_final)), ..self }
+    }
+
+    /// The job, with the state of which each run gets a clone: a client, a connection pool, `()`.
+    #[must_use]
+    pub fn with(self, state: S) -> Job<I> {
+        let Function { id, place, call, is_final } = self;
+        let body: Body = Arc::new(move |context, given: &SlotInput<'_>| -> BodyFuture {
+            let input = match I::read(given) {
+                Ok(input) => input,
+                Err(reason) => {
+                    let failure = Failure::last(format!("its input is unsound: {reason}"));
+                    return Box::pin(std::future::ready(Err(failure)));
+                }
+            };
+            let running = call(context, input, state.clone());
+            let is_final = is_final.clone();
+            Box::pin(async move {
+                match running.await {
+                    Ok(Ok(output)) => Ok(output),
+                    Ok(Err(reason)) => Err(Failure::last(reason)),
+                    Err(error) => {
+                        let code = is_final.is_some_and(|is| is(&error)).then_some(FailureCode::FINAL);
+                        Err(Failure { reason: causes(&*error.into()), code })
+                    }
+                }
+            })
+        });
+        Job { draft: JobDraft::new(id, place, body), input: PhantomData }
+    }
+}
+
+/// An error with its causes.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Many errors repeat their cause.
+        if !words.ends_with(&text) {
+            words = format!("{words}: {text}");
+        }
+        cause = error.source();
+    }
+    words
+}
+
+/// The times of a job's slots.
+#[derive(Debug, Clone)]
+enum Timing {
+    Unsaid,
+    OnDemand,
+    Once,
+    Cron { expression: String, zone: Option<String>, catch_up: CatchUp, start: Option<Timestamp> },
+}
+
+/// A job without the type of its input.
+#[derive(Clone)]
+pub(super) struct JobDraft {
+    pub(super) id: String,
+    pub(super) place: &'static Location<'static>,
+    pub(super) body: Body,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    timing: Timing,
+    retry: Retry,
+    at_a_time: Option<u32>,
+    trigger: Trigger,
+    constraints: Vec<Constraint>,
+    places: Vec<PlacesUse>,
+    about: About,
+}
+
+/// A job of a project. Its slots are opened by a schedule, or by requests.
+#[derive(Clone)]
+pub struct Job<I> {
+    pub(super) draft: JobDraft,
+    input: PhantomData<fn() -> I>,
+}
+
+impl<I> fmt::Debug for Job<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("id", &self.draft.id).finish_non_exhaustive()
+    }
+}
+
+impl<I> Job<I> {
+    /// What it does, for people: Markdown.
+    #[must_use]
+    pub fn description(mut self, markdown: &str) -> Self {
+        self.draft.about.description = Some(markdown.to_owned());
+        self
+    }
+
+    /// Words to find it by, and to [pause](super::Running::pause_tag) it by with others.
+    #[must_use]
+    pub fn tags<'t>(mut self, tags: impl IntoIterator<Item = &'t str>) -> Self {
+        self.draft.about.tags.extend(tags.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// How failed slots are tried again; see [`Retry::default`].
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.draft.retry = retry;
+        self
+    }
+
+    /// The longest time that an attempt may take. It fails after that, and is tried again as after any other failure.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.draft.timeout = Some(timeout);
+        self
+    }
+
+    /// The time that the function has to end once it is [asked to](super::Cancel), before it is dropped: ten seconds where nothing is said.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.draft.grace = grace;
+        self
+    }
+
+    /// The most slots that run at the same time, oldest first; without it there is no limit but those of places.
+    #[must_use]
+    pub fn at_a_time(mut self, slots: u32) -> Self {
+        self.draft.at_a_time = Some(slots);
+        self
+    }
+
+    /// Places that each run holds: all that it needs or none.
+    #[must_use]
+    pub fn on(mut self, places: impl Into<PlacesUse>) -> Self {
+        self.draft.places.push(places.into());
+        self
+    }
+
+    /// A condition for each slot, such as the success of another workflow's slot of the same time. All conditions must be met.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Scheduled, job};
+    /// # async fn load(_: Context, _: Scheduled, _: ()) -> Result<(), String> { Ok(()) }
+    /// use kelos::Trigger;
+    ///
+    /// let load = job("load", load).with(()).cron("0 6 * * *").when(Trigger::Success { workflow: "fetch".parse().unwrap() });
+    /// ```
+    #[must_use]
+    pub fn when(mut self, trigger: Trigger) -> Self {
+        self.draft.trigger = match std::mem::replace(&mut self.draft.trigger, Trigger::Always) {
+            Trigger::Always => trigger,
+            Trigger::And { mut triggers } => {
+                triggers.push(trigger);
+                Trigger::And { triggers }
+            }
+            before => Trigger::And { triggers: vec![before, trigger] },
+        };
+        self
+    }
+
+    /// A constraint for slots whose conditions are met: a time window, a gap after the last run.
+    #[must_use]
+    pub fn constraint(mut self, constraint: Constraint) -> Self {
+        self.draft.constraints.push(constraint);
+        self
+    }
+}
+
+impl<I: DeserializeOwned> Job<I> {
+    /// A slot for each [start](super::Running::start), from this program, the command line or a page.
+    #[must_use]
+    pub fn on_demand(mut self) -> Self {
+        self.draft.timing = Timing::OnDemand;
+        self
+    }
+}
+
+impl Job<()> {
+    /// One slot, as soon as the project runs, and none again in this store.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.draft.timing = Timing::Once;
+        self
+    }
+}
+
+impl Job<Scheduled> {
+    /// A slot at each time of a cron expression, in UTC where no [zone](Job::zone) is given. Five fields are those of a crontab, six and
+    /// seven those of Quartz.
+    #[must_use]
+    pub fn cron(mut self, expression: &str) -> Self {
+        let expression = expression.to_owned();
+        self.draft.timing = match self.draft.timing {
+            Timing::Cron { zone, catch_up, start, .. } => Timing::Cron { expression, zone, catch_up, start },
+            _ => Timing::Cron { expression, zone: None, catch_up: CatchUp::Latest, start: None },
+        };
+        self
+    }
+
+    /// The time zone of the expression, such as `Europe/Paris`. It follows [`Job::cron`].
+    #[must_use]
+    pub fn zone(mut self, name: &str) -> Self {
+        if let Timing::Cron { zone, .. } = &mut self.draft.timing {
+            *zone = Some(name.to_owned());
+        }
+        self
+    }
+
+    /// The treatment of times that passed while nothing was scheduling: the latest of them where nothing is said. It follows [`Job::cron`].
+    #[must_use]
+    pub fn catch_up(mut self, policy: CatchUp) -> Self {
+        if let Timing::Cron { catch_up, .. } = &mut self.draft.timing {
+            *catch_up = policy;
+        }
+        self
+    }
+
+    /// No slot before this moment is planned. It follows [`Job::cron`].
+    #[must_use]
+    pub fn since(mut self, moment: Timestamp) -> Self {
+        if let Timing::Cron { start, .. } = &mut self.draft.timing {
+            *start = Some(moment);
+        }
+        self
+    }
+}
+
+impl JobDraft {
+    fn new(id: String, place: &'static Location<'static>, body: Body) -> JobDraft {
+        JobDraft {
+            id,
+            place,
+            body,
+            timeout: None,
+            grace: GRACE,
+            timing: Timing::Unsaid,
+            retry: Retry::default(),
+            at_a_time: None,
+            trigger: Trigger::Always,
+            constraints: Vec::new(),
+            places: Vec::new(),
+            about: About::default(),
+        }
+    }
+
+    /// Whether it is to be started once.
+    pub(super) fn is_once(&self) -> bool {
+        matches!(self.timing, Timing::Once)
+    }
+
+    /// The definition, or its mistakes.
+    pub(super) fn workflow(&self, project: &str) -> Result<Workflow, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let id =
+            WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
+        let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
+        let pools = self.pools(&mut mistakes);
+        if self.at_a_time == Some(0) {
+            mistakes
+                .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
+        }
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            mistakes.push(self.mistake("its timeout is zero, so every attempt fails"));
+        }
+        let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
+        let (catch_up, start_time) = match &self.timing {
+            Timing::Cron { catch_up, start, .. } => (Some(*catch_up), *start),
+            _ => (None, None),
+        };
+        let job = kelos_model::Job::new(FUNCTION, Map::new());
+        let line = self.place.line();
+        Ok(Workflow {
+            project: project.to_owned(),
+            source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
+            trigger: self.trigger.clone(),
+            constraints: self.constraints.clone(),
+            concurrency: self.at_a_time,
+            pools,
+            retry: self.retry.policy(),
+            catch_up,
+            start_time,
+            about: self.about.clone(),
+            ..Workflow::keyed(id, keys, job)
+        })
+    }
+
+    fn keys(&self) -> Result<Keys, Mistake> {
+        match &self.timing {
+            Timing::Unsaid => Err(self
+                .mistake("nothing says when it runs")
+                .hint("end its definition with `.cron(\"0 6 * * *\")`, `.on_demand()` or `.once()`")),
+            Timing::OnDemand | Timing::Once => {
+                Ok(Keys::Requests(Box::new(Program { name: self.id.clone(), kind: None })))
+            }
+            Timing::Cron { expression, zone, .. } => {
+                let cron = Cron::parse(expression).map_err(|error| {
+                    self.mistake(format!("its cron expression \"{expression}\" is refused: {error}"))
+                })?;
+                let zone = zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse);
+                let zone = zone.map_err(|error| self.mistake(format!("its zone is refused: {error}")))?;
+                Ok(Keys::Schedule(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default()))))
+            }
+        }
+    }
+
+    /// Its pools, ascending, each once.
+    fn pools(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
+        let mut pools: Vec<PoolUse> = Vec::new();
+        for one in &self.places {
+            mistakes.extend(one.lack().map(|words| self.mistake(words).hint("make it larger, or take fewer")));
+            match one.pool() {
+                Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
+                    Some(other) => other.permits += pool.permits,
+                    None => pools.push(pool),
+                },
+                Err(error) => mistakes.push(self.mistake(format!("the name of places is refused: {error}"))),
+            }
+        }
+        pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+        pools
+    }
+
+    pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
+        let message = message.into();
+        Mistake::new(&self.id, self.place, format!("job \"{}\": {message}", self.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("read the order")]
+    struct Outer(#[source] Inner);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the disk is full")]
+    struct Inner;
+
+    #[test]
+    fn an_error_keeps_its_causes() {
+        assert_eq!(causes(&Outer(Inner)), "read the order: the disk is full");
+        assert_eq!(causes(&*AnyError::from("plain")), "plain");
+    }
+}

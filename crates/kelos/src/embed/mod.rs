@@ -1,0 +1,63 @@
+//! Jobs as async functions in your own program.
+//!
+//! A [`Job`] is metadata and an async function; a [`Project`] is a set of jobs, with a name and a version. [`Project::start`] runs it
+//! inside of this program, on a store in memory or in a folder. What is defined here stands in the same graph, log and pages as
+//! scripts, event schedules and jobs with ids.
+//!
+//! ```
+//! use kelos::embed::{Context, Project, Retry, job};
+//! use std::time::Duration;
+//!
+//! #[derive(serde::Deserialize, serde::Serialize)]
+//! struct Order {
+//!     items: u32,
+//! }
+//!
+//! async fn bill(context: Context, order: Order, price: u32) -> Result<u32, String> {
+//!     context.log(format!("{} items", order.items));
+//!     Ok(order.items * price)
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let bill = job("bill", bill).with(5).retry(Retry::fixed(Duration::from_secs(60)).times(3)).on_demand();
+//! let project = Project::new("shop", "1.0").add(bill);
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let running = project.start().await?;
+//! let ended = running.run("bill", &Order { items: 3 }).await?;
+//! assert_eq!(ended.output::<u32>()?, 15);
+//! running.stop().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A function may run more than once for the same slot: a program that dies can't know whether what it had begun was done. The
+//! name of the run, [`Context::run`], stays the same as long as Kelos counts it as one attempt.
+
+mod cancel;
+mod command;
+mod context;
+mod function;
+mod input;
+mod job;
+mod locks;
+mod mistakes;
+mod output;
+mod platform;
+mod project;
+mod retry;
+mod running;
+
+pub use cancel::Cancel;
+pub use command::CommandError;
+pub use context::{Context, PreviousFailure};
+pub use input::{Input, Scheduled, SlotInput};
+pub use job::{Function, Job, job};
+pub use locks::Lock;
+pub use mistakes::{Mistake, Mistakes};
+pub use output::OutputError;
+pub use platform::{Places, PlacesUse};
+pub use project::{Project, StartError};
+pub use retry::Retry;
+pub use running::{EndedSlot, RequestError, Running};

@@ -1,0 +1,82 @@
+//! What a function gives, as what a run gives: a JSON object.
+
+use kelos_model::run::{LARGEST_GIVEN, beyond_largest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The name under which what is no struct is given.
+const OUTPUT: &str = "output";
+
+/// An output that can't be read. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The run gave nothing.
+    #[error("read the output of {0}: it gave none")]
+    Absent(String),
+    /// The output is of another type.
+    #[error("read the output of {slot}: {source}")]
+    Unfit {
+        /// The slot.
+        slot: String,
+        /// The reason.
+        source: serde_json::Error,
+    },
+}
+
+/// What is stored of an output; nothing of `()`.
+///
+/// # Errors
+/// In words, when it can't be JSON, or is too large to be kept.
+pub(super) fn of<T: Serialize>(given: &T) -> Result<Option<Map<String, Value>>, String> {
+    let value = serde_json::to_value(given).map_err(|error| format!("its output can't be JSON: {error}"))?;
+    let object = match value {
+        Value::Null => return Ok(None),
+        Value::Object(object) => object,
+        other => Map::from_iter([(OUTPUT.to_owned(), other)]),
+    };
+    match beyond_largest(&object) {
+        None => Ok(Some(object)),
+        Some(bytes) => Err(format!(
+            "its output has {bytes} bytes as JSON, expected {LARGEST_GIVEN} at the most: store it elsewhere and return its place"
+        )),
+    }
+}
+
+/// Reads what [`of`] made.
+pub(super) fn read<T: DeserializeOwned>(slot: &str, outputs: Option<&Map<String, Value>>) -> Result<T, OutputError> {
+    let unfit = |source| OutputError::Unfit { slot: slot.to_owned(), source };
+    let Some(outputs) = outputs else {
+        // A type that asks for nothing takes nothing.
+        return serde_json::from_value(Value::Null).map_err(|_| OutputError::Absent(slot.to_owned()));
+    };
+    match serde_json::from_value(Value::Object(outputs.clone())) {
+        Ok(read) => Ok(read),
+        Err(source) => match outputs.get(OUTPUT) {
+            Some(one) if outputs.len() == 1 => serde_json::from_value(one.clone()).map_err(unfit),
+            _ => Err(unfit(source)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_is_read_back() {
+        assert_eq!(read::<u32>("s", of(&7_u32).unwrap().as_ref()).unwrap(), 7);
+        assert_eq!(read::<Vec<u8>>("s", of(&vec![1_u8, 2]).unwrap().as_ref()).unwrap(), [1, 2]);
+        let map = Map::from_iter([("rows".to_owned(), Value::from(3))]);
+        assert_eq!(read::<Map<String, Value>>("s", of(&map).unwrap().as_ref()).unwrap(), map);
+        assert_eq!(of(&()).unwrap(), None);
+        read::<()>("s", None).unwrap();
+        assert_eq!(read::<u32>("s", None).unwrap_err().to_string(), "read the output of s: it gave none");
+    }
+
+    #[test]
+    fn too_much_is_refused_with_what_to_do() {
+        let words = of(&"x".repeat(100 << 20)).unwrap_err();
+        assert!(words.starts_with("its output has 104857") && words.ends_with("return its place"), "{words}");
+    }
+}

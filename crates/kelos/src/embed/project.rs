@@ -1,0 +1,238 @@
+//! A project: jobs under one name and version, and the start of an engine for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kelos_core::Config;
+use kelos_engine::AskError;
+use kelos_executors::local::own_shim;
+use kelos_model::mistakes::deadlocks;
+use kelos_model::time::{Schedule, resolve};
+use kelos_model::{Workflow, WorkflowId};
+use kelos_store::{Journal, MemoryStore, StoreError};
+use tokio::runtime::Handle;
+
+use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
+use super::job::{Job, JobDraft};
+use super::mistakes::{Mistake, Mistakes};
+use super::running::{RequestError, Running};
+use crate::node::{Node, NodeConfig, NodeError};
+
+/// A set of jobs, which are deployed together.
+pub struct Project {
+    name: String,
+    version: String,
+    jobs: Vec<JobDraft>,
+    folder: Option<PathBuf>,
+    store: Option<Box<dyn Journal>>,
+    config: Config,
+}
+
+/// A project that can't be started. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The definitions have mistakes.
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+    /// The store can't be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The folder can't be used.
+    #[error("use the folder {folder}: {source}")]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The engine can't be started.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// There is no Tokio runtime.
+    #[error("find a Tokio runtime: start the project inside of one")]
+    Runtime,
+    /// The engine does not answer.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl From<AskError> for StartError {
+    fn from(error: AskError) -> Self {
+        StartError::Request(error.into())
+    }
+}
+
+impl Project {
+    /// A project without jobs, in memory. Every change of its jobs is a deployment of the version.
+    #[must_use]
+    pub fn new(name: &str, version: &str) -> Project {
+        Project {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            jobs: Vec::new(),
+            folder: None,
+            store: None,
+            config: Config::default(),
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The same with one more job.
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "a project is no number")]
+    pub fn add<I>(mut self, job: Job<I>) -> Project {
+        self.jobs.push(job.draft);
+        self
+    }
+
+    /// Keeps state and output in a folder, which is made where it is not there: a SQLite database `kelos.db`, and `runs`. Without
+    /// a folder all is forgotten when the program ends.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn folder(mut self, folder: impl AsRef<Path>) -> Project {
+        self.folder = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Keeps the state in a store of your own choice.
+    #[must_use]
+    pub fn store(mut self, store: impl Journal + 'static) -> Project {
+        self.store = Some(Box::new(store));
+        self
+    }
+
+    /// The settings of the scheduler, such as the most runs at a time.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Project {
+        self.config = config;
+        self
+    }
+
+    /// The definitions of the jobs.
+    ///
+    /// # Errors
+    /// All mistakes at once, each with the line that defines the job.
+    pub fn check(&self) -> Result<Vec<Workflow>, Mistakes> {
+        let mut mistakes = Vec::new();
+        let mut workflows = Vec::new();
+        let mut first: BTreeMap<&str, &JobDraft> = BTreeMap::new();
+        for job in &self.jobs {
+            if let Some(other) = first.get(job.id.as_str()) {
+                let place = format!("{}:{}", other.place.file(), other.place.line());
+                mistakes.push(
+                    job.mistake(format!("its id is taken by the job of {place}")).hint("ids are unique in a project"),
+                );
+                continue;
+            }
+            first.insert(&job.id, job);
+            match job.workflow(&self.name) {
+                Ok(workflow) => workflows.push(workflow),
+                Err(more) => mistakes.extend(more),
+            }
+        }
+        mistakes.extend(self.circles(&workflows));
+        mistakes.extend(self.unresolved(&workflows));
+        mistakes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+        if mistakes.is_empty() { Ok(workflows) } else { Err(Mistakes(mistakes)) }
+    }
+
+    /// Circles of jobs that wait for each other.
+    fn circles(&self, workflows: &[Workflow]) -> Vec<Mistake> {
+        let circle = |ids: Vec<String>| {
+            let job = self.jobs.iter().find(|job| Some(&job.id) == ids.first())?;
+            let words = format!("it waits for itself: {} -> {}", ids.join(" -> "), job.id);
+            Some(job.mistake(words).hint("take one of these dependencies away, or let it look to an earlier time"))
+        };
+        let found = deadlocks(workflows).into_iter();
+        found.filter_map(|one| circle(one.circle.into_iter().map(|(id, _)| id.to_string()).collect())).collect()
+    }
+
+    fn unresolved(&self, workflows: &[Workflow]) -> Vec<Mistake> {
+        let schedules: BTreeMap<WorkflowId, &Schedule> =
+            workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
+        let problem = |(id, resolved): (WorkflowId, Result<_, _>)| {
+            let problem = resolved.err()?;
+            let job = self.jobs.iter().find(|job| job.id == id.as_str())?;
+            Some(job.mistake(format!("it has no slots: {problem}")))
+        };
+        resolve(&schedules).into_iter().filter_map(problem).collect()
+    }
+
+    /// Starts an engine for the project inside of this program, on the current Tokio runtime.
+    ///
+    /// # Errors
+    /// When there are [mistakes](Project::check), or the store or the folder can't be used.
+    pub async fn start(mut self) -> Result<Running, StartError> {
+        let runtime = Handle::try_current().map_err(|_| StartError::Runtime)?;
+        let workflows = self.check()?;
+        let (folder, temporary) = self.place()?;
+        let store = self.open(&folder)?;
+        let mut config = NodeConfig::new(folder.join("runs"), own_shim());
+        config.core = self.config;
+        let jobs: BTreeMap<WorkflowId, FunctionJob> = workflows
+            .iter()
+            .filter_map(|one| {
+                let job = self.jobs.iter().find(|job| job.id == one.id.as_str())?;
+                let function = FunctionJob { body: job.body.clone(), timeout: job.timeout, grace: job.grace };
+                Some((one.id.clone(), function))
+            })
+            .collect();
+        let launcher = Node::launcher_of(&config)?;
+        let functions = FunctionExecutor::new(jobs, runtime.clone(), launcher);
+        config.executors = std::mem::take(&mut config.executors).with(FUNCTION, functions.clone());
+        let node = Node::start(config, store, runtime)?;
+        functions.connect(node.reader().clone());
+        let once: BTreeSet<WorkflowId> = workflows
+            .iter()
+            .filter(|one| self.jobs.iter().any(|job| job.is_once() && job.id == one.id.as_str()))
+            .map(|one| one.id.clone())
+            .collect();
+        let sources = BTreeMap::from([(self.name.clone(), Arc::from(self.version))]);
+        node.handle().define(workflows.into_iter().map(Arc::new).collect(), sources)?;
+        node.handle().settled().await?;
+        let running = Running::new(node, functions, temporary);
+        running.start_once(once).await?;
+        Ok(running)
+    }
+
+    /// The folder for the files of runs, and what removes it in the end if it is temporary.
+    fn place(&self) -> Result<(PathBuf, Option<tempfile::TempDir>), StartError> {
+        match &self.folder {
+            Some(folder) => {
+                let failed = |source| StartError::Folder { folder: folder.clone(), source };
+                std::fs::create_dir_all(folder).map_err(failed)?;
+                Ok((folder.clone(), None))
+            }
+            None => {
+                let failed = |source| StartError::Folder { folder: std::env::temp_dir(), source };
+                let temporary = tempfile::Builder::new().prefix("kelos-").tempdir().map_err(failed)?;
+                Ok((temporary.path().to_owned(), Some(temporary)))
+            }
+        }
+    }
+
+    fn open(&mut self, folder: &Path) -> Result<Box<dyn Journal>, StartError> {
+        if let Some(store) = self.store.take() {
+            return Ok(store);
+        }
+        #[cfg(feature = "sqlite")]
+        if self.folder.is_some() {
+            return Ok(Box::new(kelos_store_sqlite::SqliteStore::open(folder.join("kelos.db"))?));
+        }
+        let _ = folder;
+        Ok(Box::new(MemoryStore::new()))
+    }
+}

@@ -1,0 +1,222 @@
+//! A project that runs: starts of jobs, their ends, pauses.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kelos_core::{FireRequest, Pause, Resume};
+use kelos_engine::{AskError, Handle};
+use kelos_model::{Actor, Outcome, Run, SlotRef, SlotState, WorkflowId};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::function::FunctionExecutor;
+use super::input::INPUT;
+use super::output::{self, OutputError};
+use crate::node::Node;
+
+/// A request that was not carried out. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The engine refused it, or did not answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The name is no id.
+    #[error("find the job \"{0}\": no job has this id")]
+    Job(String),
+    /// The input can't be JSON.
+    #[error("write the input of {job} as JSON: {source}")]
+    Input {
+        /// The job.
+        job: String,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// The engine ended before the slot did.
+    #[error("wait for the end of {0}: the scheduler has ended")]
+    Stopped(SlotRef),
+}
+
+/// The end of a slot.
+#[derive(Debug, Clone)]
+pub struct EndedSlot {
+    /// The slot.
+    pub slot: SlotRef,
+    /// The state that it ended in.
+    pub state: SlotState,
+    /// The latest run; none where none was begun.
+    pub run: Option<Run>,
+}
+
+impl EndedSlot {
+    /// Whether it succeeded.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.state == SlotState::Succeeded
+    }
+
+    /// The reason of a failure, with its causes; none where there is none.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self.run.as_ref()?.outcome.as_ref()? {
+            Outcome::Failed { reason, .. } | Outcome::Refused { reason, .. } => Some(reason),
+            Outcome::Unknown { reason } | Outcome::Lost { reason } => Some(reason),
+            Outcome::Killed => Some("killed"),
+            Outcome::Succeeded => None,
+        }
+    }
+
+    /// The output of the function.
+    ///
+    /// # Errors
+    /// When it gave none, or one of another type.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
+        output::read(&self.slot.to_string(), self.run.as_ref().and_then(|run| run.outputs.as_deref()))
+    }
+}
+
+/// A project that runs in this program.
+///
+/// It ends with [`Running::stop`]. A program that just ends leaves its live functions for the next start to find: their attempts
+/// then count as failed.
+pub struct Running {
+    node: Node,
+    functions: FunctionExecutor,
+    by: Actor,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Running {
+    pub(super) fn new(node: Node, functions: FunctionExecutor, folder: Option<tempfile::TempDir>) -> Running {
+        Running { node, functions, by: Actor::person("program"), _folder: folder }
+    }
+
+    /// The node, for servers and requests of all kinds.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        self.node.handle()
+    }
+
+    /// All that is stored.
+    #[must_use]
+    pub fn reader(&self) -> &Arc<dyn Queries> {
+        self.node.reader()
+    }
+
+    /// Starts a job on demand: a slot of its own, which runs as soon as it may.
+    ///
+    /// # Errors
+    /// When there is no such job, or the engine refuses.
+    pub async fn start(&self, job: &str, input: &impl Serialize) -> Result<SlotRef, RequestError> {
+        let workflow = known(job)?;
+        let json =
+            serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
+        let arguments = [(INPUT.to_owned(), json)].into();
+        let request = FireRequest { workflow, arguments, unconstrained: false, reason: None };
+        Ok(self.handle().ask(&self.by, request).await?)
+    }
+
+    /// Waits for the end of a slot: also for one that somebody else started, or that began before a restart.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the engine ends.
+    pub async fn end(&self, slot: &SlotRef) -> Result<EndedSlot, RequestError> {
+        let mut commits = self.handle().watch_commits();
+        loop {
+            let state = self.reader().slot(slot)?.map(|slot| slot.state);
+            if let Some(state) = state.filter(|state| state.is_final()) {
+                let run = self.reader().slot_runs(slot)?.pop();
+                return Ok(EndedSlot { slot: slot.clone(), state, run });
+            }
+            commits.changed().await.map_err(|_| RequestError::Stopped(slot.clone()))?;
+        }
+    }
+
+    /// Starts a job on demand, and waits for its end.
+    ///
+    /// # Errors
+    /// When there is no such job, the engine refuses, or ends.
+    pub async fn run(&self, job: &str, input: &impl Serialize) -> Result<EndedSlot, RequestError> {
+        let slot = self.start(job, input).await?;
+        self.end(&slot).await
+    }
+
+    /// Starts no slot of a job until it is resumed. Live runs go on.
+    ///
+    /// # Errors
+    /// When there is no such job, or the engine refuses.
+    pub async fn pause(&self, job: &str) -> Result<(), RequestError> {
+        let workflow = known(job)?;
+        Ok(self.handle().ask(&self.by, Pause { workflow, reason: None }).await?)
+    }
+
+    /// Ends a pause.
+    ///
+    /// # Errors
+    /// When there is no such job, or the engine refuses.
+    pub async fn resume(&self, job: &str) -> Result<(), RequestError> {
+        let workflow = known(job)?;
+        Ok(self.handle().ask(&self.by, Resume { workflow, reason: None }).await?)
+    }
+
+    /// Pauses all jobs that have a tag, and returns their ids.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the engine refuses.
+    pub async fn pause_tag(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
+        let tagged = self.tagged(tag)?;
+        for workflow in &tagged {
+            self.pause(workflow.as_str()).await?;
+        }
+        Ok(tagged)
+    }
+
+    /// Resumes all jobs that have a tag, and returns their ids.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the engine refuses.
+    pub async fn resume_tag(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
+        let tagged = self.tagged(tag)?;
+        for workflow in &tagged {
+            self.resume(workflow.as_str()).await?;
+        }
+        Ok(tagged)
+    }
+
+    fn tagged(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
+        let rows = self.reader().workflows(None)?;
+        let has_tag =
+            rows.into_iter().filter(|row| row.present && row.definition.about.tags.iter().any(|one| one == tag));
+        Ok(has_tag.map(|row| row.id).collect())
+    }
+
+    /// Starts jobs that have no slot yet.
+    pub(super) async fn start_once(&self, jobs: BTreeSet<WorkflowId>) -> Result<(), RequestError> {
+        for workflow in jobs {
+            let filter = SlotFilter { workflow: Some(workflow.clone()), ..SlotFilter::default() };
+            if self.reader().slots(&filter, PageRequest::newest(1))?.rows.is_empty() {
+                self.start(workflow.as_str(), &()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks live functions to end, waits for them, and ends the engine.
+    pub async fn stop(self) {
+        self.functions.stop().await;
+        self.node.stop().await;
+    }
+}
+
+fn known(job: &str) -> Result<WorkflowId, RequestError> {
+    WorkflowId::new(job).map_err(|_| RequestError::Job(job.to_owned()))
+}
