@@ -6,6 +6,7 @@
 //! so any number of servers may answer for one database.
 
 mod api;
+mod embedded;
 mod serve;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use tower_http::trace::TraceLayer;
 use tracing::Span;
 
 pub use api::deployment;
+pub use embedded::{Served, serve_project};
 pub use serve::{Limits, serve};
 
 /// All routes of a server.

@@ -37,11 +37,6 @@ impl OwnLog {
         }
     }
 
-    /// Takes a whole line.
-    pub fn line(&self, stream: Stream, line: &str) {
-        self.write(stream, format!("{line}\n").as_bytes());
-    }
-
     /// Closes the output, so that those who follow it see its end.
     pub fn end(&self) {
         let mut state = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

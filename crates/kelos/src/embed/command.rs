@@ -3,12 +3,13 @@
 use std::io;
 use std::process::{ExitStatus, Stdio};
 
-use kelos_executors::local::{OwnLog, Stream};
+use kelos_executors::local::Stream;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::cancel::Cancel;
+use super::context::RunOutput;
 
 /// A program that did not do its work. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,7 @@ impl Drop for Group {
 pub(super) async fn run(
     program: &str,
     arguments: Vec<&str>,
-    log: &OwnLog,
+    log: &RunOutput,
     cancel: &Cancel,
 ) -> Result<(), CommandError> {
     let mut command = Command::new(program);
@@ -88,7 +89,7 @@ pub(super) async fn run(
     if status.success() { Ok(()) } else { Err(CommandError::Status { program: program.to_owned(), status }) }
 }
 
-async fn copy(stream: Option<impl AsyncRead + Unpin>, log: &OwnLog, name: Stream) {
+async fn copy(stream: Option<impl AsyncRead + Unpin>, log: &RunOutput, name: Stream) {
     let Some(mut stream) = stream else { return };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {

@@ -19,10 +19,52 @@ use super::locks::{Lock, Locks};
 #[derive(Clone)]
 pub struct Context(Arc<ContextState>);
 
+/// The output of a run: files, or lines in memory where nothing outlives a test.
+#[derive(Debug, Clone)]
+pub(super) enum RunOutput {
+    Files(OwnLog),
+    Lines(Arc<Mutex<Vec<u8>>>),
+}
+
+impl RunOutput {
+    /// Output in memory.
+    pub(super) fn lines() -> RunOutput {
+        RunOutput::Lines(Arc::default())
+    }
+
+    pub(super) fn write(&self, stream: Stream, bytes: &[u8]) {
+        match self {
+            RunOutput::Files(log) => log.write(stream, bytes),
+            RunOutput::Lines(all) => all.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes),
+        }
+    }
+
+    fn line(&self, stream: Stream, line: &str) {
+        self.write(stream, format!("{line}\n").as_bytes());
+    }
+
+    fn end(&self) {
+        if let RunOutput::Files(log) = self {
+            log.end();
+        }
+    }
+
+    /// The lines in memory.
+    pub(super) fn taken(&self) -> Vec<String> {
+        match self {
+            RunOutput::Files(_) => Vec::new(),
+            RunOutput::Lines(all) => {
+                let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                String::from_utf8_lossy(&all).lines().map(str::to_owned).collect()
+            }
+        }
+    }
+}
+
 struct ContextState {
     run: RunId,
     cancel: Cancel,
-    log: OwnLog,
+    log: RunOutput,
     locks: Locks,
     reader: Arc<OnceLock<Arc<dyn Queries>>>,
     said: Mutex<RunNote>,
@@ -48,7 +90,7 @@ pub struct PreviousFailure {
 }
 
 impl Context {
-    pub(super) fn new(start: &Start, log: OwnLog, reader: Arc<OnceLock<Arc<dyn Queries>>>, locks: Locks) -> Context {
+    pub(super) fn new(start: &Start, log: RunOutput, reader: Arc<OnceLock<Arc<dyn Queries>>>, locks: Locks) -> Context {
         let (cancel, said, over) = (Cancel::new(), Mutex::default(), watch::Sender::new(false));
         Context(Arc::new(ContextState { run: start.run.clone(), cancel, log, locks, reader, said, over }))
     }

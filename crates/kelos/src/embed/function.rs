@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::context::Context;
+use super::context::{Context, RunOutput};
 use super::input::{INPUT, SlotInput};
 use super::locks::Locks;
 
@@ -37,7 +37,7 @@ impl Failure {
         Failure { reason, code: Some(FailureCode::FINAL) }
     }
 
-    fn outcome(self) -> Outcome {
+    pub(super) fn outcome(self) -> Outcome {
         Outcome::Failed { reason: self.reason, exit_status: None, code: self.code }
     }
 }
@@ -99,12 +99,9 @@ impl FunctionExecutor {
     async fn call(&self, job: FunctionJob, start: &Start, context: &Context) -> (FunctionEnd, Option<Outcome>) {
         let json = start.given.arguments.get(INPUT).map(String::as_str);
         let slot = SlotInput { workflow: &start.workflow, key: &start.run.slot.key, json };
-        let body = job.body.clone();
-        // What reads the input may panic as well as the function.
-        let begun = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(context.clone(), &slot)));
-        let mut task = match begun {
-            Ok(running) => self.0.runtime.spawn(running),
-            Err(panic) => return (Err(panicked(&*panic)), None),
+        let mut task = match begin(&job, context, &slot, &self.0.runtime) {
+            Ok(task) => task,
+            Err(failure) => return (Err(failure), None),
         };
         let cancel = context.cancel().clone();
         let timeout = async {
@@ -149,6 +146,18 @@ impl FunctionExecutor {
     }
 }
 
+/// Calls a function, which then runs as a task.
+pub(super) fn begin(
+    job: &FunctionJob,
+    context: &Context,
+    slot: &SlotInput<'_>,
+    runtime: &Handle,
+) -> Result<JoinHandle<FunctionEnd>, Failure> {
+    // What reads the input may panic as well as the function.
+    let begun = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (job.body)(context.clone(), slot)));
+    begun.map(|running| runtime.spawn(running)).map_err(|panic| panicked(&*panic))
+}
+
 /// Waits for a function that was asked to end, and drops it after its grace.
 async fn give_grace(task: &mut JoinHandle<FunctionEnd>, grace: Duration) -> FunctionEnd {
     match tokio::time::timeout(grace, &mut *task).await {
@@ -161,7 +170,8 @@ async fn give_grace(task: &mut JoinHandle<FunctionEnd>, grace: Duration) -> Func
     }
 }
 
-fn ended(end: Result<FunctionEnd, tokio::task::JoinError>) -> FunctionEnd {
+/// The end of a function's task.
+pub(super) fn ended(end: Result<FunctionEnd, tokio::task::JoinError>) -> FunctionEnd {
     match end {
         Ok(end) => end,
         Err(error) if error.is_panic() => Err(panicked(&*error.into_panic())),
@@ -183,7 +193,7 @@ impl Executor for FunctionExecutor {
             return reports.run(&run, Report::Deferred { reason });
         }
         let state = &self.0;
-        let log = state.launcher.own_log(&run_ref(&run));
+        let log = RunOutput::Files(state.launcher.own_log(&run_ref(&run)));
         let context = {
             let mut live = self.live();
             if live.contains_key(&run) {

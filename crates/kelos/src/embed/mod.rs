@@ -46,6 +46,7 @@ mod mistakes;
 mod output;
 mod platform;
 mod project;
+mod rehearsal;
 mod retry;
 mod running;
 
@@ -59,5 +60,6 @@ pub use mistakes::{Mistake, Mistakes};
 pub use output::OutputError;
 pub use platform::{Places, PlacesUse};
 pub use project::{Project, StartError};
+pub use rehearsal::{Rehearsal, RehearsalError};
 pub use retry::Retry;
 pub use running::{EndedSlot, RequestError, Running};

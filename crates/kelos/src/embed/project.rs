@@ -181,31 +181,40 @@ impl Project {
         let (folder, temporary) = self.place()?;
         let store = self.open(&folder)?;
         let mut config = NodeConfig::new(folder.join("runs"), own_shim());
-        config.core = self.config;
-        let jobs: BTreeMap<WorkflowId, FunctionJob> = workflows
-            .iter()
-            .filter_map(|one| {
-                let job = self.jobs.iter().find(|job| job.id == one.id.as_str())?;
-                let function = FunctionJob { body: job.body.clone(), timeout: job.timeout, grace: job.grace };
-                Some((one.id.clone(), function))
-            })
-            .collect();
+        config.core = self.config.clone();
+        let jobs = self.functions(&workflows);
         let launcher = Node::launcher_of(&config)?;
         let functions = FunctionExecutor::new(jobs, runtime.clone(), launcher);
         config.executors = std::mem::take(&mut config.executors).with(FUNCTION, functions.clone());
         let node = Node::start(config, store, runtime)?;
         functions.connect(node.reader().clone());
-        let once: BTreeSet<WorkflowId> = workflows
-            .iter()
-            .filter(|one| self.jobs.iter().any(|job| job.is_once() && job.id == one.id.as_str()))
-            .map(|one| one.id.clone())
-            .collect();
+        let once = self.once();
         let sources = BTreeMap::from([(self.name.clone(), Arc::from(self.version))]);
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), sources)?;
         node.handle().settled().await?;
         let running = Running::new(node, functions, temporary);
         running.start_once(once).await?;
         Ok(running)
+    }
+
+    /// The functions of the jobs.
+    pub(super) fn functions(&self, workflows: &[Workflow]) -> BTreeMap<WorkflowId, FunctionJob> {
+        let function = |one: &Workflow| {
+            let job = self.jobs.iter().find(|job| job.id == one.id.as_str())?;
+            let function = FunctionJob { body: job.body.clone(), timeout: job.timeout, grace: job.grace };
+            Some((one.id.clone(), function))
+        };
+        workflows.iter().filter_map(function).collect()
+    }
+
+    /// The jobs that are to be started once.
+    pub(super) fn once(&self) -> BTreeSet<WorkflowId> {
+        self.jobs.iter().filter(|job| job.is_once()).filter_map(|job| WorkflowId::new(&job.id).ok()).collect()
+    }
+
+    /// The settings of the scheduler.
+    pub(super) fn scheduler(&self) -> &Config {
+        &self.config
     }
 
     /// The folder for the files of runs, and what removes it in the end if it is temporary.

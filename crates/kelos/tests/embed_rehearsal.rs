@@ -1,0 +1,96 @@
+//! Projects on a virtual clock.
+
+use std::time::Duration;
+
+use kelos::embed::{Context, Places, Project, Rehearsal, Retry, Scheduled, job};
+use kelos::{SlotState, Trigger};
+
+async fn import(context: Context, hour: Scheduled, (): ()) -> Result<String, String> {
+    context.log(format!("importing {}", hour.time));
+    Ok(hour.time.to_string())
+}
+
+async fn report(_: Context, day: Scheduled, (): ()) -> Result<(), String> {
+    if day.time.to_string().starts_with("2026-03-30") { Err("no figures".to_owned()) } else { Ok(()) }
+}
+
+fn project() -> Project {
+    let warehouse = Places::new("warehouse", 1);
+    let import = job("import", import).with(()).cron("0 * * * *").on(&warehouse);
+    let report = job("report", report).with(()).cron("0 6 * * *").retry(Retry::fixed(Duration::from_secs(3600)).times(2));
+    let report = report.on(&warehouse).when(Trigger::Success { workflow: "import".parse().unwrap() });
+    Project::new("shop", "1.0").add(import).add(report)
+}
+
+fn rehearsal() -> Rehearsal {
+    Rehearsal::at("2026-03-28T00:00Z", project()).unwrap()
+}
+
+#[test]
+fn days_pass_in_no_time() {
+    let mut rehearsal = rehearsal();
+    rehearsal.run_until("2026-03-30T05:59Z").unwrap();
+    let states: Vec<SlotState> = rehearsal.slots("import").unwrap().into_iter().map(|(_, state)| state).collect();
+    assert_eq!((states.len(), states.iter().all(|state| *state == SlotState::Succeeded)), (54, true));
+    assert_eq!(rehearsal.slots("report").unwrap().len(), 2);
+    assert_eq!(rehearsal.output::<String>("import", "2026-03-29T01:00Z").unwrap(), "2026-03-29T01:00:00Z");
+    assert_eq!(rehearsal.lines("import", "2026-03-29T01:00Z").unwrap(), ["importing 2026-03-29T01:00:00Z"]);
+}
+
+#[test]
+fn failures_are_tried_again_in_virtual_time() {
+    let mut rehearsal = rehearsal();
+    rehearsal.fail("import", "2026-03-28T06:00Z", 2).unwrap();
+    rehearsal.run_until("2026-03-28T06:07Z").unwrap();
+    assert_eq!(rehearsal.state("import", "2026-03-28T06:00Z").unwrap(), Some(SlotState::Backoff));
+    let why = rehearsal.why("report", "2026-03-28T06:00Z").unwrap();
+    assert!(why.contains("import"), "{why}");
+    // After 5 minutes, and 10 more.
+    rehearsal.run_until("2026-03-28T06:16Z").unwrap();
+    assert_eq!(rehearsal.attempts("import", "2026-03-28T06:00Z").unwrap(), 3);
+    assert_eq!(rehearsal.state("report", "2026-03-28T06:00Z").unwrap(), Some(SlotState::Succeeded));
+}
+
+#[test]
+fn a_slot_that_fails_for_good_says_why() {
+    let mut rehearsal = rehearsal();
+    rehearsal.run_until("2026-03-30T08:01Z").unwrap();
+    assert_eq!(rehearsal.attempts("report", "2026-03-30T06:00Z").unwrap(), 3);
+    let why = rehearsal.why("report", "2026-03-30T06:00Z").unwrap();
+    assert!(why.contains("failed") && why.contains("no figures"), "{why}");
+}
+
+#[test]
+fn the_oldest_slot_gets_the_place_first() {
+    let mut rehearsal = rehearsal();
+    rehearsal.takes("import", Duration::from_secs(90 * 60)).unwrap();
+    rehearsal.run_until("2026-03-28T09:00Z").unwrap();
+    let order: Vec<String> = rehearsal.started().iter().map(|(at, run)| format!("{} {run}", at.strftime("%H:%M"))).collect();
+    assert_eq!(
+        order[..4],
+        [
+            "00:00 import@2026-03-28T00:00:00.000Z#1",
+            "01:30 import@2026-03-28T01:00:00.000Z#1",
+            "03:00 import@2026-03-28T02:00:00.000Z#1",
+            "04:30 import@2026-03-28T03:00:00.000Z#1",
+        ]
+    );
+}
+
+#[test]
+fn a_function_that_never_ends_does_not_hang_the_test() {
+    let stuck = job("stuck", async |_: Context, (): (), ()| std::future::pending::<Result<(), String>>().await);
+    let stuck = stuck.with(()).timeout(Duration::from_millis(10)).retry(Retry::never()).on_demand();
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1.0").add(stuck)).unwrap();
+    let slot = rehearsal.start("stuck", &()).unwrap();
+    let state = rehearsal.state("stuck", &slot.key.to_string()).unwrap();
+    assert_eq!(state, Some(SlotState::Failed));
+}
+
+#[test]
+fn mistakes_in_tests_are_said() {
+    let mut rehearsal = rehearsal();
+    let words = rehearsal.run_until("tomorrow").unwrap_err().to_string();
+    assert!(words.starts_with("read the moment \"tomorrow\": "), "{words}");
+    assert!(rehearsal.start("nothing", &()).is_err());
+}
