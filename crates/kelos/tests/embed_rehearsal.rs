@@ -17,7 +17,8 @@ async fn report(_: Context, day: Scheduled, (): ()) -> Result<(), String> {
 fn project() -> Project {
     let warehouse = Places::new("warehouse", 1);
     let import = job("import", import).with(()).cron("0 * * * *").on(&warehouse);
-    let report = job("report", report).with(()).cron("0 6 * * *").retry(Retry::fixed(Duration::from_secs(3600)).times(2));
+    let report =
+        job("report", report).with(()).cron("0 6 * * *").retry(Retry::fixed(Duration::from_secs(3600)).times(2));
     let report = report.on(&warehouse).when(Trigger::Success { workflow: "import".parse().unwrap() });
     Project::new("shop", "1.0").add(import).add(report)
 }
@@ -65,7 +66,8 @@ fn the_oldest_slot_gets_the_place_first() {
     let mut rehearsal = rehearsal();
     rehearsal.takes("import", Duration::from_secs(90 * 60)).unwrap();
     rehearsal.run_until("2026-03-28T09:00Z").unwrap();
-    let order: Vec<String> = rehearsal.started().iter().map(|(at, run)| format!("{} {run}", at.strftime("%H:%M"))).collect();
+    let order: Vec<String> =
+        rehearsal.started().iter().map(|(at, run)| format!("{} {run}", at.strftime("%H:%M"))).collect();
     assert_eq!(
         order[..4],
         [

@@ -29,6 +29,11 @@ pub use api::deployment;
 pub use embedded::{Served, serve_project};
 pub use serve::{Limits, serve};
 
+/// The guide to the library, whose blocks are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct Guide;
+
 /// All routes of a server.
 pub fn router(app: App) -> Router {
     let hosts = app.hosts().clone();

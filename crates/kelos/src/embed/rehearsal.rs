@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    AnyAnswer, Ask, Command, Core, FireRequest, Input, Inspect, Refusal, Reply, Request, Surroundings, drive, live_through,
+    AnyAnswer, Ask, Command, Core, FireRequest, Input, Inspect, Refusal, Reply, Request, Surroundings, drive,
+    live_through,
 };
 use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::turn::{TurnError, Turns};
