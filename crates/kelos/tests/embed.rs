@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use kelos::embed::{Context, EndedSlot, Places, Project, Retry, Running, Scheduled, job};
+use kelos::embed::{Context, EndedSlot, Places, Project, Retry, RunningProject, ScheduledTime, job};
 use kelos::{RunId, SlotState};
 use kelos_core::Kill;
 use kelos_executors::local::read_log;
@@ -35,7 +35,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
 
-fn output(running: &Running, run: &RunId) -> String {
+fn output(running: &RunningProject, run: &RunId) -> String {
     let dir = running.node().launcher().dirs().path(&run_ref(run));
     String::from_utf8(read_log(&dir, 0, 1 << 20).unwrap().bytes).unwrap()
 }
@@ -241,10 +241,10 @@ fn all_mistakes_come_at_once_with_their_lines() {
         .add(job("a", bill).with(1).on_demand())
         .add(job("b/c", bill).with(1).on_demand())
         .add(job("d", bill).with(1).on((&cores, 5)).on_demand())
-        .add(job("e", async |_: Context, _: Scheduled, ()| Ok::<_, String>(())).with(()).cron("61 * * * *"))
+        .add(job("e", async |_: Context, _: ScheduledTime, ()| Ok::<_, String>(())).with(()).cron("61 * * * *"))
         .add(job("f", bill).with(1).timeout(Duration::ZERO).at_a_time(0))
         .add(
-            job("g", async |_: Context, _: Scheduled, ()| Ok::<_, String>(()))
+            job("g", async |_: Context, _: ScheduledTime, ()| Ok::<_, String>(()))
                 .with(())
                 .cron("0 6 * * *")
                 .zone("Mars/Base"),
@@ -261,7 +261,7 @@ fn all_mistakes_come_at_once_with_their_lines() {
 #[test]
 fn jobs_that_wait_for_each_other_are_a_mistake() {
     let waits = |id: &str, other: &str| {
-        let one = job(id, async |_: Context, _: Scheduled, ()| Ok::<_, String>(())).with(()).cron("0 6 * * *");
+        let one = job(id, async |_: Context, _: ScheduledTime, ()| Ok::<_, String>(())).with(()).cron("0 6 * * *");
         one.when(kelos::Trigger::Success { workflow: other.parse().unwrap() })
     };
     let mistakes = Project::new("shop", "1.0").add(waits("a", "b")).add(waits("b", "a")).check().unwrap_err();
@@ -278,7 +278,7 @@ fn a_tag_is_paused_as_a_whole() {
         assert_eq!(paused.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         let slot = running.start("a", &()).await.unwrap();
         running.run("c", &()).await.unwrap();
-        assert_eq!(running.reader().slot(&slot).unwrap().unwrap().state.is_final(), false);
+        assert!(!running.reader().slot(&slot).unwrap().unwrap().state.is_final());
         running.resume_tag("crm").await.unwrap();
         assert!(running.end(&slot).await.unwrap().is_success());
         running.stop().await;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use kelos::embed::{Context, Places, Project, Rehearsal, Retry, Scheduled, job};
+use kelos::embed::{Context, Places, Project, Rehearsal, Retry, ScheduledTime, job};
 use kelos::{SlotState, Trigger};
 
-async fn import(context: Context, hour: Scheduled, (): ()) -> Result<String, String> {
+async fn import(context: Context, hour: ScheduledTime, (): ()) -> Result<String, String> {
     context.log(format!("importing {}", hour.time));
     Ok(hour.time.to_string())
 }
 
-async fn report(_: Context, day: Scheduled, (): ()) -> Result<(), String> {
+async fn report(_: Context, day: ScheduledTime, (): ()) -> Result<(), String> {
     if day.time.to_string().starts_with("2026-03-30") { Err("no figures".to_owned()) } else { Ok(()) }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use kelos::embed::Running;
+use kelos::embed::RunningProject;
 use kelos_front::App;
 use kelos_front::guard::Hosts;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 
 use crate::serve::{Limits, serve};
 
-/// A server that runs beside a project. It ends with [`Served::stop`], or with the runtime.
+/// A server that runs beside a project. It ends with [`ProjectServer::stop`], or with the runtime.
 #[derive(Debug)]
-pub struct Served {
+pub struct ProjectServer {
     address: SocketAddr,
     end: watch::Sender<bool>,
     task: JoinHandle<io::Result<()>>,
@@ -45,7 +45,7 @@ pub struct Served {
 ///
 /// # Errors
 /// When the address can't be listened on, or is open to other machines: whoever reaches the port may do everything.
-pub async fn serve_project(running: &Running, address: impl ToSocketAddrs) -> io::Result<Served> {
+pub async fn serve_project(running: &RunningProject, address: impl ToSocketAddrs) -> io::Result<ProjectServer> {
     let addresses: Vec<SocketAddr> = lookup_host(address).await?.collect();
     if let Some(open) = addresses.iter().find(|one| !one.ip().is_loopback()) {
         let words = format!("{open} is open to other machines, expected one of this machine's own, such as 127.0.0.1");
@@ -59,10 +59,10 @@ pub async fn serve_project(running: &Running, address: impl ToSocketAddrs) -> io
         let _ = ended.wait_for(|ended| *ended).await;
     };
     let task = tokio::spawn(serve(listener, crate::router(app), Limits::of_process(), ended));
-    Ok(Served { address, end, task })
+    Ok(ProjectServer { address, end, task })
 }
 
-impl Served {
+impl ProjectServer {
     /// The address, with the port that was chosen for port 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

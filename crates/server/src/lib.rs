@@ -26,7 +26,7 @@ use tower_http::trace::TraceLayer;
 use tracing::Span;
 
 pub use api::deployment;
-pub use embedded::{Served, serve_project};
+pub use embedded::{ProjectServer, serve_project};
 pub use serve::{Limits, serve};
 
 /// The guide to the library, whose blocks are tests.

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::cancel::Cancel;
-use super::context::RunOutput;
+use super::run_output::RunOutput;
 
 /// A program that did not do its work. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]

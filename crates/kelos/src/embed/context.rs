@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use kelos_engine::executor::Start;
-use kelos_executors::local::{OwnLog, Stream};
+use kelos_executors::local::Stream;
 use kelos_model::{Outcome, RunId, RunState, SlotRef};
 use kelos_store::Queries;
 use tokio::sync::watch;
@@ -14,52 +14,11 @@ use tokio::sync::watch;
 use super::cancel::Cancel;
 use super::command::{self, CommandError};
 use super::locks::{Lock, Locks};
+use super::run_output::RunOutput;
 
 /// The surroundings of a run of a function. Cheap to clone.
 #[derive(Clone)]
 pub struct Context(Arc<ContextState>);
-
-/// The output of a run: files, or lines in memory where nothing outlives a test.
-#[derive(Debug, Clone)]
-pub(super) enum RunOutput {
-    Files(OwnLog),
-    Lines(Arc<Mutex<Vec<u8>>>),
-}
-
-impl RunOutput {
-    /// Output in memory.
-    pub(super) fn lines() -> RunOutput {
-        RunOutput::Lines(Arc::default())
-    }
-
-    pub(super) fn write(&self, stream: Stream, bytes: &[u8]) {
-        match self {
-            RunOutput::Files(log) => log.write(stream, bytes),
-            RunOutput::Lines(all) => all.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes),
-        }
-    }
-
-    fn line(&self, stream: Stream, line: &str) {
-        self.write(stream, format!("{line}\n").as_bytes());
-    }
-
-    fn end(&self) {
-        if let RunOutput::Files(log) = self {
-            log.end();
-        }
-    }
-
-    /// The lines in memory.
-    pub(super) fn taken(&self) -> Vec<String> {
-        match self {
-            RunOutput::Files(_) => Vec::new(),
-            RunOutput::Lines(all) => {
-                let all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                String::from_utf8_lossy(&all).lines().map(str::to_owned).collect()
-            }
-        }
-    }
-}
 
 struct ContextState {
     run: RunId,
@@ -71,7 +30,7 @@ struct ContextState {
     over: watch::Sender<bool>,
 }
 
-/// What a run says of itself while it is live.
+/// The words of a run about itself while it is live.
 #[derive(Default)]
 struct RunNote {
     waits_for: Option<String>,
@@ -147,7 +106,7 @@ impl Context {
     /// ```
     pub async fn park<T>(&self, words: &str, outside: impl Future<Output = T>) -> T {
         self.said().waits_for = Some(words.to_owned());
-        let waited = Waiting(self);
+        let waited = WaitNote(self);
         let came = outside.await;
         drop(waited);
         came
@@ -206,9 +165,9 @@ impl Context {
 }
 
 /// Ends the wait of a run, also when what it waits for is dropped.
-struct Waiting<'c>(&'c Context);
+struct WaitNote<'c>(&'c Context);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitNote<'_> {
     fn drop(&mut self) {
         self.0.said().waits_for = None;
     }

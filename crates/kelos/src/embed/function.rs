@@ -17,9 +17,10 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::context::{Context, RunOutput};
+use super::context::Context;
 use super::input::{INPUT, SlotInput};
 use super::locks::Locks;
+use super::run_output::RunOutput;
 
 /// The name of the executor.
 pub(super) const FUNCTION: &str = "function";

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 /// The argument that has the input of a job on demand, as JSON.
 pub(super) const INPUT: &str = "input";
 
-/// What is known of a slot whose function is about to run.
+/// The slot whose function is about to run.
 #[derive(Debug, Clone, Copy)]
 pub struct SlotInput<'a> {
     /// The definition.
@@ -20,7 +20,7 @@ pub struct SlotInput<'a> {
 
 /// A type that a function takes as its second argument.
 ///
-/// Any type that serde can read is the input of a job on demand. A job at times takes [`Scheduled`].
+/// Any type that serde can read is the input of a job on demand. A job at times takes [`ScheduledTime`].
 pub trait Input: Sized + Send + 'static {
     /// Reads the input of a slot.
     ///
@@ -46,13 +46,13 @@ fn shortened(json: &str) -> String {
 
 /// The time that a slot is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scheduled {
+pub struct ScheduledTime {
     /// The time of the schedule; the moment of the start for a slot that somebody started by hand.
     pub time: Timestamp,
 }
 
-impl Input for Scheduled {
+impl Input for ScheduledTime {
     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
-        slot.key.time().map(|time| Scheduled { time }).ok_or_else(|| "its slot has no time".to_owned())
+        slot.key.time().map(|time| ScheduledTime { time }).ok_or_else(|| "its slot has no time".to_owned())
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::function::{Body, BodyFuture, FUNCTION, Failure};
-use super::input::{Input, Scheduled, SlotInput};
+use super::input::{Input, ScheduledTime, SlotInput};
 use super::mistakes::Mistake;
 use super::output;
 use super::platform::PlacesUse;
@@ -33,6 +33,7 @@ type AnyError = Box<dyn Error + Send + Sync>;
 type Call<I, S, E> =
     Arc<dyn Fn(Context, I, S) -> std::pin::Pin<Box<dyn Future<Output = Result<Output, E>> + Send>> + Send + Sync>;
 type Output = Result<Option<Map<String, Value>>, String>;
+type IsFinal<E> = Arc<dyn Fn(&E) -> bool + Send + Sync>;
 
 /// A job of an async function, which is called with a [`Context`], an [`Input`] and a state.
 ///
@@ -40,9 +41,9 @@ type Output = Result<Option<Map<String, Value>>, String>;
 /// is a failed attempt, with its causes. So is a panic.
 ///
 /// ```
-/// use kelos::embed::{Context, Scheduled, job};
+/// use kelos::embed::{Context, ScheduledTime, job};
 ///
-/// async fn count(context: Context, hour: Scheduled, table: &'static str) -> Result<u64, std::io::Error> {
+/// async fn count(context: Context, hour: ScheduledTime, table: &'static str) -> Result<u64, std::io::Error> {
 ///     context.log(format!("counting {table} at {}", hour.time));
 ///     Ok(3)
 /// }
@@ -68,7 +69,7 @@ pub struct Function<I, S, E> {
     id: String,
     place: &'static Location<'static>,
     call: Call<I, S, E>,
-    is_final: Option<Arc<dyn Fn(&E) -> bool + Send + Sync>>,
+    is_final: Option<IsFinal<E>>,
 }
 
 impl<I, S, E> fmt::Debug for Function<I, S, E> {
@@ -179,21 +180,21 @@ impl<I> fmt::Debug for Job<I> {
 }
 
 impl<I> Job<I> {
-    /// What it does, for people: Markdown.
+    /// A description for people, in Markdown.
     #[must_use]
     pub fn description(mut self, markdown: &str) -> Self {
         self.draft.about.description = Some(markdown.to_owned());
         self
     }
 
-    /// Words to find it by, and to [pause](super::Running::pause_tag) it by with others.
+    /// Words to find it by, and to [pause](super::RunningProject::pause_tag) it by with others.
     #[must_use]
     pub fn tags<'t>(mut self, tags: impl IntoIterator<Item = &'t str>) -> Self {
         self.draft.about.tags.extend(tags.into_iter().map(str::to_owned));
         self
     }
 
-    /// How failed slots are tried again; see [`Retry::default`].
+    /// The retries of failed slots; see [`Retry::default`].
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.draft.retry = retry;
@@ -231,8 +232,8 @@ impl<I> Job<I> {
     /// A condition for each slot, such as the success of another workflow's slot of the same time. All conditions must be met.
     ///
     /// ```
-    /// # use kelos::embed::{Context, Scheduled, job};
-    /// # async fn load(_: Context, _: Scheduled, _: ()) -> Result<(), String> { Ok(()) }
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn load(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
     /// use kelos::Trigger;
     ///
     /// let load = job("load", load).with(()).cron("0 6 * * *").when(Trigger::Success { workflow: "fetch".parse().unwrap() });
@@ -259,7 +260,7 @@ impl<I> Job<I> {
 }
 
 impl<I: DeserializeOwned> Job<I> {
-    /// A slot for each [start](super::Running::start), from this program, the command line or a page.
+    /// A slot for each [start](super::RunningProject::start), from this program, the command line or a page.
     #[must_use]
     pub fn on_demand(mut self) -> Self {
         self.draft.timing = Timing::OnDemand;
@@ -276,7 +277,7 @@ impl Job<()> {
     }
 }
 
-impl Job<Scheduled> {
+impl Job<ScheduledTime> {
     /// A slot at each time of a cron expression, in UTC where no [zone](Job::zone) is given. Five fields are those of a crontab, six and
     /// seven those of Quartz.
     #[must_use]

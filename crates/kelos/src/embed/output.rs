@@ -24,7 +24,7 @@ pub enum OutputError {
     },
 }
 
-/// What is stored of an output; nothing of `()`.
+/// The stored form of an output; none of `()`.
 ///
 /// # Errors
 /// In words, when it can't be JSON, or is too large to be kept.

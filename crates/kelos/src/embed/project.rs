@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
 use super::job::{Job, JobDraft};
 use super::mistakes::{Mistake, Mistakes};
-use super::running::{RequestError, Running};
+use super::running::{RequestError, RunningProject};
 use crate::node::{Node, NodeConfig, NodeError};
 
 /// A set of jobs, which are deployed together.
@@ -175,7 +175,7 @@ impl Project {
     ///
     /// # Errors
     /// When there are [mistakes](Project::check), or the store or the folder can't be used.
-    pub async fn start(mut self) -> Result<Running, StartError> {
+    pub async fn start(mut self) -> Result<RunningProject, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::Runtime)?;
         let workflows = self.check()?;
         let (folder, temporary) = self.place()?;
@@ -192,7 +192,7 @@ impl Project {
         let sources = BTreeMap::from([(self.name.clone(), Arc::from(self.version))]);
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), sources)?;
         node.handle().settled().await?;
-        let running = Running::new(node, functions, temporary);
+        let running = RunningProject::new(node, functions, temporary);
         running.start_once(once).await?;
         Ok(running)
     }

@@ -22,13 +22,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 
-use super::context::{Context, RunOutput};
+use super::context::Context;
 use super::function::{self, FunctionJob};
 use super::input::{INPUT, SlotInput};
 use super::locks::Locks;
 use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
 use super::project::Project;
+use super::run_output::RunOutput;
 
 /// The time that a function may take in earnest, before it is taken for one that never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -68,10 +69,10 @@ pub enum RehearsalError {
 ///
 /// ```
 /// use kelos::SlotState;
-/// use kelos::embed::{Context, Project, Rehearsal, Retry, Scheduled, job};
+/// use kelos::embed::{Context, Project, Rehearsal, Retry, ScheduledTime, job};
 /// use std::time::Duration;
 ///
-/// async fn import(_: Context, day: Scheduled, _: ()) -> Result<String, String> {
+/// async fn import(_: Context, day: ScheduledTime, _: ()) -> Result<String, String> {
 ///     Ok(day.time.to_string())
 /// }
 ///
@@ -273,7 +274,7 @@ impl Rehearsal {
         Ok(output::read(&slot.to_string(), outputs).map_err(Box::<OutputError>::new)?)
     }
 
-    /// What `kelos why` says of a slot now, in one line.
+    /// The account of `kelos why` of a slot now, in one line.
     ///
     /// # Errors
     /// When the texts are no id and no key, or there is no such slot.

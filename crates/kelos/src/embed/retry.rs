@@ -9,7 +9,7 @@ use kelos_model::retry::Growth;
 const FIRST: Duration = Duration::from_secs(5 * 60);
 const LONGEST: Duration = Duration::from_secs(6 * 3600);
 
-/// How a failed slot is tried again. By default for ever: after 5 minutes, then 10, 20 and so on, up to 6 hours.
+/// The retries of a failed slot. By default for ever: after 5 minutes, then 10, 20 and so on, up to 6 hours.
 ///
 /// ```
 /// use std::time::Duration;

@@ -80,18 +80,18 @@ impl EndedSlot {
 
 /// A project that runs in this program.
 ///
-/// It ends with [`Running::stop`]. A program that just ends leaves its live functions for the next start to find: their attempts
+/// It ends with [`RunningProject::stop`]. A program that just ends leaves its live functions for the next start to find: their attempts
 /// then count as failed.
-pub struct Running {
+pub struct RunningProject {
     node: Node,
     functions: FunctionExecutor,
     by: Actor,
     _folder: Option<tempfile::TempDir>,
 }
 
-impl Running {
-    pub(super) fn new(node: Node, functions: FunctionExecutor, folder: Option<tempfile::TempDir>) -> Running {
-        Running { node, functions, by: Actor::person("program"), _folder: folder }
+impl RunningProject {
+    pub(super) fn new(node: Node, functions: FunctionExecutor, folder: Option<tempfile::TempDir>) -> RunningProject {
+        RunningProject { node, functions, by: Actor::person("program"), _folder: folder }
     }
 
     /// The node, for servers and requests of all kinds.
