@@ -476,8 +476,13 @@ interface AppOptions {
     timeout?: number;
     /** Pools whose permits each of its jobs needs. */
     pools?: Pool[];
-    /** Opens jobs at the times of a cron expression: `identifier` is a date, the others need `autofill_values`. */
-    feed?: { identifier: string; cron: string; zone?: string };
+    /**
+     * Opens jobs at the times of a cron expression: `identifier` is a date, the others need `autofill_values`. `catchUp` says which of the times that
+     * passed unplanned open jobs, as for workflows: by default `"latest"`.
+     */
+    feed?: { identifier: string; cron: string; zone?: string; catchUp?: "all" | "latest" | "skip" };
+    /** The paths that its jobs write, such as `["/data/{date}/{client}"]`. A folder stands for all that is in it. */
+    writes?: string[];
     /** Further keys, for programs in the folder `plugins`. */
     [own: string]: unknown;
 }

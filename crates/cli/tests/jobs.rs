@@ -67,6 +67,35 @@ fn a_job_is_submitted_explained_mended_and_done() {
 }
 
 #[test]
+fn a_path_that_a_job_writes_leads_to_the_job_and_from_it() {
+    let folder = Folder::with(&[
+        (
+            "tasks.json",
+            r#"{"fetch": {"job_id": "{date}_{client_id}", "bash_cmd": "echo the source is shut; exit 3", "max_retry": 1,
+                "writes": ["out/{date}/{client_id}"]}}"#,
+        ),
+        ("identifiers.json", r#"{"date": "date", "client_id": "integer"}"#),
+        (
+            "workflows/daily.js",
+            "kelos.workflow('daily', { schedule: 'daily', command: ['true'],
+                trigger: celos.fileCheckTrigger('out/${year}${month}${day}/3/_READY') });",
+        ),
+    ]);
+    let server = Server::up(&folder);
+    eventually("the apps", || folder.run(&["ls"]).ok().contains("jobs {date}_{client_id}").then_some(()));
+    assert_eq!(folder.run(&["slots", "daily"]).ok(), "no slots\n", "it begins with the next day");
+    let range = ["--from", "2014-06-01T00:00Z", "--to", "2014-06-02T00:00Z"];
+    folder.run(&[&["backfill", "daily", "--no-wait"], &range[..]].concat()).ok();
+    folder.run(&["submit", "-a", "fetch", "-j", "20140601_3"]).ok();
+    until(&folder, "fetch", "20140601_3", "failed");
+    let expected = "; fetch@20140601_3 writes it, and it failed at ";
+    eventually(expected, || folder.run(&["why", "daily", "2014-06-01T00:00Z"]).ok().contains(expected).then_some(()));
+    let dry = folder.run(&["rerun", "fetch", "20140601_3", "--downstream", "--dry-run"]).ok();
+    assert!(dry.contains("1 slot unchanged, waiting already"), "daily is downstream, and waits: {dry}");
+    server.stop();
+}
+
+#[test]
 fn what_is_no_job_is_told_with_its_identifier() {
     let folder = folder();
     let server = Server::up(&folder);

@@ -6,9 +6,11 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::jobs::{Feed, JobKeys, Kind};
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
+use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::workflow::CatchUp;
 use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
-use kelos_sandbox::ConstraintDraft;
+use kelos_sandbox::{ConstraintDraft, check_written_path};
 use serde_json::{Map, Value as Json, json};
 
 use super::json::{JsonReader, kind, plain};
@@ -22,6 +24,8 @@ const ALWAYS: [&str; 2] = ["app_name", "job_id"];
 const OF_A_DAY: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
 /// The default number of attempts.
 const ATTEMPTS: u32 = 5;
+/// The keys of a feed.
+const FEED: [&str; 4] = ["identifier", "cron", "zone", "catchUp"];
 /// The folder of own kinds of jobs, beside the file.
 const PLUGINS: &str = "plugins";
 /// The longest app that is handed to an own kind of jobs, in bytes: it travels in an environment variable.
@@ -115,13 +119,10 @@ impl<'a, 'v> App<'a, 'v> {
             Ok(read) => read,
             Err(why) => return reading.mistake(value.range(), format!("{what}: {why}")),
         };
-        let identifiers: Vec<&str> = self.keys.template.identifiers().map(|name| &**name).collect();
-        let mut known = identifiers.clone();
+        let identifiers: Vec<&str> = self.identifiers().collect();
+        let mut known: Vec<&str> = self.values().collect();
         known.extend(ALWAYS);
         option_names().for_each(|option| known.push(option));
-        if self.keys.identifiers.values().any(|kind| matches!(kind, Kind::Date { .. })) {
-            known.extend(OF_A_DAY);
-        }
         if let Some(unknown) = read.names().find(|name| !known.contains(name)) {
             let expected = identifiers.into_iter().chain(ALWAYS).collect::<Vec<_>>().join(", ");
             let what = format!(
@@ -129,6 +130,40 @@ impl<'a, 'v> App<'a, 'v> {
             );
             reading.mistake(value.range(), what);
         }
+    }
+
+    fn identifiers(&self) -> impl Iterator<Item = &'v str> {
+        self.keys.template.identifiers().map(|name| &**name)
+    }
+
+    /// The values of its job ids, and those of the day that an identifier names.
+    fn values(&self) -> impl Iterator<Item = &'v str> {
+        let has_day = self.keys.identifiers.values().any(|kind| matches!(kind, Kind::Date { .. }));
+        self.identifiers().chain(OF_A_DAY.into_iter().filter(move |_| has_day))
+    }
+
+    /// The paths that its jobs write, as templates of the model. Their values may be in the form of triggers, too: `${date}`.
+    pub(super) fn writes(&self, reading: &mut JsonReader<'a>) -> Vec<String> {
+        let Some(value) = self.get("writes") else { return Vec::new() };
+        let what = self.what("writes");
+        let paths = reading.list(value, &what).unwrap_or_default();
+        let read: Vec<Result<String, String>> = paths.iter().map(|path| self.written(path)).collect();
+        let keep = |path: Result<String, String>| {
+            path.map_err(|why| reading.mistake(value.range(), format!("{what}: {why}"))).ok()
+        };
+        read.into_iter().filter_map(keep).collect()
+    }
+
+    fn written(&self, path: &str) -> Result<String, String> {
+        check_written_path(path)?;
+        let read = Placeholders::read(&path.replace("${", "{"))?;
+        if let Some(unknown) = read.names().find(|name| !self.values().any(|known| known == *name)) {
+            let expected = self.identifiers().collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "{path:?} has {{{unknown}}}, expected one of {expected}, or a part of a day that one of them names"
+            ));
+        }
+        read.fill(|name| Some(format!("${{{name}}}")))
     }
 
     /// Checks that each value is at a position where a shell does not evaluate it, or may safely be evaluated.
@@ -277,11 +312,13 @@ impl<'a, 'v> App<'a, 'v> {
         pools
     }
 
-    /// The schedule that opens jobs.
-    pub(super) fn feed(&self, reading: &mut JsonReader<'a>) -> Option<Feed> {
+    /// The schedule that opens jobs, and which of its times count that passed unplanned.
+    pub(super) fn feed(&self, reading: &mut JsonReader<'a>) -> Option<(Feed, CatchUp)> {
         let value = self.get("feed")?;
         let what = self.what("feed");
         let object = reading.object(value, &what)?;
+        feed_keys(reading, object, &what);
+        let catch_up = object.get("catchUp").map(|one| catch_up(reading, &one.value, &what));
         let mut part =
             |name: &str| object.get(name).and_then(|one| reading.text(&one.value, &format!("{name} in {what}")));
         let (identifier, cron, zone) = (part("identifier"), part("cron"), part("zone"));
@@ -296,7 +333,7 @@ impl<'a, 'v> App<'a, 'v> {
         }
         let schedule = schedule(&cron, zone.as_deref());
         let schedule = schedule.map_err(|why| reading.mistake(value.range(), format!("{what}: {why}"))).ok()?;
-        Some(Feed { identifier, schedule })
+        Some((Feed { identifier, schedule }, catch_up.flatten().unwrap_or_default()))
     }
 
     fn may_be_fed(&self, identifier: &str) -> Result<(), String> {
@@ -350,4 +387,21 @@ fn program_at(folder: &Path, path: &Path) -> Result<std::path::PathBuf, String> 
     }
     let executable = meta.permissions().mode() & 0o111 != 0;
     if executable { Ok(program) } else { Err(format!("{} can't be executed", program.display())) }
+}
+
+/// Reports keys of a feed that nobody reads.
+fn feed_keys(reading: &mut JsonReader<'_>, feed: &Object<'_>, what: &str) {
+    for property in feed.properties.iter().filter(|property| !FEED.contains(&property.name.as_str())) {
+        let name = property.name.as_str();
+        let told = format!("{what} has the key \"{name}\", which nothing reads");
+        match mistyped(name, FEED) {
+            Some(meant) => reading.mistyped(property.range(), format!("{told}; did you mean {meant}?")),
+            None => reading.warn(property.range(), format!("{told}; there are {}", FEED.join(", "))),
+        }
+    }
+}
+
+/// The policy for times that passed unplanned.
+fn catch_up<'a>(reading: &mut JsonReader<'a>, value: &Value<'a>, what: &str) -> Option<CatchUp> {
+    reading.data(value, &format!("catchUp in {what}"), "\"all\", \"latest\" or \"skip\"")
 }

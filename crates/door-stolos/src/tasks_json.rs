@@ -47,7 +47,7 @@ const KINDS: [(&str, &str); 9] = [
 ];
 
 /// The other keys of an app.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     "job_id",
     "job_id_template",
     "autofill_values",
@@ -59,6 +59,7 @@ const OTHERS: [&str; 11] = [
     "timeout",
     "pools",
     "feed",
+    "writes",
 ];
 
 /// The template of job ids of an app that has none that can be read.
@@ -231,6 +232,8 @@ impl<'a> Reader<'a> {
         let (job, feed, trigger) = (app.job(reading), app.feed(reading), app.trigger(reading));
         let constraints = app.constraints(reading);
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
+        let writes = app.writes(reading);
+        let (feed, catch_up) = feed.unzip();
         let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
         Some(Workflow {
             project: self.project(),
@@ -240,6 +243,8 @@ impl<'a> Reader<'a> {
             concurrency,
             pools,
             retry,
+            writes,
+            catch_up,
             ..Workflow::keyed(id, keys, job)
         })
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use kelos_model::WorkflowId;
 
 use kelos_model::shell::{ShellText, Trust};
+use kelos_model::workflow::CatchUp;
 use kelos_sandbox::apps::{Apps, Settings};
 
 use super::{Tasks, apps, read};
@@ -159,6 +160,55 @@ fn an_app_is_a_workflow_with_its_job_and_its_limits() {
         "uris": ["lib.zip"], "read": "/in/{n}"});
     assert_eq!(serde_json::Value::Object(b.job.settings.clone()), settings);
     assert_eq!(apps.warnings, []);
+}
+
+#[test]
+fn a_feed_says_which_past_times_open_jobs() {
+    let catch_up = |more: &str| {
+        let feed =
+            format!(r#""autofill_values": {{"n": [1]}}, "feed": {{"identifier": "date", "cron": "0 3 * * *"{more}}}"#);
+        let read = run(&format!("{{\"a\": {{\"job_id\": \"{{date}}_{{n}}\", \"bash_cmd\": \"true\", {feed}}}}}"));
+        read.map(|apps| (apps.workflows[0].catch_up, apps.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()))
+    };
+    let policy = |word: &str| catch_up(&format!(r#", "catchUp": "{word}""#)).unwrap().0;
+    assert_eq!(["all", "latest", "skip"].map(policy), [CatchUp::All, CatchUp::Latest, CatchUp::Skip].map(Some));
+    assert_eq!(catch_up("").unwrap().0, Some(CatchUp::Latest), "it begins with the first time after it was first seen");
+    let without = run(r#"{"a": {"job_id": "{date}", "bash_cmd": "true"}}"#).unwrap();
+    assert_eq!(without.workflows[0].catch_up, None, "nothing is said of what has no times");
+    for wrong in [r#""none""#, "true", "[]", "null"] {
+        let told = catch_up(&format!(r#", "catchUp": {wrong}"#)).unwrap_err();
+        assert!(
+            told[0].contains("catchUp in feed of a: ") && told[0].contains(r#"expected "all", "latest" or "skip""#),
+            "{told:?}"
+        );
+    }
+    let told = catch_up(r#", "catchup": "all""#).unwrap_err();
+    assert!(
+        told[0].ends_with("feed of a has the key \"catchup\", which nothing reads; did you mean catchUp?"),
+        "{told:?}"
+    );
+    let warned = catch_up(r#", "owner": "me""#).unwrap().1;
+    assert!(warned[0].ends_with("which nothing reads; there are identifier, cron, zone, catchUp"), "{warned:?}");
+}
+
+#[test]
+fn an_app_says_which_paths_its_jobs_write() {
+    let writes = |paths: &str| {
+        run(&format!("{{\"a\": {{\"job_id\": \"{{date}}_{{n}}\", \"bash_cmd\": \"true\", \"writes\": {paths}}}}}"))
+            .map(|apps| apps.workflows[0].writes.clone())
+    };
+    let read = writes(r#"["/out/{date}/{n}", "s3://b/${year}/{month}/${n}", "/{{x}}/{n:raw}"]"#).unwrap();
+    assert_eq!(read, ["/out/${date}/${n}", "s3://b/${year}/${month}/${n}", "/{x}/${n}"]);
+    assert_eq!(writes("[]").unwrap(), [""; 0]);
+    let told = |paths: &str| writes(paths).unwrap_err().swap_remove(0);
+    assert!(told(r#"["/out/{dat}"]"#).contains("writes of a: \"/out/{dat}\" has {dat}, expected one of date, n"));
+    assert!(told(r#"["/out/{job_id}"]"#).contains("has {job_id}"));
+    assert!(told(r#"["/out/{date"]"#).contains("writes of a: a brace is not closed"));
+    assert!(told(r#"["/out/*"]"#).contains("writes of a: expected the path of a file or a folder, not the pattern"));
+    assert!(told(r#""/out/{date}""#).contains("writes of a is a text, expected a list"));
+    assert!(told("[[]]").contains("a value of writes of a"));
+    let no_day = run(r#"{"a": {"job_id": "{n}", "bash_cmd": "true", "writes": ["/{year}"]}}"#).unwrap_err();
+    assert!(no_day[0].contains("has {year}, expected one of n"), "{no_day:?}");
 }
 
 /// Stolos read its file only when a job was asked about, and a job with a bad placeholder was retried again and again.

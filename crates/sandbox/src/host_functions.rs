@@ -11,6 +11,7 @@ use crate::closest;
 use crate::code::{ProblemCode, refused};
 use crate::desk::Desk;
 use crate::recipe::Role;
+use crate::written_path::check_written_path;
 use crate::{events, fault};
 
 /// An answer for the prelude, or a problem as a text.
@@ -38,6 +39,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
     define("pool", Function::new(ctx.clone(), |name: String| words(PoolId::new(&name)))?)?;
     define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
+    define("writtenPath", Function::new(ctx.clone(), |path: String| words(check_written_path(&path)))?)?;
     define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
     define(
         "closest",

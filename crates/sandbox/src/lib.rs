@@ -39,6 +39,7 @@ mod test_case;
 mod test_file;
 mod watch;
 mod worker;
+mod written_path;
 
 pub use check::{check, warnings};
 pub use code::{ProblemCode, fault_code};
@@ -58,6 +59,7 @@ pub use test_case::{
     TestAction, TestCase, TestExecutors, TestFunction, TestInput, TestPaths, TestPlan, TestVerb,
 };
 pub use test_file::{TestFile, TestSource};
+pub use written_path::check_written_path;
 
 /// The type declarations for completion and documentation in editors: the text of `kelos.d.ts`.
 pub const TYPES: &str = include_str!("../kelos.d.ts");

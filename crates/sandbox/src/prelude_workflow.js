@@ -220,10 +220,7 @@ function writtenPathsOf(paths, where) {
     return paths.map((given, n) => {
         const at = `${where}[${n}]`;
         const path = text(given, at, "/data/${year}-${month}-${day}/orders");
-        if (path.startsWith("~")) refuse(`${at}: expected a path such as "/data/out", not ${quote(path)}: no shell reads it`);
-        if (/[*?]/.test(path)) refuse(`${at}: expected the path of a file or a folder, not the pattern ${quote(path)}; a folder stands for all that is in it`);
-        const below = path.replace(/^[A-Za-z][A-Za-z0-9+.-]*:(\/\/[^/]*)?/, "").replace(/[/.]+/g, "");
-        if (below === "") refuse(`${at}: expected a path below the root, such as "/data/out", not ${quote(path)}`);
+        agreed(host.writtenPath(path), at);
         return path;
     });
 }

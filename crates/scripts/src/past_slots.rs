@@ -20,12 +20,14 @@ impl PastSlots {
     /// Those of definitions beside the rows that are stored, with a planning window that ends now.
     #[must_use]
     pub fn of(all: &[Arc<Workflow>], rows: &[WorkflowRow], window: SignedDuration, now: Timestamp) -> PastSlots {
-        let schedules = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
+        let schedules = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
         let rows: BTreeMap<&WorkflowId, &WorkflowRow> = rows.iter().map(|row| (&row.id, row)).collect();
         let of_one = |one: &Arc<Workflow>| {
             let schedule = schedules.get(&one.id)?.as_ref().ok()?;
-            let slots = past_slots(one, rows.get(&one.id).copied(), schedule, window, now);
+            let times = past_slots(one, rows.get(&one.id).copied(), schedule, window, now);
+            // A feed opens as many jobs at each of its times.
+            let slots = times * one.keys.jobs().map_or(1, |jobs| jobs.fed_at(now).len() as u64);
             (slots > 0).then(|| (one.id.clone(), slots))
         };
         PastSlots(all.iter().filter_map(of_one).collect())

@@ -7,7 +7,7 @@ use kelos_model::time::CronSchedule;
 use kelos_model::workflow::CatchUp;
 use kelos_model::{SlotRef, WorkflowId};
 
-use super::{Spec, SpecSlot};
+use super::{Spec, SpecSlot, schedules_of_feeds};
 
 /// From this delay on, a time is a misfire.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
@@ -30,7 +30,8 @@ pub(super) struct Plans(BTreeMap<WorkflowId, PlanRecord>);
 impl Spec {
     /// Notes the schedules that are new or have changed.
     pub(super) fn see_schedules(&mut self, now: Timestamp) {
-        for (id, schedule) in self.schedules() {
+        let feeds = schedules_of_feeds(&self.workflows.values().cloned().collect::<Vec<_>>());
+        for (id, schedule) in self.schedules().into_iter().chain(feeds) {
             let known = self.plans.0.get(&id);
             if known.is_some_and(|known| known.schedule == schedule) {
                 continue;
@@ -43,15 +44,20 @@ impl Spec {
 
     /// Makes slots of the times of a workflow that are not caught up with, as far as they count.
     pub(super) fn plan(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
+        for at in self.take_times(id, schedule, now) {
+            let planned = || SpecSlot { planned: now, ..SpecSlot::waiting(0, None) };
+            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(planned);
+        }
+    }
+
+    /// The times in the planning window that count by now, after misfires were passed over.
+    pub(super) fn take_times(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) -> Vec<Timestamp> {
         self.pass_over_misfires(id, schedule, now);
         let times: Vec<Timestamp> = schedule.times(self.opens_from(id, now), now).collect();
         if let Some(plan) = self.plans.0.get_mut(id) {
             plan.times.extend(&times);
         }
-        for at in times {
-            let planned = || SpecSlot { planned: now, ..SpecSlot::waiting(0, None) };
-            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(planned);
-        }
+        times
     }
 
     /// The moment before which a schedule opens no slots.

@@ -36,7 +36,7 @@ impl Spec {
     fn feed_one(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
         let workflow = self.workflows[id].clone();
         let Some(jobs) = workflow.keys.jobs() else { return };
-        for job in schedule.times(now - self.window, now).flat_map(|at| jobs.fed_at(at)) {
+        for job in self.take_times(id, schedule, now).into_iter().flat_map(|at| jobs.fed_at(at)) {
             self.open(SlotRef::job(id.clone(), job), 0);
         }
     }

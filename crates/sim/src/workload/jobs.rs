@@ -14,7 +14,7 @@ use kelos_model::jobs::{
 };
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::workflow::{Job, Keys};
+use kelos_model::workflow::{CatchUp, Job, Keys};
 use kelos_model::{PoolId, SlotRef, Trigger, Workflow, WorkflowId};
 
 use super::{Workload, moment, pool_uses, retry};
@@ -94,7 +94,8 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
         return;
     }
     let values = Values::new(workload.start);
-    let sets = sets(&mut rng, &values, workload);
+    let mut sets = sets(&mut rng, &values, workload);
+    choose_catch_up(seed, &mut sets);
     let every = sets.iter().flat_map(|(_, set)| set);
     let apps: BTreeMap<WorkflowId, JobKeys> =
         every.filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone()))).collect();
@@ -112,6 +113,23 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
         workload.config.by_workers = true;
         (workload.workers, workload.shifts) =
             super::workers::some(&mut rng, workload, |rng| some_job(rng, &values, &apps));
+    }
+}
+
+/// Policies for the misfires of feeds, generated separately: the other random numbers of a seed are as they were before. Some change
+/// while a feed stays.
+fn choose_catch_up(seed: u64, sets: &mut Sets) {
+    let mut rng = Rng::new(seed ^ 0xFEED);
+    let mut policies: BTreeMap<WorkflowId, Option<CatchUp>> = BTreeMap::new();
+    for workflow in sets.iter_mut().flat_map(|(_, set)| set) {
+        let policy = |rng: &mut Rng| *rng.pick(&[None, Some(CatchUp::All), Some(CatchUp::Latest), Some(CatchUp::Skip)]);
+        let chosen = policies.entry(workflow.id.clone()).or_insert_with(|| policy(&mut rng));
+        if rng.percent(20) {
+            *chosen = policy(&mut rng);
+        }
+        if workflow.keys.jobs().is_some_and(|jobs| jobs.feed.is_some()) {
+            Arc::make_mut(workflow).catch_up = *chosen;
+        }
     }
 }
 
