@@ -3,11 +3,11 @@
 use std::cell::OnceCell;
 
 use kelos_model::paths::PathGraph;
-use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
 
 use crate::jobs::Jobs;
+use crate::paths;
 
 /// Everything that is defined, as far as it was needed.
 pub(crate) struct Definitions<'a> {
@@ -49,18 +49,7 @@ impl<'a> Definitions<'a> {
         if let Some(paths) = self.paths.get() {
             return Ok(paths);
         }
-        let paths = path_graph(self.rows()?);
+        let paths = paths::graph(self.rows()?);
         Ok(self.paths.get_or_init(|| paths))
     }
-}
-
-/// The relation between the slots of these workflows by the paths that they write and wait for.
-pub(crate) fn path_graph(rows: &[WorkflowRow]) -> PathGraph {
-    let present = || rows.iter().filter(|row| row.present).map(|row| &row.definition);
-    if present().all(|one| one.writes.is_empty()) {
-        return PathGraph::default();
-    }
-    let schedules = present().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
-    let mut schedules = resolve(&schedules);
-    PathGraph::of(present().map(|one| (one.clone(), schedules.remove(&one.id).and_then(Result::ok))))
 }

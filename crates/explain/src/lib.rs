@@ -10,6 +10,7 @@ mod definitions;
 pub mod failures;
 pub mod graph;
 pub mod jobs;
+pub mod paths;
 pub mod roots;
 pub mod schedule;
 pub mod schedules;

@@ -1,10 +1,11 @@
 //! The neighbours of a slot or workflow: upstream and downstream.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_engine::job::Functions;
 use kelos_explain::jobs::Jobs;
-use kelos_explain::schedule;
+use kelos_explain::{paths, schedule};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Leaf, Node};
 use kelos_model::workflow::WorkflowRow;
@@ -58,12 +59,21 @@ pub(super) fn of_slot(
             downstream.extend(in_schedule(reader, other, key)?);
         }
     }
+    let (joined, slot) = (paths::graph(&all), SlotRef::new(row.id.clone(), key.clone()));
+    join(&mut upstream, joined.writers_for(&slot));
+    join(&mut downstream, joined.readers(&slot));
     Ok(Neighbours {
         more_upstream: upstream.len().saturating_sub(SHOWN),
         more_downstream: downstream.len().saturating_sub(SHOWN),
         upstream: with_states(reader, upstream)?,
         downstream: with_states(reader, downstream)?,
     })
+}
+
+/// Adds slots that are not among the others yet.
+fn join(slots: &mut Vec<SlotRef>, others: BTreeSet<SlotRef>) {
+    let known: BTreeSet<SlotRef> = slots.iter().cloned().collect();
+    slots.extend(others.difference(&known).cloned());
 }
 
 /// The jobs on which a trigger depends.
@@ -101,23 +111,34 @@ fn looks(trigger: &Trigger) -> Vec<(&WorkflowId, i64)> {
     found
 }
 
-/// The workflows that a workflow waits for, ascending.
-pub(super) fn upstream(row: &WorkflowRow) -> Vec<WorkflowId> {
+/// For each workflow those that it waits for, or whose paths it reads.
+pub(super) fn upstream(all: &[WorkflowRow]) -> BTreeMap<&WorkflowId, BTreeSet<WorkflowId>> {
+    let mut upstream: BTreeMap<_, _> = all.iter().map(|row| (&row.id, named(row))).collect();
+    for (writer, reader) in paths::graph(all).edges() {
+        if let Some(ids) = upstream.get_mut(reader) {
+            ids.insert(writer.clone());
+        }
+    }
+    upstream
+}
+
+/// The workflows that the definition of another one names as those for which it waits.
+fn named(row: &WorkflowRow) -> BTreeSet<WorkflowId> {
     let parents = row.definition.keys.jobs().into_iter().flat_map(|jobs| jobs.parents());
-    let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().chain(parents).cloned().collect();
-    ids.extend(row.definition.trigger.subjects().into_iter().filter_map(|subject| match subject {
+    let programs = row.definition.trigger.subjects().into_iter().filter_map(|subject| match subject {
         Subject::Ended(program, _) => Some(program),
         _ => None,
-    }));
-    ids.sort();
-    ids.dedup();
-    ids
+    });
+    row.definition.trigger.upstream().into_iter().chain(parents).cloned().chain(programs).collect()
 }
 
 /// The workflows that a workflow waits for, and those that wait for it, ascending.
 pub(super) fn of_workflow(row: &WorkflowRow, all: &[WorkflowRow]) -> (Vec<WorkflowId>, Vec<WorkflowId>) {
-    let waits = |other: &&WorkflowRow| other.present && upstream(other).contains(&row.id);
-    (upstream(row), all.iter().filter(waits).map(|other| other.id.clone()).collect())
+    let upstream = upstream(all);
+    let waits =
+        |other: &&WorkflowRow| other.present && upstream.get(&other.id).is_some_and(|ids| ids.contains(&row.id));
+    let downstream = all.iter().filter(waits).map(|other| other.id.clone()).collect();
+    (upstream.get(&row.id).into_iter().flatten().cloned().collect(), downstream)
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use kelos_model::{Slot, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
 use super::{MOST_EXAMINED, MOST_READ};
-use crate::definitions::path_graph;
 use crate::graph;
 use crate::jobs::{self, Jobs};
+use crate::paths;
 
 /// The most slots of a workflow that are tried because no definition tells which slots they wait for.
 const MOST_TRIED: usize = 500;
@@ -50,7 +50,7 @@ impl<'a> Dependents<'a> {
             now,
             rows: workflows.iter().filter(|row| row.present).map(|row| (&row.id, row)).collect(),
             jobs: Jobs::of(workflows),
-            paths: path_graph(workflows),
+            paths: paths::graph(workflows),
             by_time: BTreeMap::new(),
             by_name: BTreeMap::new(),
             tried: BTreeMap::new(),

@@ -18,7 +18,7 @@ use kelos_model::workflow::{Keys, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
 use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
 
-use crate::definitions::path_graph;
+use crate::paths;
 
 pub use cut::{Focus, GraphQuery};
 pub(crate) use obstacles::{Look, View, Wait, waits_for};
@@ -198,7 +198,7 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
             |on: &WorkflowId| row.definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(|one| one == on));
         edges.extend(jobs.into_iter().filter(|on| !is_told(on)).map(|on| edge(on, EdgeKind::Jobs)));
     }
-    let paths = path_graph(rows);
+    let paths = paths::graph(rows);
     edges.extend(paths.edges().into_iter().map(|(from, to)| Edge {
         from: from.clone(),
         to: to.clone(),

@@ -141,6 +141,15 @@ impl PathGraph {
         found
     }
 
+    /// The slots that write what a slot asks for, as far as the paths tell them.
+    #[must_use]
+    pub fn writers_for(&self, reader: &SlotRef) -> BTreeSet<SlotRef> {
+        let own = self.edges.iter().filter(|edge| edge.reader.workflow == reader.workflow);
+        let paths: BTreeSet<String> = own.filter_map(|edge| self.path(&edge.reader, reader)).collect();
+        let slots = paths.iter().flat_map(|path| self.writers(&reader.workflow, path, reader.key.time()).slots);
+        slots.filter(|slot| slot != reader).collect()
+    }
+
     /// The slots that ask for a path that a slot writes, as far as the path tells them.
     #[must_use]
     pub fn readers(&self, writer: &SlotRef) -> BTreeSet<SlotRef> {

@@ -123,6 +123,24 @@ async fn a_slot_tells_why_and_what_became_of_it() {
 }
 
 #[tokio::test]
+async fn who_writes_the_paths_of_a_slot_is_beside_it_and_above_it_on_the_board() {
+    let reader = "trigger: celos.fileCheckTrigger('/nowhere/${year}-${month}-${day}/${hour}/_READY')";
+    let writer = "writes: ['/nowhere/${year}-${month}-${day}/${hour}']";
+    let server = Server::start(&(workflow("reader", reader) + &workflow("writer", writer))).await;
+    server.step(TIME).await;
+    let reader = page(&server, &format!("/ui/workflows/reader/slots/{EARLIER}")).await;
+    assert_says(&reader, &["writer@2015-09-13T12:00Z Q queued Downstream"]);
+    let writer = page(&server, &format!("/ui/workflows/writer/slots/{EARLIER}")).await;
+    assert_says(&writer, &["Downstream reader@2015-09-13T12:00Z"]);
+    assert!(!words(&writer).contains("No other slot waits for it."));
+    assert_says(&page(&server, "/ui/workflows/reader").await, &["Waits for writer"]);
+    assert_says(&page(&server, "/ui/workflows/writer").await, &["Downstream reader"]);
+    let board = page(&server, "/ui").await;
+    let [reads, writes] = ["reader", "writer"].map(|id| board.find(&format!(">{id}</a>")).expect(&board));
+    assert!(writes < reads, "what produces something is above what reads it");
+}
+
+#[tokio::test]
 async fn runs_are_listed_with_their_outcome() {
     let server = Server::start(&workflow("w", "")).await;
     server.step("2015-09-13T12:30Z").await;

@@ -58,10 +58,11 @@ pub(super) enum Member<'a> {
 pub(super) fn arrange<'a>(by: By, groups: &'a BoardGroups, workflows: &'a [WorkflowRow]) -> Vec<GroupRows<'a>> {
     // Workflows that are keyed by job ids have no place in time.
     let present = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_none());
+    let producers = producers(workflows);
     match (by, groups.listed()) {
-        (By::Groups, Some(listed)) => as_listed(listed, present.collect(), &keyed(workflows)),
-        (By::Groups | By::Project, _) => named(present, |row| Some(&row.definition.project)),
-        (By::Tag, _) => named(present, |row| row.definition.about.tags.first()),
+        (By::Groups, Some(listed)) => as_listed(listed, present.collect(), &keyed(workflows), &producers),
+        (By::Groups | By::Project, _) => named(present, |row| Some(&row.definition.project), &producers),
+        (By::Tag, _) => named(present, |row| row.definition.about.tags.first(), &producers),
     }
 }
 
@@ -69,6 +70,7 @@ pub(super) fn arrange<'a>(by: By, groups: &'a BoardGroups, workflows: &'a [Workf
 fn named<'a>(
     rows: impl Iterator<Item = &'a WorkflowRow>,
     name: impl Fn(&'a WorkflowRow) -> Option<&'a String>,
+    producers: &Producers<'_>,
 ) -> Vec<GroupRows<'a>> {
     let mut groups: BTreeMap<&str, Vec<Member<'a>>> = BTreeMap::new();
     let mut nameless = Vec::new();
@@ -79,25 +81,29 @@ fn named<'a>(
         }
     }
     let arranged: Vec<_> = groups.into_iter().map(|(name, members)| GroupRows { name, members }).collect();
-    let mut arranged = producers_first(arranged);
+    let mut arranged = producers_first(arranged, producers);
     if !nameless.is_empty() {
         arranged.push(GroupRows { name: UNTAGGED, members: nameless });
     }
-    arranged.iter_mut().for_each(GroupRows::producers_first);
+    arranged.iter_mut().for_each(|group| group.producers_first(producers));
     arranged
 }
 
-/// The workflows that a workflow reads, or whose times it has.
-fn producers(row: &WorkflowRow) -> Vec<WorkflowId> {
-    let mut ids = neighbours::upstream(row);
-    if let Keys::Schedule(Schedule::Dependent(on)) = &row.definition.keys {
-        ids.push(on.clone());
+/// For each workflow those that it reads, or whose times it has.
+type Producers<'a> = BTreeMap<&'a WorkflowId, BTreeSet<WorkflowId>>;
+
+fn producers(workflows: &[WorkflowRow]) -> Producers<'_> {
+    let mut producers = neighbours::upstream(workflows);
+    for row in workflows {
+        if let Keys::Schedule(Schedule::Dependent(on)) = &row.definition.keys {
+            producers.entry(&row.id).or_default().insert(on.clone());
+        }
     }
-    ids
+    producers
 }
 
 /// Groups, those that produce something above those that read it.
-fn producers_first(groups: Vec<GroupRows<'_>>) -> Vec<GroupRows<'_>> {
+fn producers_first<'a>(groups: Vec<GroupRows<'a>>, producers: &Producers<'_>) -> Vec<GroupRows<'a>> {
     let owner: BTreeMap<&WorkflowId, usize> = groups
         .iter()
         .enumerate()
@@ -106,7 +112,8 @@ fn producers_first(groups: Vec<GroupRows<'_>>) -> Vec<GroupRows<'_>> {
     let reads = groups.iter().enumerate().flat_map(|(place, group)| group.workflows().map(move |row| (place, row)));
     let edges: BTreeSet<(usize, usize)> = reads
         .flat_map(|(place, row)| {
-            producers(row).into_iter().filter_map(|id| Some((*owner.get(&id)?, place))).collect::<Vec<_>>()
+            let ids = producers.get(&row.id).into_iter().flatten();
+            ids.filter_map(|id| Some((*owner.get(id)?, place))).collect::<Vec<_>>()
         })
         .collect();
     in_order(groups, &edges)
@@ -128,11 +135,12 @@ impl<'a> GroupRows<'a> {
         })
     }
 
-    fn producers_first(&mut self) {
+    fn producers_first(&mut self, producers: &Producers<'_>) {
         let place: BTreeMap<&WorkflowId, usize> =
             self.workflows().zip(0..).map(|(row, place)| (&row.id, place)).collect();
         let reads = |(row, reader): (&WorkflowRow, usize)| -> Vec<(usize, usize)> {
-            producers(row).iter().filter_map(|id| Some((*place.get(id)?, reader))).collect()
+            let ids = producers.get(&row.id).into_iter().flatten();
+            ids.filter_map(|id| Some((*place.get(id)?, reader))).collect()
         };
         let edges: BTreeSet<(usize, usize)> = self.workflows().zip(0..).flat_map(reads).collect();
         self.members = in_order(std::mem::take(&mut self.members), &edges);
@@ -145,7 +153,12 @@ fn keyed(workflows: &[WorkflowRow]) -> BTreeSet<&str> {
     keyed.map(|row| row.id.as_str()).collect()
 }
 
-fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeSet<&str>) -> Vec<GroupRows<'a>> {
+fn as_listed<'a>(
+    groups: &'a [Group],
+    rows: Vec<&'a WorkflowRow>,
+    keyed: &BTreeSet<&str>,
+    producers: &Producers<'_>,
+) -> Vec<GroupRows<'a>> {
     let known: BTreeMap<&str, &WorkflowRow> = rows.iter().map(|row| (row.id.as_str(), *row)).collect();
     let member = |id: &'a String| known.get(id.as_str()).map_or(Member::Missing(id), |row| Member::Workflow(row));
     let has_time = |id: &&String| !keyed.contains(id.as_str());
@@ -161,7 +174,7 @@ fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeS
         rows.into_iter().filter(|row| !listed.contains(row.id.as_str())).map(Member::Workflow).collect();
     if !unlisted.is_empty() {
         let mut unlisted = GroupRows { name: UNLISTED, members: unlisted };
-        unlisted.producers_first();
+        unlisted.producers_first(producers);
         arranged.push(unlisted);
     }
     arranged
