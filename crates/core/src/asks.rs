@@ -130,8 +130,8 @@ impl Core {
     /// Opens a slot by request. Without an actor, the next event names it.
     pub(crate) fn plan_asked(&mut self, slot: &SlotRef, priority: i32, by: Option<Actor>, reason: Option<String>) {
         self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority, backfill: None, by, reason });
-        if let Some(at) = slot.key.time() {
-            // A job is in no range.
+        if let Some(at) = slot.key.scheduled() {
+            // Any other key is in no range.
             self.workflows.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
         }
     }

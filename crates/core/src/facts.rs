@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
-use kelos_model::{Actor, Event, Fact, FactKey, Occurrence, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::budget::share;
 use crate::past::PastOf;
@@ -67,9 +67,11 @@ impl Core {
     }
 
     /// Collects a fact for every waiting slot: slots of times have no other way to share it. Paused slots collect, too;
-    /// slots that have timed out do not.
+    /// slots that have timed out, or that a person started, do not.
     fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
-        let waiting = self.slots.of(id).filter(|(_, live)| live.slot.state == SlotState::Waiting);
+        let was_started = |slot: &Slot| slot.collected.as_ref().is_some_and(|collected| collected.asked.is_some());
+        let waits = |slot: &Slot| slot.state == SlotState::Waiting && !was_started(slot);
+        let waiting = self.slots.of(id).filter(|(_, live)| waits(&live.slot));
         for slot in waiting.map(|(slot, _)| slot).collect::<Vec<_>>() {
             if self.evaluator().is_over(&slot, came) {
                 continue;
@@ -108,7 +110,7 @@ impl Core {
         }
     }
 
-    /// Opens a slot that is named by this moment, or by the first free one after it.
+    /// Opens a slot that is named by this moment, or by the first one after it that can name one.
     pub(crate) fn open_moment(&mut self, id: &WorkflowId, planned: SlotEvent) -> SlotRef {
         let at = self.workflows.next_moment(id, self.now);
         let slot = SlotRef::moment(id.clone(), at);

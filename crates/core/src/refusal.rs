@@ -12,7 +12,7 @@ pub enum Refusal {
     NeverOpened(SlotRef),
     /// The workflow is not an event schedule.
     NoEventSchedule(WorkflowId),
-    /// The workflow is neither an event schedule nor a program.
+    /// The workflow has job ids, so that each of its runs needs one.
     NotStartable(WorkflowId),
     /// The name is taken.
     ScheduleTaken(WorkflowId),
@@ -118,7 +118,7 @@ impl std::fmt::Display for Refusal {
             Refusal::NoWorkflow(id) => write!(f, "no workflow is named \"{id}\""),
             Refusal::NoEventSchedule(id) => write!(f, "no event schedule is named \"{id}\""),
             Refusal::NotStartable(id) => {
-                write!(f, "{id} is neither an event schedule nor a program: its slots are made by its keys, rerun one")
+                write!(f, "{id} has job ids, so a run of it needs one: submit a job")
             }
             Refusal::ScheduleTaken(id) => write!(f, "a workflow named \"{id}\" exists already, expected a new name"),
             Refusal::NoProgram { schedule, program } => {

@@ -318,10 +318,10 @@ pub struct Inspect {
 #[derive(Debug, Clone, Copy)]
 pub struct InspectCapacity;
 
-/// Fire an event schedule or a program by hand.
+/// Fire an event schedule, or start a workflow: open a slot of this moment that needs no trigger.
 #[derive(Debug, Clone)]
 pub struct FireRequest {
-    /// The event schedule or program.
+    /// The event schedule or workflow.
     pub workflow: WorkflowId,
     /// The arguments in addition to its own.
     pub arguments: BTreeMap<String, String>,

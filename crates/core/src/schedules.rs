@@ -93,7 +93,7 @@ impl Core {
     pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Result<SlotRef, Refusal> {
         let FireRequest { workflow, arguments, unconstrained, reason } = request;
         let definition = self.workflows.present(&workflow)?.definition();
-        if !definition.keys.are_moments() {
+        if !definition.keys.can_be_started() {
             return Err(Refusal::NotStartable(workflow));
         }
         self.workflows.check_program(definition)?;

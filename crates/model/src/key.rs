@@ -111,6 +111,15 @@ impl SlotKey {
         }
     }
 
+    /// The time of a schedule that it names; none for any other key, also for a moment.
+    #[must_use]
+    pub fn scheduled(&self) -> Option<Timestamp> {
+        match self {
+            SlotKey::Time(at) => Some(*at),
+            SlotKey::Job(_) | SlotKey::Moment(_) | SlotKey::Flow(_) => None,
+        }
+    }
+
     /// The job id of a job's key.
     #[must_use]
     pub fn job(&self) -> Option<&Arc<str>> {
@@ -126,10 +135,10 @@ impl SlotKey {
         matches!(self, SlotKey::Moment(_))
     }
 
-    /// The key that lies `seconds` later, or none where time ends or the key is not a time.
+    /// The key that lies `seconds` later, or none where time ends or the key is not the time of a schedule.
     #[must_use]
     pub fn offset(&self, seconds: i64) -> Option<SlotKey> {
-        self.time()?.checked_add(SignedDuration::from_secs(seconds)).ok().map(SlotKey::Time)
+        self.scheduled()?.checked_add(SignedDuration::from_secs(seconds)).ok().map(SlotKey::Time)
     }
 
     /// The form that people read: `2015-09-13T13:40Z`, or the job id. A moment reads as a time does.
@@ -175,18 +184,18 @@ impl SlotKey {
 }
 
 impl Range {
-    /// Whether the time of a key lies in it. A key without a time lies in no range.
+    /// Whether the time of a schedule that a key names lies in it. Any other key lies in no range.
     #[must_use]
     pub fn holds(&self, key: &SlotKey) -> bool {
-        key.time().is_some_and(|at| self.contains(at))
+        key.scheduled().is_some_and(|at| self.contains(at))
     }
 }
 
 impl CronSchedule {
-    /// Whether a key is one of the times. A key without a time is none.
+    /// Whether a key is one of the times. A moment is none, whatever it is.
     #[must_use]
     pub fn has(&self, key: &SlotKey) -> bool {
-        key.time().is_some_and(|at| self.contains(at))
+        key.scheduled().is_some_and(|at| self.contains(at))
     }
 }
 

@@ -246,7 +246,7 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
     if id.key.job().is_some() {
         return apps.parents(id).is_none();
     }
-    if row.definition.keys.are_moments() {
+    if id.key.is_moment() {
         return false;
     }
     if row.definition.start_time.zip(id.key.time()).is_some_and(|(start, at)| at < start) && !slot.requested {
@@ -292,7 +292,7 @@ impl Suspect<'_> {
     /// The fault of a slot that should have made progress by now; none where it has a reason to be in its state.
     fn stuck(&self) -> Result<Option<&'static str>, String> {
         let (slot, early) = (self.slot, self.early());
-        if let Some(why) = events::is_overdue(&self.row.definition, slot, early) {
+        if let Some(why) = events::is_overdue(&self.row.definition, (self.id, slot), early) {
             return Ok(Some(why));
         }
         Ok(match slot.state {

@@ -234,8 +234,11 @@ impl Spec {
             || schedules.get(&slot.workflow).is_some_and(has_time) && self.has_begun(slot)
     }
 
-    /// Whether a slot by time lies after the start of its workflow, or was requested.
+    /// Whether a slot by time lies after the start of its workflow, or was requested. Moments always do.
     fn has_begun(&self, slot: &SlotRef) -> bool {
+        if slot.key.is_moment() {
+            return true;
+        }
         let start = self.workflows.get(&slot.workflow).and_then(|one| one.start_time).unwrap_or(Timestamp::MIN);
         slot.key.time().is_some_and(|at| at >= start) || self.slots.get(slot).is_some_and(|slot| slot.requested)
     }

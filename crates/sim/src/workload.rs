@@ -2,6 +2,7 @@
 
 mod events;
 mod jobs;
+mod starts;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,7 @@ impl Workload {
         let mut workload = Workload::timed(seed);
         jobs::add(seed, &mut workload);
         events::add(seed, &mut workload);
+        starts::add(seed, &mut workload);
         // The limit of a tick may be lower than the work of one workflow.
         workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);

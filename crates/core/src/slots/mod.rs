@@ -315,14 +315,14 @@ impl SlotTable {
         range: Range,
     ) -> impl Iterator<Item = (Timestamp, Cow<'a, Live>)> {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
-        let timed = slots.filter_map(|(key, stored)| Some((key.time()?, stored)));
+        let timed = slots.filter_map(|(key, stored)| Some((key.scheduled()?, stored)));
         timed.filter(move |(at, _)| range.contains(*at)).map(|(at, stored)| (at, stored.live(&self.names)))
     }
 
     /// The times within a range that have slots in memory.
     pub(crate) fn times_of(&self, id: &WorkflowId, range: Range) -> Vec<Timestamp> {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
-        slots.filter_map(|(key, _)| key.time()).filter(|at| range.contains(*at)).collect()
+        slots.filter_map(|(key, _)| key.scheduled()).filter(|at| range.contains(*at)).collect()
     }
 
     /// A slot before and after an event; none if the event is not possible.

@@ -17,7 +17,7 @@ static NONE: Backlog = Backlog::EMPTY;
 impl PlannedTimes {
     /// The stretch of a time in a backlog; none for any other slot.
     pub(super) fn of(&self, id: &SlotRef) -> Option<&Stretch> {
-        let at = id.key.time()?;
+        let at = id.key.scheduled()?;
         let stretch = self.backlogs.get(&id.workflow)?.at(at)?;
         self.schedules.get(&id.workflow).filter(|schedule| schedule.contains(at)).map(|_| stretch)
     }
@@ -57,7 +57,7 @@ impl PlannedTimes {
     /// Notes that a time has a slot of its own. Returns whether the schedule of its backlog is known.
     pub(super) fn take(&mut self, id: &SlotRef) -> bool {
         // Only times are in backlogs.
-        let Some(at) = id.key.time() else { return true };
+        let Some(at) = id.key.scheduled() else { return true };
         let Some(backlog) = self.backlogs.get_mut(&id.workflow).filter(|backlog| backlog.at(at).is_some()) else {
             return true;
         };

@@ -29,7 +29,7 @@ impl RecalledSlots {
     /// Whether a slot that is not in memory is known not to exist.
     pub(super) fn is_absent(&self, slot: &SlotRef) -> bool {
         let is_covered = |at| self.ranges.get(&slot.workflow).is_some_and(|ranges| ranges.contains(at));
-        self.absent.contains(slot) || slot.key.time().is_some_and(is_covered)
+        self.absent.contains(slot) || slot.key.scheduled().is_some_and(is_covered)
     }
 
     /// Reads those of some slots that are not known. Returns the existing ones.

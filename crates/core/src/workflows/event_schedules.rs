@@ -117,14 +117,19 @@ impl Workflows {
         }
     }
 
-    /// The moment that names the next slot of a workflow without times: this one, or the first free one after it.
+    /// The moment that names the next slot of a workflow that facts or people open: this one, or the first free one after it.
     pub(crate) fn next_moment(&mut self, id: &WorkflowId, now: Timestamp) -> Timestamp {
-        let until = self.get(id).and_then(|one| one.row.planned.until);
-        let at = until.map_or(now, |until| until.max(now));
-        // Keys are whole milliseconds.
-        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
-        if let Some(one) = self.change(id) {
-            one.row.planned.until = at.checked_add(TICK).ok();
+        let Some(one) = self.change(id) else { return now };
+        let row = &mut one.row;
+        let are_moments = row.definition.keys.are_moments();
+        // Where a schedule plans, its times are no moments.
+        let planned = row.planned.until.filter(|_| are_moments);
+        let free = [planned, row.moments.started_until].into_iter().flatten().fold(now, Timestamp::max);
+        let at = row.definition.keys.moment_from(free);
+        let until = at.checked_add(TICK).ok();
+        match are_moments {
+            true => row.planned.until = until,
+            false => row.moments.started_until = until,
         }
         at
     }

@@ -196,10 +196,17 @@ impl WorkflowState {
                 Ok(_) => Some(Dormant::NotInSchedule),
             },
             SlotKey::Job(id) => self.no_job(id),
-            SlotKey::Moment(_) if self.row.definition.keys.are_moments() => None,
-            SlotKey::Moment(_) => Some(Dormant::NoMoments),
+            SlotKey::Moment(_) => self.no_moment(slot),
             SlotKey::Flow(_) => Some(Dormant::NoFlow),
         }
+    }
+
+    /// The reason why a slot named by a moment is dormant: beside a schedule only those that a person started go on.
+    fn no_moment(&self, slot: Option<&Slot>) -> Option<Dormant> {
+        let keys = &self.row.definition.keys;
+        let collected = slot.and_then(|slot| slot.collected.as_ref());
+        let was_started = keys.schedule().is_some() && collected.is_some_and(|collected| collected.asked.is_some());
+        (!keys.are_moments() && !was_started).then_some(Dormant::NoMoments)
     }
 
     /// Its start time, if a slot is before that and was not requested.
@@ -237,7 +244,8 @@ impl WorkflowState {
         if !self.row.present {
             return Err(Refusal::NoWorkflow(slot.workflow.clone()));
         }
-        if self.row.definition.keys.are_moments() {
+        let keys = &self.row.definition.keys;
+        if keys.are_moments() || slot.key.is_moment() && keys.schedule().is_some() {
             return if exists() { Ok(()) } else { Err(Refusal::NeverCameToBe(slot.clone())) };
         }
         match (self.schedule.ready(), &slot.key) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kelos_model::time::{Firing, Schedule, Zone};
+use kelos_model::time::{CronSchedule, Firing, Schedule, Zone};
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, Program};
 use kelos_model::{Actor, Job, Trigger};
 
@@ -229,6 +229,18 @@ fn slots_without_times_are_named_by_moments_that_are_free() {
     let mut workflows = with([Arc::new(program("p"))]);
     let moments = [1, 1, 0, 2].map(|second| workflows.next_moment(&id("p"), at(second)).as_millisecond());
     assert_eq!(moments, [1000, 1001, 1002, 2000]);
+}
+
+#[test]
+fn a_start_beside_a_schedule_is_at_no_whole_second_and_keeps_what_is_planned() {
+    let schedule = Schedule::Cron(CronSchedule::hourly());
+    let hourly = Workflow::new(id("w"), schedule, Job::new("command", serde_json::Map::new()));
+    let mut workflows = with([Arc::new(hourly)]);
+    workflows.cover(&id("w"), Range::new(at(0), at(7200)));
+    let planned = workflows.get(&id("w")).expect("it is known").planned().clone();
+    let moments = [1, 1, 0, 2].map(|second| workflows.next_moment(&id("w"), at(second)).as_millisecond());
+    assert_eq!(moments, [1001, 1002, 1003, 2001]);
+    assert_eq!(*workflows.get(&id("w")).expect("it is known").planned(), planned);
 }
 
 #[test]

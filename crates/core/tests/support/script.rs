@@ -207,7 +207,12 @@ fn slot(world: &World, word: &str) -> Result<SlotRef, String> {
     let at = time(world, at)?;
     Ok(SlotRef::new(
         workflow.clone(),
-        if world.moments.contains(&workflow) { SlotKey::Moment(at) } else { SlotKey::Time(at) },
+        // Times of schedules are whole seconds.
+        if world.moments.contains(&workflow) || at.subsec_nanosecond() != 0 {
+            SlotKey::Moment(at)
+        } else {
+            SlotKey::Time(at)
+        },
     ))
 }
 

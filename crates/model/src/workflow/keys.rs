@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::id::WorkflowId;
@@ -165,18 +165,36 @@ impl Keys {
         }
     }
 
+    /// Whether people can start it: then it has slots named by the moments of their requests, beside those of its schedule where it
+    /// has one. An event schedule that is fired has its slot in the same way.
+    #[must_use]
+    pub fn can_be_started(&self) -> bool {
+        !matches!(self, Keys::Jobs(_))
+    }
+
+    /// The first moment from another one on that can name a slot: a whole millisecond, and beside the times of a schedule, which are
+    /// whole seconds, one that is no whole second, so that the moment reads as no such time.
+    #[must_use]
+    pub fn moment_from(&self, at: Timestamp) -> Timestamp {
+        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+        let is_taken = self.schedule().is_some() && !is_beside_times(at);
+        if is_taken { at.checked_add(SignedDuration::from_millis(1)).unwrap_or(at) } else { at }
+    }
+
     /// The key that is meant by one that was read without knowing whose it is: a time stands for a moment where slots are named by
-    /// these.
+    /// these, and beside a schedule where it is no whole second.
     #[must_use]
     pub fn resolve(&self, key: SlotKey) -> SlotKey {
         match key {
-            SlotKey::Time(at) if self.are_moments() => SlotKey::Moment(at),
+            SlotKey::Time(at) if self.are_moments() || self.schedule().is_some() && is_beside_times(at) => {
+                SlotKey::Moment(at)
+            }
             key => key,
         }
     }
 
-    /// Reads a key as people write it: a time, which stands for a moment where slots are named by these, or a job id with or without
-    /// the ~ that marks it. A job id comes back in its normal form.
+    /// Reads a key as people write it: a time, which stands for a moment where it can be none of the schedule, or a job id with or
+    /// without the ~ that marks it. A job id comes back in its normal form.
     ///
     /// # Errors
     /// In words, when the text is no key of such a workflow.
@@ -191,6 +209,11 @@ impl Keys {
             }
         }
     }
+}
+
+/// Whether no schedule has this time, because it is no whole second.
+fn is_beside_times(at: Timestamp) -> bool {
+    at.subsec_nanosecond() != 0
 }
 
 impl KeyValues {

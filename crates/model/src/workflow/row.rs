@@ -76,6 +76,9 @@ pub struct Moments {
     /// When it was last resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Timestamp>,
+    /// No slot that is named by a moment beside the times of its schedule lies at or after this one; none where none was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_until: Option<Timestamp>,
 }
 
 /// A successful run.

@@ -563,6 +563,7 @@ pub(crate) fn moments() -> BoxedStrategy<Moments> {
             last_run,
             frozen,
             resumed: updated,
+            started_until: fired_until,
         })
         .boxed()
 }

@@ -169,10 +169,11 @@ impl Watch {
             if seen.is_schedule() {
                 self.expected.insert((what.clone(), Collector::Schedule(id.clone())));
             } else if matches!(what, CollectedItem::Fact(_)) {
-                // A slot whose time is over collects nothing more.
+                // A slot that a person started collects nothing, and one whose time is over nothing more.
                 let waits = |(id, slot): &(&SlotRef, &Slot)| {
                     let last = self.waits.last(&seen.definition, seen.off || seen.frozen, id, slot);
-                    slot.state == SlotState::Waiting && last.is_none_or(|last| now <= last)
+                    let was_started = slot.collected.as_ref().is_some_and(|collected| collected.asked.is_some());
+                    slot.state == SlotState::Waiting && !was_started && last.is_none_or(|last| now <= last)
                 };
                 let waiting = slots_of(&self.slots, id).filter(waits).map(|(slot, _)| Collector::Slot(slot.clone()));
                 self.expected.extend(waiting.map(|slot| (what.clone(), slot)));
@@ -364,7 +365,7 @@ impl Watch {
             let passes = match gate {
                 Gate::Concurrency(limit) => self.runs_of(seen.definition.program()) < *limit,
                 Gate::Window(window) => window.is_open(now),
-                Gate::Delay(span) => self.created(id, seen).is_none_or(|since| now >= since + millis(*span)),
+                Gate::Delay(span) => self.created(id).is_none_or(|since| now >= since + millis(*span)),
                 Gate::SinceLastRun(span) => {
                     self.last_start_of(seen.definition.program(), now).is_none_or(|last| now >= last + millis(*span))
                 }
@@ -379,7 +380,7 @@ impl Watch {
     /// Checks that a slot that passes its constraints after its time is over did so in time, as far as the clock shows it.
     fn judge_timeout(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
         let (Some(seen), Some(slot)) = (self.workflows.get(&id.workflow), self.slots.get(id)) else { return Ok(()) };
-        let Some(since) = self.created(id, seen).filter(|_| slot.last_run == 0) else { return Ok(()) };
+        let Some(since) = self.created(id).filter(|_| slot.last_run == 0) else { return Ok(()) };
         let last = match seen.definition.keys.events() {
             Some(events) => Some(since + millis(events.timeout_millis)),
             None => self.waits.last(&seen.definition, seen.off || seen.frozen, id, slot),
@@ -401,9 +402,9 @@ impl Watch {
         Ok(())
     }
 
-    fn created(&self, id: &SlotRef, seen: &WorkflowRecord) -> Option<Timestamp> {
+    fn created(&self, id: &SlotRef) -> Option<Timestamp> {
         let since = self.slots.get(id)?.collected.as_ref().map(|collected| collected.since);
-        if seen.definition.keys.are_moments() { since } else { id.key.time() }
+        if id.key.is_moment() { since } else { id.key.time() }
     }
 
     /// The number of live runs of a program, and of slots that are queued for one.
@@ -514,11 +515,11 @@ impl Watch {
     }
 }
 
-/// The reason why a slot of an event schedule that has not run yet should have ended: it has waited too long, or starts whatever its
+/// The reason why a slot named by a moment should not wait any more: it has waited too long, or starts whatever its
 /// trigger answers.
 #[must_use]
-pub fn is_overdue(definition: &Workflow, slot: &Slot, early: Timestamp) -> Option<&'static str> {
-    let collected = slot.collected.as_ref().filter(|_| definition.keys.are_moments())?;
+pub fn is_overdue(definition: &Workflow, (id, slot): (&SlotRef, &Slot), early: Timestamp) -> Option<&'static str> {
+    let collected = slot.collected.as_ref().filter(|_| id.key.is_moment())?;
     let goes = collected.met || collected.asked.is_some();
     if slot.state == SlotState::Waiting && slot.since < early && goes {
         return Some("it needs no trigger any more");
@@ -545,7 +546,7 @@ pub fn judgement(
     let mine = || slots.iter().filter(|(id, _)| members.contains_key(&id.workflow));
     let active = mine().map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum();
     let since = slot.collected.as_ref().map_or(slot.since, |collected| collected.since);
-    let created = if definition.keys.are_moments() { since } else { id.key.time().unwrap_or(since) };
+    let created = if id.key.is_moment() { since } else { id.key.time().unwrap_or(since) };
     let over = members.values().flatten().map(|run| (run.seq, LastStart { at: run.started, over: true }));
     let mut starts: Vec<(u64, LastStart)> = over.collect();
     for (id, slot) in mine() {

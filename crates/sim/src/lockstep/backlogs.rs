@@ -16,7 +16,7 @@ impl Backlogs {
 
     /// Whether a slot exists only as a time of a backlog yet.
     pub(super) fn has(&self, slot: &SlotRef) -> bool {
-        let at = slot.key.time().filter(|_| !slot.key.is_moment());
+        let at = slot.key.scheduled();
         at.is_some_and(|at| self.0.get(&slot.workflow).is_some_and(|backlog| backlog.at(at).is_some()))
     }
 

@@ -174,8 +174,8 @@ impl Spec {
             |program: &WorkflowId| self.workflows.get(program).is_some_and(|program| program.keys.events().is_none());
         let startable = match &workflow.keys {
             Keys::Events(events) => there(&events.program),
-            Keys::Requests(_) => true,
-            _ => false,
+            Keys::Requests(_) | Keys::Schedule(_) => true,
+            Keys::Jobs(_) => false,
         };
         if startable {
             let slot = self.open_moment(&request.workflow, now);
@@ -190,10 +190,14 @@ impl Spec {
         }
     }
 
-    /// Opens a slot whose key is this moment, or the first free one after it.
+    /// Opens a slot whose key is this moment, or the first free one after it. Whole seconds belong to schedules.
     fn open_moment(&mut self, id: &WorkflowId, now: Timestamp) -> SlotRef {
+        let is_timed = self.workflows.get(id).is_some_and(|one| one.keys.schedule().is_some());
         let free = self.memory.free.entry(id.clone()).or_insert(now);
-        let at = (*free).max(now);
+        let mut at = (*free).max(now);
+        if is_timed && at.subsec_millisecond() == 0 {
+            at += SignedDuration::from_millis(1);
+        }
         *free = at + SignedDuration::from_millis(1);
         let slot = SlotRef::moment(id.clone(), at);
         self.slots.insert(slot.clone(), SpecSlot::waiting(0, None));
@@ -243,7 +247,9 @@ impl Spec {
         let workflow = self.workflows[id].clone();
         let Some(events) = workflow.keys.events() else {
             let waiting = |(slot, state): &(&SlotRef, &SpecSlot)| {
-                slot.workflow == *id && state.state == SlotState::Waiting && !self.is_late(slot, came)
+                let was_started = state.collected.as_ref().is_some_and(|one| one.asked.is_some());
+                let waits = state.state == SlotState::Waiting && !was_started;
+                slot.workflow == *id && waits && !self.is_late(slot, came)
             };
             let mine: Vec<SlotRef> = self.slots.iter().filter(waiting).map(|(slot, _)| slot.clone()).collect();
             for slot in mine {

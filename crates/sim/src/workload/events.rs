@@ -34,6 +34,14 @@ pub fn nth(workflow: WorkflowId, n: i64) -> SlotRef {
     SlotRef::moment(workflow, Timestamp::from_millisecond(n).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
+/// From this number on, placeholders are for slots that are named by moments.
+const STARTED: i64 = 500_000;
+
+/// The same, of the slots of the workflow that are named by moments.
+pub(super) fn nth_started(workflow: WorkflowId, n: i64) -> SlotRef {
+    nth(workflow, STARTED + n)
+}
+
 /// The slot of a request, if it is a placeholder of [`nth`].
 fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
     match ask {
@@ -54,7 +62,11 @@ pub fn resolved(mut ask: Ask, slots: impl FnOnce(&WorkflowId) -> Vec<SlotRef>) -
         && let Some(number) = early(slot)
     {
         let mut there = slots(&slot.workflow);
-        let number = usize::try_from(number.as_millisecond()).unwrap_or(0);
+        let number = number.as_millisecond();
+        if number >= STARTED {
+            there.retain(|slot| slot.key.is_moment());
+        }
+        let number = usize::try_from(number % STARTED).unwrap_or(0);
         if !there.is_empty() {
             *slot = there.swap_remove(number % there.len());
         }

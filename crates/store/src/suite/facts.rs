@@ -168,6 +168,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     let last_run = Some(LastRun { seq: 7, started: hour(3) });
     row.moments = Moments {
         resumed: Some(hour(5)),
+        started_until: Some(hour(6)),
         updated: Some(hour(1)),
         fired_until: Some(hour(2)),
         fired: [("0 4 * * *".into(), hour(2))].into(),

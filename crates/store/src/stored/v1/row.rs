@@ -28,6 +28,8 @@ pub(crate) struct StoredMoments {
     frozen: Option<Freeze>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resumed: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_until: Option<Timestamp>,
 }
 
 #[derive(Serialize, Deserialize)]
