@@ -181,8 +181,8 @@ impl Export<'_> {
         let mut from = None;
         loop {
             let page = self.reader.slots(&filter, PageRequest::newest(PAGE).after(from.as_deref()))?;
-            // A workflow with a schedule may have jobs from an earlier definition.
-            let mut timed = page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row)));
+            // A workflow with a schedule may have jobs from an earlier definition, and slots that people started.
+            let mut timed = page.rows.into_iter().filter_map(|row| Some((row.id.key.scheduled()?, row)));
             timed.try_for_each(|(time, row)| each(time, row))?;
             from = page.next;
             if from.is_none() {

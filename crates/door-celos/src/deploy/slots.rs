@@ -135,7 +135,7 @@ fn times_of(reader: &dyn Queries, filter: SlotFilter) -> Result<BTreeSet<Timesta
     let mut cursor: Option<String> = None;
     loop {
         let page = reader.slot_states(&filter, PageRequest::newest(PAGE).after(cursor.as_deref()))?;
-        times.extend(page.rows.into_iter().filter_map(|(slot, _)| slot.key.time()));
+        times.extend(page.rows.into_iter().filter_map(|(slot, _)| slot.key.scheduled()));
         cursor = page.next;
         if cursor.is_none() {
             return Ok(times);
@@ -197,7 +197,7 @@ pub fn questions(candidates: &[Candidate], nothing: &dyn Facts) -> (BTreeSet<Slo
 pub fn unblocked(candidates: &[Candidate], facts: &dyn Facts) -> Times {
     let mut times = Times::new();
     for Candidate { slot, workflow } in candidates {
-        let Some(at) = slot.key.time() else { continue };
+        let Some(at) = slot.key.scheduled() else { continue };
         let answer = evaluate(&workflow.trigger, &slot.workflow, &KeyValues::at(at), facts).explanation.answer;
         if answer == Answer::Met {
             times.entry(slot.workflow.clone()).or_default().insert(at);

@@ -87,8 +87,9 @@ impl Params {
         let (id, at) = (self.id()?, self.time("time")?.unwrap_or_else(|| app.handle().now()));
         let workflow = id.clone();
         let row = app.read(move |reader| reader.workflow(&workflow)).await?;
-        let key = SlotKey::Time(at);
-        Ok(SlotRef::new(id, row.map_or(key.clone(), |row| row.definition.keys.resolve(key))))
+        // Celos starts nothing beside its schedules, so a time is no moment there.
+        let is_moment = row.is_some_and(|row| row.definition.keys.are_moments());
+        Ok(SlotRef::new(id, if is_moment { SlotKey::Moment(at) } else { SlotKey::Time(at) }))
     }
 }
 

@@ -204,7 +204,7 @@ fn stored(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMa
     let mut from = None;
     loop {
         let page = reader.slots(&filter, PageRequest::newest(READ_AT_ONCE).after(from.as_deref()))?;
-        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
+        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.scheduled()?, row.slot))));
         match page.next {
             Some(next) => from = Some(next),
             None => return Ok(slots),

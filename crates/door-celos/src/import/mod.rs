@@ -275,7 +275,7 @@ impl<'a> Import<'a> {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return Ok(BTreeMap::new()) };
         let end = last.time.checked_add(SignedDuration::from_millis(1)).unwrap_or(Timestamp::MAX);
         let rows = self.store.recall(&Recall::Range { workflow: id.clone(), start: first.time, end })?;
-        Ok(rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))).collect())
+        Ok(rows.into_iter().filter_map(|row| Some((row.id.key.scheduled()?, row.slot))).collect())
     }
 
     /// Selects the slots that may be imported.

@@ -329,7 +329,7 @@ fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap
     let mut from = None;
     loop {
         let page = reader.slots(&filter, PageRequest::newest(PAGE).after(from.as_deref()))?;
-        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
+        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.scheduled()?, row.slot))));
         from = page.next;
         if from.is_none() {
             return Ok(slots);
