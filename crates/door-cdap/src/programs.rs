@@ -10,7 +10,7 @@ use kelos_core::FireRequest;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::project::{DEFAULT_NAMESPACE, ProjectName};
-use kelos_model::workflow::{Keys, WorkflowRow};
+use kelos_model::workflow::WorkflowRow;
 use kelos_store::StoreError;
 use serde_json::{Value, json};
 
@@ -100,8 +100,8 @@ pub(super) async fn start(asked: CdapRequest, State(app): State<App>, body: Byte
     let arguments = arguments(&body)?;
     let program = asked.program()?;
     let workflow = look(&app, move |catalogue| catalogue.need_program(&program)).await?;
-    if !matches!(workflow.definition.keys, Keys::Requests(_)) {
-        let told = format!("{} runs at the times of its own schedule: rerun one of its slots instead", workflow.id);
+    if !workflow.definition.keys.can_be_started() {
+        let told = format!("{} has job ids: submit a job instead", workflow.id);
         return Err(plain::conflict(told));
     }
     let request = FireRequest { workflow: workflow.id, arguments, unconstrained: false, reason: None };

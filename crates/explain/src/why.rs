@@ -426,8 +426,8 @@ impl Absent<'_> {
             return format!("no workflow has ever been named \"{}\"", slot.workflow);
         };
         let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
-        if workflow.definition.keys.are_moments() {
-            return self.no_moment();
+        if workflow.definition.keys.are_moments() || slot.key.is_moment() {
+            return self.no_moment(workflow);
         }
         if self.planned_at.is_none()
             && let Some(never) = self.never(workflow, time)
@@ -455,9 +455,12 @@ impl Absent<'_> {
     }
 
     /// The explanation for a key that is the moment of opening: a fact or a request opens such a slot.
-    fn no_moment(&self) -> String {
+    fn no_moment(&self, workflow: &WorkflowRow) -> String {
         match self.planned_at {
             Some(planned_at) => format!("it had not come to be yet; that was at {}", text::format_full(planned_at)),
+            None if !workflow.definition.keys.are_moments() => {
+                "nobody started its workflow at that moment, and its schedule has no such time".to_owned()
+            }
             None => {
                 "nothing opened it: its workflow's slots are named by the moments at which they came to be".to_owned()
             }

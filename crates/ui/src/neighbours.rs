@@ -45,8 +45,13 @@ pub(super) fn of_slot(
     let values = KeyValues::of(&row.definition.keys, key);
     let looked_at =
         |(workflow, offset): (&WorkflowId, i64)| Some(SlotRef::at(workflow.clone(), values.offset(offset)?.time()?));
-    let mut upstream: Vec<SlotRef> = looks(&row.definition.trigger).into_iter().filter_map(looked_at).collect();
-    jobs_looked_at(&all, &row.definition.trigger, &values, &mut upstream);
+    let mut upstream: Vec<SlotRef> = Vec::new();
+    // A slot that a person started beside the schedule needs no trigger.
+    let asks = !key.is_moment() || row.definition.keys.are_moments();
+    if asks {
+        upstream.extend(looks(&row.definition.trigger).into_iter().filter_map(looked_at));
+        jobs_looked_at(&all, &row.definition.trigger, &values, &mut upstream);
+    }
     let mut downstream = Vec::new();
     if key.job().is_some() {
         let (jobs, job) = (Jobs::of(&all).asking(functions.clone()), SlotRef::new(row.id.clone(), key.clone()));
@@ -60,7 +65,9 @@ pub(super) fn of_slot(
         }
     }
     let (joined, slot) = (paths::graph(&all), SlotRef::new(row.id.clone(), key.clone()));
-    join(&mut upstream, joined.writers_for(&slot));
+    if asks {
+        join(&mut upstream, joined.writers_for(&slot));
+    }
     join(&mut downstream, joined.readers(&slot));
     Ok(Neighbours {
         more_upstream: upstream.len().saturating_sub(SHOWN),

@@ -36,6 +36,7 @@ mod projects;
 mod schedule_pages;
 mod scheduler;
 mod schedules;
+mod starts;
 mod streams;
 mod stuck;
 mod support;

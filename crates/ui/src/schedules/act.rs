@@ -1,4 +1,4 @@
-//! Enabling, disabling and firing event schedules, and starting programs.
+//! Enabling, disabling and firing event schedules, and starting workflows.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use kelos_core::{Disable, Enable, FireRequest};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::WorkflowId;
-use kelos_model::workflow::WorkflowRow;
+use kelos_model::workflow::{Keys, WorkflowRow};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -93,10 +93,14 @@ pub(crate) fn why() -> Markup {
 
 /// The form by which a schedule is fired, or a program started.
 pub(super) fn form(row: &WorkflowRow) -> Markup {
-    let is_schedule = row.definition.keys.events().is_some();
-    let (name, what) = match is_schedule {
-        true => ("Fire now", "Starts it without its trigger, whether it is enabled or not. Collecting continues."),
-        false => ("Start", "It runs once."),
+    let (name, what) = match row.definition.keys {
+        Keys::Events(_) => {
+            ("Fire now", "Starts it without its trigger, whether it is enabled or not. Collecting continues.")
+        }
+        Keys::Schedule(_) => {
+            ("Start", "It runs once, now: as a slot of this moment, without its trigger. No other slot waits for that.")
+        }
+        _ => ("Start", "It runs once."),
     };
     html! {
         details.action {

@@ -118,7 +118,7 @@ pub(crate) fn state(row: &WorkflowRow) -> Markup {
             @if row.present && !row.enabled { " Facts that come don’t count." }
             @if row.present { (act::buttons(row, "page")) }
         }
-        @if row.present && row.definition.keys.are_moments() { (act::form(row)) }
+        @if row.present && row.definition.keys.can_be_started() { (act::form(row)) }
     }
 }
 

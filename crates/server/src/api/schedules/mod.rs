@@ -414,7 +414,7 @@ pub(super) async fn fire(
     go(&app, &by, path.id, request).await.map(Json)
 }
 
-/// Starts a program: a workflow without a schedule of its own.
+/// Starts a workflow: opens a slot of this moment, which needs no trigger. A workflow with job ids has none; submit a job.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/start",
