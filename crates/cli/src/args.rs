@@ -106,7 +106,7 @@ commands! {
     Schedules(schedules::SchedulesArgs) => schedules::run,
     /// Add, update, enable, disable, delete, fire or explain an event schedule
     Schedule(schedule::ScheduleArgs) => schedule::run,
-    /// Start a workflow that has no schedule
+    /// Start a workflow now, without its trigger
     Start(start::StartArgs) => start::run,
     /// Publish a fact that triggers wait for: new partitions, the end of a run, a signal
     Tell(tell::TellArgs) => tell::run,

@@ -274,7 +274,9 @@ fn own_hint(code: &str) -> Option<&'static str> {
         "schedule-not-found" => "`kelos schedules` lists the event schedules",
         "backfill-not-found" => "`kelos backfills` lists the backfills",
         "program-not-found" => "`kelos ls` lists the workflows",
-        "not-startable" => "`kelos rerun WORKFLOW TIME` runs one of its slots, `kelos backfill` those of a range",
+        "not-startable" => {
+            "`kelos submit -a WORKFLOW -j JOB_ID` opens a job, `kelos rerun WORKFLOW JOB_ID` runs one again"
+        }
         "already-enabled" | "already-disabled" => "`kelos schedule status` prints its status",
         "not-in-schedule" => "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule",
         "still-live" => "`kelos kill` ends it first",

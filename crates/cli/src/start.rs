@@ -1,4 +1,4 @@
-//! `kelos start`: a run of a program, now.
+//! `kelos start`: a run of a workflow, now.
 
 use kelos_wire::{SlotDto, StartRequest};
 
@@ -12,8 +12,8 @@ use crate::text as words;
 
 #[derive(clap::Args)]
 pub(crate) struct StartArgs {
-    /// Id of a workflow without a schedule, or of an event schedule
-    program: String,
+    /// Id of a workflow, or of an event schedule
+    workflow: String,
     #[command(flatten)]
     arguments: ArgumentOptions,
     /// Ignore constraints
@@ -26,10 +26,10 @@ pub(crate) struct StartArgs {
 }
 
 pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
-    let doing = format!("start {}", args.program);
+    let doing = format!("start {}", args.workflow);
     let body = body(&doing, &args.arguments, args.unconstrained, &args.because)?;
     let client = Connection::open(&args.door)?;
-    let id = client.workflow(&doing, &args.program)?.summary.id;
+    let id = client.workflow(&doing, &args.workflow)?.summary.id;
     let slot: Reply<SlotDto> = client.post(&doing, &format!("/workflows/{}/start", escape(&id)), &body)?;
     tell(&args.door, &slot);
     Ok(0)
