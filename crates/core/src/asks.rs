@@ -20,7 +20,7 @@ use crate::{Ask, Command, Core, Refusal, Request};
 
 impl Core {
     pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
-        let ask = until(ask, self.now);
+        let ask = self.until_now(ask);
         self.recall_for(&ask, past)?;
         let reply = match ask {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
@@ -116,7 +116,7 @@ impl Core {
         self.check_openable(slot)?;
         match self.slots.state(slot) {
             None => self.plan_asked(slot, 0, Some(by), reason),
-            Some(state) if !state.is_final() && self.workflows.before_start(slot, &self.slots).is_some() => {
+            Some(state) if !state.is_final() && self.workflows.is_out_of_bounds(slot, &self.slots) => {
                 self.record(slot, SlotEvent::Requested { by, reason });
             }
             Some(state) if !state.is_final() => return Err(Refusal::StillLive(slot.clone(), state)),
@@ -197,6 +197,16 @@ impl Core {
         Ok(())
     }
 
+    /// A request as of now. A backfill is about the past: slots that are not due yet are left to the schedule.
+    fn until_now(&self, ask: Ask) -> Ask {
+        let Ask::Backfill(mut request) = ask else { return ask };
+        let schedule = self.workflows.get(&request.workflow).and_then(|one| one.schedule().ok());
+        let due = Range::new(Timestamp::MIN, self.now);
+        let due = schedule.map_or(due, |schedule| schedule.due_in(due));
+        request.range.end = request.range.end.min(due.end);
+        Ask::Backfill(request)
+    }
+
     /// The view of all organs that inspections are answered from.
     fn survey(&self) -> Survey<'_> {
         Survey {
@@ -208,16 +218,5 @@ impl Core {
             jobs: &self.jobs,
             wakes: &self.wakes,
         }
-    }
-}
-
-/// A request as of a moment. A backfill is about the past: slots whose time has not come are left to the schedule.
-fn until(ask: Ask, now: Timestamp) -> Ask {
-    match ask {
-        Ask::Backfill(mut request) => {
-            request.range.end = request.range.end.min(now);
-            Ask::Backfill(request)
-        }
-        other => other,
     }
 }

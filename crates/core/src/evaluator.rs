@@ -241,7 +241,7 @@ impl Evaluator<'_> {
         let world = Circumstances {
             now: past.unwrap_or(self.now),
             created: match id.key {
-                SlotKey::Time(at) => at,
+                SlotKey::Time(at) => workflow.definition().keys.due(&id.key).unwrap_or(at),
                 _ => collected.map_or(slot.since, |one| one.since),
             },
             program,

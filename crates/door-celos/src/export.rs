@@ -200,7 +200,7 @@ impl Export<'_> {
     fn needs_mark(&self, workflow: &WorkflowRow, row: &SlotRow, time: Timestamp) -> bool {
         let definition = &workflow.definition;
         let is_old = self.options.now.duration_since(time) > WINDOW;
-        let rests = definition.starts_after(&row.id.key, Some(&row.slot)).is_some();
+        let rests = definition.out_of_bounds(&row.id.key, Some(&row.slot)).is_some();
         let is_before_start = definition.start_time.is_some_and(|start| time < start);
         !row.slot.state.is_final() && !rests && (is_old || is_before_start)
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::{Inspect, Inspection};
 use kelos_model::event::{Event, Origin};
-use kelos_model::time::{CronSchedule, ScheduleProblem, text};
-use kelos_model::workflow::{CatchUp, WaitStart, WorkflowRow};
+use kelos_model::time::text;
+use kelos_model::workflow::{WaitStart, WorkflowRow};
 use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
 };
@@ -14,6 +14,7 @@ use kelos_store::{Queries, StoreError};
 use kelos_wire::words::{Act, because};
 use serde::Serialize;
 
+mod absent;
 mod backlog;
 mod constraints;
 mod ends;
@@ -25,6 +26,7 @@ mod tests;
 
 use crate::definitions::Definitions;
 use crate::{schedule, schedules};
+use absent::Absent;
 use kelos_engine::Handle;
 use kelos_model::run::shown_id;
 
@@ -406,108 +408,6 @@ fn headline(why: &Why, slot: Option<&Slot>) -> String {
     match why.decision.as_ref().map(|record| &record.event) {
         Some(Event::Slot { what, .. }) => decided(slot, what, why, &since),
         _ => format!("{} since {since}", slot.state),
-    }
-}
-
-/// A slot that does not exist, or did not at some moment.
-struct Absent<'a> {
-    workflow: Option<&'a WorkflowRow>,
-    schedule: Option<Result<CronSchedule, ScheduleProblem>>,
-    /// When it came to exist after all.
-    planned_at: Option<Timestamp>,
-    /// The reason for which it can't be opened, for a job.
-    no_way: Option<String>,
-}
-
-impl Absent<'_> {
-    /// The first reason that holds, from the firmest to the weakest.
-    fn because(&self, slot: &SlotRef, at: Timestamp, at_present: bool) -> String {
-        let Some(workflow) = self.workflow else {
-            return format!("no workflow has ever been named \"{}\"", slot.workflow);
-        };
-        let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
-        if workflow.definition.keys.are_moments() || slot.key.is_moment() {
-            return self.no_moment(workflow);
-        }
-        if self.planned_at.is_none()
-            && let Some(never) = self.never(workflow, time)
-        {
-            return never;
-        }
-        if time >= at {
-            return format!("its time {} not come", if at_present { "has" } else { "had" });
-        }
-        if let Some(planned_at) = self.planned_at {
-            return format!("it had not been planned yet; that happened at {}", text::format_full(planned_at));
-        }
-        if workflow.frozen().is_some() {
-            return "it was not planned: its workflow is frozen, see Problems".to_owned();
-        }
-        if workflow.paused {
-            return "it was not planned: its workflow is paused".to_owned();
-        }
-        if workflow.planned.until.is_none_or(|until| time >= until) {
-            return "it has not been planned yet".to_owned();
-        }
-        "it was never planned: it lay before the planning window when its workflow was looked at; \
-         rerun it, or backfill a range, to open it"
-            .to_owned()
-    }
-
-    /// The explanation for a key that is the moment of opening: a fact or a request opens such a slot.
-    fn no_moment(&self, workflow: &WorkflowRow) -> String {
-        match self.planned_at {
-            Some(planned_at) => format!("it had not come to be yet; that was at {}", text::format_full(planned_at)),
-            None if !workflow.definition.keys.are_moments() => {
-                "nobody started its workflow at that moment, and its schedule has no such time".to_owned()
-            }
-            None => {
-                "nothing opened it: its workflow's slots are named by the moments at which they came to be".to_owned()
-            }
-        }
-    }
-
-    /// The explanation for a job: a request opens it.
-    fn no_job(&self, workflow: &WorkflowRow, at_present: bool) -> String {
-        match self.planned_at {
-            Some(planned_at) => {
-                format!("it had not been opened yet; that happened at {}", text::format_full(planned_at))
-            }
-            None if !workflow.present => "it was never opened, and its workflow is no longer defined".to_owned(),
-            None if self.no_way.is_some() => {
-                format!("it was never opened, and can't be: {}", self.no_way.as_deref().unwrap_or_default())
-            }
-            None if at_present => "it was never opened: submit it, or a job that waits for it".to_owned(),
-            None => "it was never opened".to_owned(),
-        }
-    }
-
-    /// The reason for which it will never be planned.
-    fn never(&self, workflow: &WorkflowRow, time: Timestamp) -> Option<String> {
-        if !workflow.present {
-            return Some("it was never planned, and its workflow is no longer defined".to_owned());
-        }
-        let schedule = match self.schedule.as_ref()? {
-            Ok(schedule) => schedule,
-            Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
-        };
-        if !schedule.contains(time) {
-            let near = [schedule.previous_before(time), schedule.next_after(time)];
-            let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
-            let near =
-                if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
-            return Some(format!("its workflow's schedule has no such time{near}"));
-        }
-        if let Some(start) = workflow.definition.start_time.filter(|start| time < *start) {
-            return Some(format!("its workflow starts later, at {}", text::format_short(start)));
-        }
-        let since = Some(workflow.opens_from()).filter(|since| time < *since)?;
-        let policy = workflow.definition.catch_up.map(CatchUp::as_str).unwrap_or_default();
-        Some(format!(
-            "it was never planned: with catchUp \"{policy}\" its workflow opens no slots of before {}, when its schedule was first seen or \
-             misfires were passed over; rerun it, or backfill a range, to open it",
-            text::format_short(since)
-        ))
     }
 }
 

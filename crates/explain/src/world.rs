@@ -41,6 +41,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         pools: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
+        end_time: None,
         catch_up: None,
         wait_timeout_seconds: None,
         wait_from: WaitStart::Time,

@@ -35,6 +35,11 @@ pub enum Dormant {
         /// When the workflow starts.
         start: Timestamp,
     },
+    /// Its workflow ended before, and it was not requested.
+    Over {
+        /// When the workflow ended.
+        end: Timestamp,
+    },
     /// Its time left the schedule.
     NotInSchedule,
     /// Its workflow has no job ids.
@@ -82,6 +87,7 @@ impl Dormant {
             Dormant::Unloaded => "unloaded",
             Dormant::NoTimes(_) => "no-times",
             Dormant::NotBegun { .. } => "not-begun",
+            Dormant::Over { .. } => "over",
             Dormant::NotInSchedule => "not-in-schedule",
             Dormant::NotKeyed => "not-keyed",
             Dormant::FaultyJobs { .. } => "faulty-jobs",
@@ -106,6 +112,9 @@ impl fmt::Display for Dormant {
             Dormant::NoTimes(why) => why.fmt(f),
             Dormant::NotBegun { start } => {
                 write!(f, "its workflow starts only at {}: rerun the slot to run it anyway", format_short(*start))
+            }
+            Dormant::Over { end } => {
+                write!(f, "its workflow ends at {}: rerun the slot to run it anyway", format_short(*end))
             }
             Dormant::NotInSchedule => f.write_str("its time is no longer in the workflow's schedule"),
             Dormant::NotKeyed => f.write_str("its workflow has no job ids"),

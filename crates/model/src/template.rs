@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::key::SlotKey;
+use crate::time::{Period, Zone};
 
 /// A key, and the named values that it yields: the parts of its time, and the identifiers of a job id; and those that a run is
 /// given beside.
@@ -14,6 +15,10 @@ pub struct KeyValues {
     key: SlotKey,
     /// The time of the key, or its moment; of a job the start, in UTC, of the day that one of its identifiers names.
     time: Option<Timestamp>,
+    /// The end of the period that the slot is about, if it is about one.
+    end: Option<Timestamp>,
+    /// The zone in which times are named: that of the calendar where the slot is about a period, otherwise UTC.
+    zone: Zone,
     identifiers: Vec<(Arc<str>, Arc<str>)>,
     /// The arguments of a run, by name.
     arguments: Vec<(Arc<str>, Arc<str>)>,
@@ -23,13 +28,20 @@ impl KeyValues {
     /// The values of a key whose identifiers are known, and whose time is that of a day that one of them names where the key has
     /// none itself.
     pub(crate) fn new(key: SlotKey, identifiers: Vec<(Arc<str>, Arc<str>)>, day: Option<Timestamp>) -> KeyValues {
-        KeyValues { time: key.time().or(day), key, identifiers, arguments: Vec::new() }
+        let (end, zone) = (None, Zone::utc());
+        KeyValues { time: key.time().or(day), end, zone, key, identifiers, arguments: Vec::new() }
     }
 
     /// The values of a moment.
     #[must_use]
     pub fn at(time: Timestamp) -> KeyValues {
-        KeyValues { key: SlotKey::Time(time), time: Some(time), identifiers: Vec::new(), arguments: Vec::new() }
+        KeyValues::new(SlotKey::Time(time), Vec::new(), None)
+    }
+
+    /// The same for a slot about a period: its start and its end are named in the zone of the calendar.
+    #[must_use]
+    pub fn about(self, period: Period) -> KeyValues {
+        KeyValues { end: Some(period.end), zone: period.zone, ..self }
     }
 
     /// The same with further names, which take precedence over all others.
@@ -52,6 +64,12 @@ impl KeyValues {
         self.time
     }
 
+    /// When the slot is due: at the end of its period, or at its time.
+    #[must_use]
+    pub fn due(&self) -> Option<Timestamp> {
+        self.end.or(self.time)
+    }
+
     /// The identifiers of a job id, in their order.
     #[must_use]
     pub fn identifiers(&self) -> &[(Arc<str>, Arc<str>)] {
@@ -61,9 +79,14 @@ impl KeyValues {
     /// The same, so many seconds later; none where time ends or there is no time. A job stays the job that it is.
     #[must_use]
     pub fn offset(&self, seconds: i64) -> Option<KeyValues> {
-        let time = self.time?.checked_add(SignedDuration::from_secs(seconds)).ok()?;
+        let later = |at: Timestamp| at.checked_add(SignedDuration::from_secs(seconds)).ok();
+        let time = later(self.time?)?;
+        let end = match self.end {
+            Some(end) => Some(later(end)?),
+            None => None,
+        };
         let key = if self.key.time().is_some() { SlotKey::Time(time) } else { self.key.clone() };
-        Some(KeyValues { key, time: Some(time), ..self.clone() })
+        Some(KeyValues { key, time: Some(time), end, ..self.clone() })
     }
 
     /// Names and values, in a fixed order: an argument takes precedence over an identifier of the same name, and that over a part
@@ -72,8 +95,10 @@ impl KeyValues {
     pub fn named(&self) -> Vec<(Cow<'_, str>, String)> {
         let given = self.arguments.iter().chain(&self.identifiers);
         let given = given.map(|(name, value)| (Cow::Borrowed(&**name), value.to_string()));
-        let parts = self.time.map(parts).into_iter().flatten();
-        given.chain(parts.map(|(name, value)| (Cow::Borrowed(name), value))).collect()
+        let of = |at: Option<Timestamp>| at.map(|at| parts(at, &self.zone)).into_iter().flatten();
+        let start = of(self.time).map(|(name, value)| (Cow::Borrowed(name), value));
+        let end = of(self.end).zip(END_NAMES).map(|((_, value), name)| (Cow::Borrowed(name), value));
+        given.chain(start).chain(end).collect()
     }
 
     /// Replaces each `${name}` that is known; others stay as they are, because Oozie's own
@@ -87,12 +112,16 @@ impl KeyValues {
     }
 }
 
-/// The names that each time has values for.
+/// The names that each time has values for; of a slot about a period these are of its start, and with `end_` before them of its end.
 pub const TIME_NAMES: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
 
-/// The parts of a time, in UTC.
-fn parts(time: Timestamp) -> [(&'static str, String); 7] {
-    let t = time.to_zoned(jiff::tz::TimeZone::UTC).datetime();
+/// The names that have values where a slot is about a period: those of its end.
+pub const END_NAMES: [&str; 7] =
+    ["end_year", "end_month", "end_day", "end_hour", "end_minute", "end_second", "end_millisecond"];
+
+/// The parts of a time in a zone.
+fn parts(time: Timestamp, zone: &Zone) -> [(&'static str, String); 7] {
+    let t = time.to_zoned(zone.rules().clone()).datetime();
     [
         ("year", format!("{:04}", t.year())),
         ("month", format!("{:02}", t.month())),
@@ -144,7 +173,7 @@ mod tests {
 
     #[test]
     fn each_name_of_a_time_has_a_value() {
-        assert_eq!(parts(Timestamp::UNIX_EPOCH).map(|(name, _)| name), TIME_NAMES);
+        assert_eq!(parts(Timestamp::UNIX_EPOCH, &Zone::utc()).map(|(name, _)| name), TIME_NAMES);
     }
 
     #[test]

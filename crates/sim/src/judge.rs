@@ -249,7 +249,7 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
     if id.key.is_moment() {
         return false;
     }
-    if row.definition.start_time.zip(id.key.time()).is_some_and(|(start, at)| at < start) && !slot.requested {
+    if row.definition.out_of_bounds(&id.key, Some(slot)).is_some() {
         return true;
     }
     let schedules = crate::workload::schedules(last_definitions(workload));

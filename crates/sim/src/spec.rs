@@ -231,16 +231,29 @@ impl Spec {
         let has_time = |schedule: &CronSchedule| schedule.has(&slot.key);
         self.is_moment(slot)
             || self.is_job(slot)
-            || schedules.get(&slot.workflow).is_some_and(has_time) && self.has_begun(slot)
+            || schedules.get(&slot.workflow).is_some_and(has_time) && self.is_in_bounds(slot)
     }
 
-    /// Whether a slot by time lies after the start of its workflow, or was requested. Moments always do.
-    fn has_begun(&self, slot: &SlotRef) -> bool {
+    /// Whether a slot by time lies between the start and the end of its workflow, or was requested. Moments always do.
+    fn is_in_bounds(&self, slot: &SlotRef) -> bool {
         if slot.key.is_moment() {
             return true;
         }
-        let start = self.workflows.get(&slot.workflow).and_then(|one| one.start_time).unwrap_or(Timestamp::MIN);
-        slot.key.time().is_some_and(|at| at >= start) || self.slots.get(slot).is_some_and(|slot| slot.requested)
+        let workflow = self.workflows.get(&slot.workflow);
+        let start = workflow.and_then(|one| one.start_time).unwrap_or(Timestamp::MIN);
+        let is_over = workflow.zip(slot.key.time()).is_some_and(|(one, at)| match one.keys.calendar() {
+            Some(days) => days.schedule().contains(at) && !catch_up::is_before_end(one, days.schedule(), at),
+            None => one.end_time.is_some_and(|end| at >= end),
+        });
+        let in_bounds = slot.key.time().is_some_and(|at| at >= start) && !is_over;
+        in_bounds || self.slots.get(slot).is_some_and(|slot| slot.requested)
+    }
+
+    /// When a slot by time is due.
+    fn due(&self, slot: &SlotRef) -> Option<Timestamp> {
+        let at = slot.key.time()?;
+        let calendar = self.workflows.get(&slot.workflow).filter(|_| !slot.key.is_moment()).and_then(|one| one.keys.calendar());
+        Some(calendar.filter(|one| one.schedule().contains(at)).map_or(at, |one| catch_up::due(one.schedule(), at)))
     }
 
     /// Moves a slot to a state.
@@ -257,7 +270,7 @@ impl Spec {
     fn gate(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp, world: &World) {
         let workflow = self.workflows[id].clone();
         let mine = self.slots.keys().filter(|slot| slot.workflow == *id && schedule.has(&slot.key));
-        let mine = mine.filter(|slot| self.has_begun(slot));
+        let mine = mine.filter(|slot| self.is_in_bounds(slot));
         for slot in mine.cloned().collect::<Vec<_>>() {
             let state = &self.slots[&slot];
             let backed_off = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
@@ -389,13 +402,13 @@ impl Spec {
             Ask::Fire(request) => self.fire_now(request, now),
             Ask::Tell(Tell { facts }) => self.tell(facts, now),
             Ask::Rerun(Rerun { slot, .. }) if self.has(slot) && !self.apps.is_hopeless(slot) => {
-                let has_begun = self.has_begun(slot);
+                let is_in_bounds = self.is_in_bounds(slot);
                 match self.slots.get_mut(slot) {
                     None => {
                         self.slots.insert(slot.clone(), SpecSlot::requested(now));
                     }
                     Some(state) if state.state.is_final() => state.reopen(0, None, now),
-                    Some(state) if !has_begun && !state.requested => {
+                    Some(state) if !is_in_bounds && !state.requested => {
                         state.requested = true;
                         state.asked = Some(now);
                     }

@@ -1,5 +1,6 @@
 //! Workloads: the definitions and requests of a simulated day or two.
 
+mod calendars;
 mod events;
 mod jobs;
 mod starts;
@@ -114,6 +115,7 @@ impl Workload {
         definitions.sort_by_key(|(at, _)| *at);
         name_pools(seed, &names, &mut definitions);
         choose_catch_up(seed, &names, &mut definitions);
+        calendars::choose(seed, &names, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
@@ -155,6 +157,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         pools: Vec::new(),
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),
+        end_time: None,
         catch_up: None,
         wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
         wait_from: WaitStart::Time,

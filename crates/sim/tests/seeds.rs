@@ -103,6 +103,11 @@ fn the_first_seeds_hold() {
 }
 
 #[test]
+fn the_first_seeds_with_periods_hold() {
+    hold(200_000..200_020);
+}
+
+#[test]
 fn seeds_that_found_something_hold() {
     hold(FOUND.iter().map(|(seed, _)| *seed));
 }

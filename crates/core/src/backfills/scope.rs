@@ -77,19 +77,19 @@ impl ScopePlan {
         let mut sorted = ScopePlan { missing: free_of_slots(slots, id, scope.range), ..ScopePlan::default() };
         for (time, live) in slots.within(id, scope.range).filter(|(time, _)| schedule.contains(*time)) {
             let slot = SlotRef::at(id.clone(), time);
-            let before_start = workflow.before_start(&slot.key, Some(&live.slot)).is_some();
-            match treatment(request, live.slot.state, live.slot.priority, before_start) {
+            let is_out = workflow.out_of_bounds(&slot.key, Some(&live.slot)).is_some();
+            match treatment(request, live.slot.state, live.slot.priority, is_out) {
                 Treatment::Reopen => sorted.reopened.push(slot),
                 Treatment::Adopt => sorted.adopted.push(slot),
                 Treatment::None => sorted.untouched += 1,
             }
         }
-        for stretch in cut_at_start(workflow, scope.planned) {
+        for stretch in cut_at_bounds(workflow, schedule, scope.planned) {
             sorted.missing.remove(stretch.range);
             let first = SlotKey::Time(stretch.range.start);
-            let before_start = workflow.before_start(&first, Some(&stretch.slot())).is_some();
-            let before_start = before_start && stretch.backfill.is_none();
-            match treatment(request, stretch.state(), stretch.priority, before_start) {
+            let is_out = workflow.out_of_bounds(&first, Some(&stretch.slot())).is_some();
+            let is_out = is_out && stretch.backfill.is_none();
+            match treatment(request, stretch.state(), stretch.priority, is_out) {
                 Treatment::Reopen => sorted.reopened_later.push(stretch),
                 Treatment::Adopt => sorted.adopted_later.push(stretch),
                 Treatment::None => sorted.untouched += schedule.count(stretch.range),
@@ -134,13 +134,17 @@ impl ScopePlan {
     }
 }
 
-/// Splits stretches at the start time of their workflow.
-fn cut_at_start(workflow: &WorkflowState, stretches: Vec<Stretch>) -> Vec<Stretch> {
-    let Some(start) = workflow.definition().start_time else { return stretches };
+/// Splits stretches at the start and at the end of their workflow.
+fn cut_at_bounds(workflow: &WorkflowState, schedule: &CronSchedule, stretches: Vec<Stretch>) -> Vec<Stretch> {
+    let bounds = workflow.bounds(schedule);
     let cut = |stretch: Stretch| {
-        let Range { start: first, end } = stretch.range;
-        let halves = [Range::new(first, end.min(start)), Range::new(first.max(start), end)];
-        halves.map(|range| Stretch { range, ..stretch.clone() })
+        let Range { start, end } = stretch.range;
+        let parts = [
+            Range::new(start, end.min(bounds.start)),
+            Range::new(start.max(bounds.start), end.min(bounds.end)),
+            Range::new(start.max(bounds.start).max(bounds.end), end),
+        ];
+        parts.map(|range| Stretch { range, ..stretch.clone() })
     };
     stretches.into_iter().flat_map(cut).filter(|stretch| !stretch.range.is_empty()).collect()
 }
@@ -152,11 +156,11 @@ enum Treatment {
     None,
 }
 
-fn treatment(request: &BackfillRequest, state: SlotState, priority: i32, before_start: bool) -> Treatment {
+fn treatment(request: &BackfillRequest, state: SlotState, priority: i32, is_out: bool) -> Treatment {
     match state.is_final() {
         true if reopens(request.mode, state) => Treatment::Reopen,
         // A slot that runs anyway is adopted only to run sooner.
-        false if request.priority > priority || before_start => Treatment::Adopt,
+        false if request.priority > priority || is_out => Treatment::Adopt,
         _ => Treatment::None,
     }
 }
@@ -244,7 +248,10 @@ mod tests {
         let (workflows, _) = world();
         let workflow = workflows.get(&id()).expect("it is defined");
         let stretch = Stretch { range: hours(1, 6), since: hour(1), backfill: None, priority: 0, killed: None };
-        let cut: Vec<_> = cut_at_start(workflow, vec![stretch]).into_iter().map(|part| part.range).collect();
+        let cut: Vec<_> = cut_at_bounds(workflow, &CronSchedule::hourly(), vec![stretch])
+            .into_iter()
+            .map(|part| part.range)
+            .collect();
         assert_eq!(cut, [hours(1, 3), hours(3, 6)]);
     }
 }

@@ -13,7 +13,7 @@ use crate::permits::{Permits, Position, Queue};
 use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
 
-use super::frontier::{Frontier, UpstreamCheck};
+use super::frontier::{Frontier, UpstreamCheck, free_until};
 
 /// The most slots whose success is read at once.
 const ASKED_AT_ONCE: usize = 256;
@@ -134,17 +134,19 @@ impl BacklogOf<'_> {
 
     /// The stretches that may run, in the order of their times.
     fn stretches(&self) -> Vec<Stretch> {
-        let start_time = self.workflow.definition().start_time.unwrap_or(Timestamp::MIN);
+        let bounds = self.workflow.schedule().map(|schedule| self.workflow.bounds(schedule));
+        let bounds = bounds.unwrap_or(Range::new(Timestamp::MIN, Timestamp::MAX));
         let is_paused = |stretch: &Stretch| stretch.backfill.as_ref().is_some_and(|id| self.workflow.has_paused(id));
         let may_go = |stretch: &&Stretch| stretch.killed.is_none() && !is_paused(stretch);
-        let from_start = |stretch: &Stretch| {
+        let in_bounds = |stretch: &Stretch| {
             let mut stretch = stretch.clone();
             if stretch.backfill.is_none() {
-                stretch.range.start = stretch.range.start.max(start_time);
+                stretch.range.start = stretch.range.start.max(bounds.start);
+                stretch.range.end = stretch.range.end.min(bounds.end);
             }
             stretch
         };
-        let all = self.slots.backlog(self.id).stretches().iter().filter(may_go).map(from_start);
+        let all = self.slots.backlog(self.id).stretches().iter().filter(may_go).map(in_bounds);
         let mut open: Vec<Stretch> = all.filter(|stretch| !stretch.range.is_empty()).collect();
         open.sort_by_key(|stretch| (Reverse(stretch.priority), stretch.range.start));
         open
@@ -202,11 +204,11 @@ impl BacklogOf<'_> {
     /// The next moment at which more of it may run by time alone.
     pub(crate) fn free_at(&self, schedule: &CronSchedule, now: Timestamp) -> Option<Timestamp> {
         let prerequisites = self.frontier.prerequisites(self.id)?;
-        let bound = prerequisites.free_until(now);
+        let bound = free_until(prerequisites, schedule, now);
         let stretches = self.stretches();
         let late = stretches.iter().filter(|stretch| stretch.range.end > bound);
         let first = |stretch: &Stretch| schedule.times(stretch.range.start.max(bound), stretch.range.end).next();
-        late.filter_map(|stretch| prerequisites.free_at(first(stretch)?)).min()
+        late.filter_map(|stretch| prerequisites.free_at(schedule.due(first(stretch)?))).min()
     }
 }
 

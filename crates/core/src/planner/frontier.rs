@@ -205,7 +205,7 @@ impl Frontier {
         let Some(readiness) = self.workflows.get(id) else {
             return Ready { times: schedule.times(range.start, range.end).take(most).collect(), check: None };
         };
-        range.end = range.end.min(readiness.prerequisites.free_until(now));
+        range.end = range.end.min(free_until(&readiness.prerequisites, schedule, now));
         let check = readiness.check(range);
         if let Some(check) = &check {
             range.end = check.range.start;
@@ -214,6 +214,12 @@ impl Frontier {
         let enough = times.len() == most;
         Ready { times, check: check.filter(|_| !enough) }
     }
+}
+
+/// Times before this wait for time no more, at a moment.
+pub(super) fn free_until(prerequisites: &Prerequisites, schedule: &CronSchedule, now: Timestamp) -> Timestamp {
+    let moments = Range::new(Timestamp::MIN, prerequisites.free_until(now));
+    if prerequisites.delay.is_some() { schedule.due_in(moments).end } else { moments.end }
 }
 
 impl Readiness {

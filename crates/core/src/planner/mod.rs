@@ -114,7 +114,8 @@ impl Planner {
         now: Timestamp,
         most: usize,
     ) -> Plan {
-        let window = Range::new(self.window_start(now).max(workflow.opens_from()), now);
+        let (due, bounds) = (schedule.due_in(Range::new(self.window_start(now), now)), workflow.bounds(schedule));
+        let window = Range::new(due.start.max(workflow.opens_from()), due.end.min(bounds.end));
         let room = self.frontier.prerequisites(id).map(|_| self.size);
         let mut left = most;
         let mut parts = Vec::new();
@@ -212,9 +213,11 @@ impl Planner {
     }
 }
 
-/// The moment at which the next slot of a schedule is planned. A slot exists once its time has passed: the end of the
-/// window is exclusive.
+/// The moment at which the next slot of a schedule is planned. A slot exists once it is due: the end of the window is
+/// exclusive.
 pub(crate) fn next_planning(workflow: &WorkflowState, schedule: &CronSchedule, now: Timestamp) -> Option<Timestamp> {
-    let after = (now - TICK).max(workflow.opens_from().checked_sub(TICK).unwrap_or(Timestamp::MIN));
-    schedule.next_after(after).map(|next| next + TICK)
+    let not_yet = schedule.due_in(Range::new(now, Timestamp::MAX)).start;
+    let next =
+        schedule.first_from(not_yet.max(workflow.opens_from())).filter(|next| *next < workflow.bounds(schedule).end)?;
+    schedule.due(next).checked_add(TICK).ok()
 }

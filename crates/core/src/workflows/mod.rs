@@ -125,10 +125,11 @@ impl Workflows {
         one.check_slot(slot, exists)
     }
 
-    /// The start time of a slot's workflow, if the slot is left alone until then.
-    pub(crate) fn before_start(&self, slot: &SlotRef, slots: &SlotTable) -> Option<Timestamp> {
+    /// Whether a slot is left alone because it is before the start of its workflow or beyond the end.
+    pub(crate) fn is_out_of_bounds(&self, slot: &SlotRef, slots: &SlotTable) -> bool {
         let live = slots.get(slot);
-        self.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
+        let live = live.as_ref().map(|live| &live.slot);
+        self.get(&slot.workflow).is_some_and(|one| one.out_of_bounds(&slot.key, live).is_some())
     }
 
     /// The rows that the turn has changed, in their current state.
@@ -289,6 +290,8 @@ impl Workflows {
         one.feed = feed;
         // Without times nothing is planned.
         let Some(schedule) = one.ticks() else { return Some(Rescheduled { replanned: None }) };
+        // The first slot that is due from now on counts.
+        let since = schedule.due_in(Range::new(now, Timestamp::MAX)).start;
         let words = serde_json::to_string(schedule).unwrap_or_default();
         if one.row.planned.schedule == words {
             return Some(Rescheduled { replanned: None });
@@ -296,7 +299,7 @@ impl Workflows {
         let covered = std::mem::take(&mut one.row.planned.ranges);
         one.row.planned.schedule = words;
         if one.row.definition.passes_over_misfires() {
-            one.row.planned.since = Some(now);
+            one.row.planned.since = Some(since);
         }
         self.changed.insert(id.clone());
         Some(Rescheduled { replanned: hull(&covered) })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::dormant::{Dormant, NoTimes};
+use kelos_model::ranges::Range;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::{EventKeys, LastRun, PlanState, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
@@ -190,9 +191,7 @@ impl WorkflowState {
         match key {
             SlotKey::Time(at) => match self.schedule.ready() {
                 Err(why) => Some(why),
-                Ok(schedule) if schedule.contains(*at) => {
-                    self.before_start(key, slot).map(|start| Dormant::NotBegun { start })
-                }
+                Ok(schedule) if schedule.contains(*at) => self.out_of_bounds(key, slot),
                 Ok(_) => Some(Dormant::NotInSchedule),
             },
             SlotKey::Job(id) => self.no_job(id),
@@ -209,9 +208,14 @@ impl WorkflowState {
         (!keys.are_moments() && !was_started).then_some(Dormant::NoMoments)
     }
 
-    /// Its start time, if a slot is before that and was not requested.
-    pub(crate) fn before_start(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
-        self.row.definition.starts_after(key, slot)
+    /// The reason why a slot is left alone that is before its start or beyond its end and was not requested.
+    pub(crate) fn out_of_bounds(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Dormant> {
+        self.row.definition.out_of_bounds(key, slot)
+    }
+
+    /// The range of the times of its schedule between its start and its end.
+    pub(crate) fn bounds(&self, schedule: &CronSchedule) -> Range {
+        self.row.definition.bounds(schedule)
     }
 
     /// Whether one of its invariants broke, and it was not resumed since.

@@ -47,7 +47,7 @@ use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
-use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instant};
+use kelos_model::time::{Calendar, Cron, CronSchedule, Schedule, Zone, format_short, parse_instant};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program, WaitStart};
 use kelos_model::{
     BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
@@ -347,11 +347,21 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "unknown" => workflow.retry.on_unknown = on_unknown(&words.next("fails or retries")?),
             "timeout" => workflow.wait_timeout_seconds = Some(words.seconds()?),
             "opening" => workflow.wait_from = WaitStart::Opening,
+            "periods" => workflow.keys = Keys::Schedule(calendar(&words.next("2h, or a zone for days")?)?),
+            "ends" => workflow.end_time = Some(words.time(world)?),
             "from" => workflow.start_time = Some(words.time(world)?),
             other => return Err(format!("not understood: {other}")),
         }
     }
     Ok(Arc::new(workflow))
+}
+
+fn calendar(word: &str) -> Result<Schedule, String> {
+    let calendar = match word.strip_suffix('h').and_then(|hours| hours.parse().ok()) {
+        Some(hours) => Calendar::hours(hours).map_err(|error| error.to_string()),
+        None => Zone::parse(word).map(Calendar::daily).map_err(|error| error.to_string()),
+    };
+    calendar.map(Schedule::Calendar)
 }
 
 fn on_unknown(word: &str) -> OnUnknown {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
@@ -69,14 +70,14 @@ fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
         }
     }
     for rows in live.values_mut() {
-        rows.sort_by_key(began);
+        rows.sort_by_key(|row| row.id.key.time().unwrap_or(row.slot.since));
     }
     Ok((live, is_partial))
 }
 
-/// When a slot began to wait: at its time; a job has none, and began when it was opened, or went on, last.
-fn began(row: &SlotRow) -> Timestamp {
-    row.id.key.time().unwrap_or(row.slot.since)
+/// When a slot of a workflow began to wait: when it was due; a job has no time, and began when it was opened, or went on, last.
+fn began(workflow: &WorkflowRow, row: &SlotRow) -> Timestamp {
+    workflow.definition.keys.due(&row.id.key).unwrap_or(row.slot.since)
 }
 
 /// The reason for the state of a slot.
@@ -105,18 +106,18 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn age(&self, row: &SlotRow) -> SignedDuration {
-        self.now.duration_since(began(row))
+        self.now.duration_since(began(self.workflow, row))
     }
 
     /// Whether a slot is dormant because its workflow starts later.
-    fn is_before_start(&self, row: &SlotRow) -> bool {
-        self.workflow.definition.starts_after(&row.id.key, Some(&row.slot)).is_some()
+    fn is_out_of_bounds(&self, row: &SlotRow) -> bool {
+        self.workflow.definition.out_of_bounds(&row.id.key, Some(&row.slot)).is_some()
     }
 
     /// The slots that have not begun to run, where one of them is late or will expire soon.
     fn waiting(&self) -> Result<Option<Stuck>, StoreError> {
         let before_its_run = |row: &&SlotRow| {
-            row.slot.state < SlotState::Running && row.slot.backfill.is_none() && !self.is_before_start(row)
+            row.slot.state < SlotState::Running && row.slot.backfill.is_none() && !self.is_out_of_bounds(row)
         };
         let waiting: Vec<&SlotRow> =
             self.slots.iter().filter(before_its_run).filter(|row| self.age(row) > FLOOR).collect();
@@ -124,7 +125,7 @@ impl Search<'_> {
             return Ok(None);
         }
         let expiring = waiting.iter().find(|row| self.expires_soon(row).is_some());
-        let usual = usual::lateness(self.reader, &self.workflow.id)?;
+        let usual = usual::lateness(self.reader, self.workflow)?;
         let limit = self.limit(usual);
         // A slot that collects facts, or is held by constraints, waits by design.
         let is_patient = |row: &SlotRow| match row.slot.state {
@@ -136,11 +137,11 @@ impl Search<'_> {
         let late: Vec<&SlotRow> = waiting.iter().copied().filter(is_late).collect();
         if let Some(row) = expiring {
             let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;
-            let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, began(row), usual, limit) };
+            let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, began(self.workflow, row), usual, limit) };
             return Ok(Some(Stuck { next: self.expires_soon(row), ..stuck }));
         }
         for (before, row) in late.iter().take(ASKED).enumerate() {
-            let due = usual::due(self.reader, row)?;
+            let due = usual::due(self.reader, self.workflow, row)?;
             if self.now.duration_since(due) > limit {
                 let others = late.len() - before - 1;
                 return Ok(Some(Stuck { others, ..self.stuck(row, Kind::Late, due, usual, limit) }));
@@ -154,7 +155,7 @@ impl Search<'_> {
         if self.workflow.definition.keys.events().is_some() {
             let expires = schedules::expires(&self.workflow.definition, &row.id, &row.slot)?;
             let left = expires.duration_since(self.now).as_secs();
-            let whole = expires.duration_since(began(row)).as_secs();
+            let whole = expires.duration_since(began(self.workflow, row)).as_secs();
             return (left < whole / 5 && self.workflow.present).then_some(expires);
         }
         let definition = &self.workflow.definition;
@@ -198,11 +199,11 @@ impl Search<'_> {
 
     /// The slots that wait to be tried again.
     fn backoff(&self) -> Result<Option<Stuck>, StoreError> {
-        let waits = |row: &&SlotRow| row.slot.state == SlotState::Backoff && !self.is_before_start(row);
+        let waits = |row: &&SlotRow| row.slot.state == SlotState::Backoff && !self.is_out_of_bounds(row);
         let mut waiting = self.slots.iter().filter(waits);
         let Some(row) = waiting.next() else { return Ok(None) };
-        let usual = usual::lateness(self.reader, &self.workflow.id)?;
-        let due = usual::due(self.reader, row)?;
+        let usual = usual::lateness(self.reader, self.workflow)?;
+        let due = usual::due(self.reader, self.workflow, row)?;
         let attempts = u64::from(self.workflow.definition.retry.count) + 1;
         let runs = self.reader.slot_runs(&row.id)?;
         let outcome = runs.last().and_then(|run| run.outcome.as_ref()).map(|outcome| format!(": {outcome}"));
@@ -230,9 +231,9 @@ impl Search<'_> {
 
     /// The due slots of a workflow that is paused or frozen, planned or not.
     fn at_rest(&self) -> Result<Option<Stuck>, StoreError> {
-        let is_due = |row: &&SlotRow| row.id.key.time().is_none_or(|at| at <= self.now);
+        let is_due = |row: &&SlotRow| self.workflow.definition.keys.due(&row.id.key).is_none_or(|at| at <= self.now);
         let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);
-        let rests = |row: &&SlotRow| has_run(row) || self.is_before_start(row);
+        let rests = |row: &&SlotRow| has_run(row) || self.is_out_of_bounds(row);
         let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !rests(row)).collect();
         let missed = self.missed()?;
         let others = (due.len() + missed.len()).saturating_sub(1);
@@ -241,8 +242,12 @@ impl Search<'_> {
             None => (Kind::Paused, "paused"),
         };
         let reason = format!("its workflow is {rests}; {}", due_words(others + 1));
-        let first = due.first().map(|row| (row.id.clone(), Some(row.slot.state), began(row)));
-        let missed = missed.first().map(|at| (SlotRef::at(self.workflow.id.clone(), *at), None, *at));
+        let first = due.first().map(|row| (row.id.clone(), Some(row.slot.state), began(self.workflow, row)));
+        let missed = missed.first().map(|at| {
+            let slot = SlotRef::at(self.workflow.id.clone(), *at);
+            let since = self.workflow.definition.keys.due(&slot.key).unwrap_or(*at);
+            (slot, None, since)
+        });
         let Some((slot, state, since)) = first.or(missed) else { return Ok(None) };
         let beyond = self.now.duration_since(since);
         Ok(Some(Stuck { slot, kind, state, since, usual: None, beyond, reason, next: None, others, followers: 0 }))
@@ -252,8 +257,10 @@ impl Search<'_> {
     fn missed(&self) -> Result<Vec<Timestamp>, StoreError> {
         let Some(until) = self.workflow.planned.until else { return Ok(Vec::new()) };
         let schedule = schedule::resolved(self.reader, self.workflow)?;
-        let missed = schedule.map(|schedule| schedule.times(until, self.now).take(UNPLANNED).collect());
-        Ok(missed.unwrap_or_default())
+        let Ok(schedule) = schedule else { return Ok(Vec::new()) };
+        let due = schedule.due_in(Range::new(Timestamp::MIN, self.now));
+        let end = due.end.min(self.workflow.definition.bounds(&schedule).end);
+        Ok(schedule.times(until, end).take(UNPLANNED).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoreError};
 
@@ -15,8 +16,8 @@ const LEAST: usize = 3;
 const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The moment from which a slot counts as late: its time, or when a person or a backfill asked for it after that.
-pub(super) fn due(reader: &dyn Queries, row: &SlotRow) -> Result<Timestamp, StoreError> {
-    let Some(time) = row.id.key.time() else {
+pub(super) fn due(reader: &dyn Queries, workflow: &WorkflowRow, row: &SlotRow) -> Result<Timestamp, StoreError> {
+    let Some(time) = workflow.definition.keys.due(&row.id.key) else {
         return Ok(opened(&reader.history(&row.id)?).unwrap_or(row.slot.since));
     };
     if row.slot.since.duration_since(time) <= ON_TIME {
@@ -47,12 +48,12 @@ fn asked(history: &[EventRecord]) -> Option<Timestamp> {
 
 /// The p90 of the times from due to success of the latest slots; none if too few were planned in time, because catching
 /// up takes longer than usual.
-pub(super) fn lateness(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
+pub(super) fn lateness(reader: &dyn Queries, workflow: &WorkflowRow) -> Result<Option<SignedDuration>, StoreError> {
     let states = vec![SlotState::Succeeded];
-    let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
+    let filter = SlotFilter { workflow: Some(workflow.id.clone()), states, ..SlotFilter::default() };
     let mut samples = Vec::new();
     for row in reader.slots(&filter, PageRequest::newest(SAMPLES))?.rows {
-        let Some(time) = row.id.key.time() else {
+        let Some(time) = workflow.definition.keys.due(&row.id.key) else {
             samples.extend(opened(&reader.history(&row.id)?).map(|opened| row.slot.since.duration_since(opened)));
             continue;
         };

@@ -9,7 +9,7 @@ use kelos_engine::turn::Turns;
 use kelos_model::run::Report;
 use kelos_model::time::Window;
 use kelos_model::time::{Firing, Schedule, Zone};
-use kelos_model::workflow::{EventKeys, Job, Keys, Program, Provenance};
+use kelos_model::workflow::{CatchUp, EventKeys, Job, Keys, Program, Provenance};
 use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};
 use kelos_store::{Journal, Lease, MemoryStore};
 
@@ -281,6 +281,19 @@ fn a_time_that_was_passed_over_says_how_to_open_it() {
         "it was never planned: with catchUp \"skip\" its workflow opens no slots of before 2026-11-21T11:29Z, when its schedule was \
          first seen or misfires were passed over; rerun it, or backfill a range, to open it",
     );
+}
+
+#[test]
+fn a_period_is_not_due_before_it_has_ended_and_none_is_beyond_the_end() {
+    let hours = Schedule::Calendar(kelos_model::time::Calendar::hourly());
+    let keys = Workflow::new(name("s"), hours, job());
+    let mut world = World::of(Workflow { start_time: Some(at("11:00:00")), end_time: Some(at("13:30:00")), ..keys });
+    world.at("11:30:00");
+    world.says("11:00:00", "its period ends at 2026-11-21T12:00Z: it is not due before");
+    world.says("10:00:00", "its workflow starts later, at 2026-11-21T11:00Z");
+    world.says("13:00:00", "its workflow ends earlier, at 2026-11-21T13:30Z");
+    world.at("12:00:01");
+    world.said("11:00:00", "11:40:00", "its period ended at 2026-11-21T12:00Z: it was not due before");
 }
 
 #[test]

@@ -138,6 +138,7 @@ impl JobKeys {
         let Some(feed) = &self.feed else { return Vec::new() };
         let zone = match &feed.schedule {
             Schedule::Cron(cron) => cron.zone().clone(),
+            Schedule::Calendar(calendar) => calendar.zone().clone(),
             Schedule::Dependent(_) => Zone::utc(),
         };
         let form = match self.identifiers.get(&feed.identifier) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::similar::mistyped;
-use crate::template::TIME_NAMES;
+use crate::template::{END_NAMES, TIME_NAMES};
 use crate::trigger::{Leaf, Trigger};
 use crate::workflow::{Keys, Properties, Workflow};
 
@@ -51,7 +51,8 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
         // Their values are those of the facts and of the requests.
         Keys::Events(_) | Keys::Requests(_) => return Vec::new(),
     };
-    let known: Vec<&str> = TIME_NAMES.into_iter().chain(identifiers).collect();
+    let of_end = workflow.keys.calendar().map_or(&[][..], |_| &END_NAMES).iter().copied();
+    let known: Vec<&str> = TIME_NAMES.into_iter().chain(of_end).chain(identifiers).collect();
     let mut found = BTreeSet::new();
     let written = workflow.writes.iter().map(|path| (PlaceholderUse::Written, path.as_str()));
     for (used_in, text) in texts_of_trigger(&workflow.trigger).into_iter().chain(written) {

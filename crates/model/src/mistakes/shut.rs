@@ -81,11 +81,13 @@ fn ready(workflow: &Workflow, ticks: Option<&CronSchedule>) -> Option<Vec<ReadyS
     workflow.keys.schedule()?;
     let prerequisites = workflow.trigger.prerequisites().filter(|needed| needed.slots.is_empty())?;
     let timeout = workflow.wait_timeout_seconds.and_then(|seconds| i64::try_from(seconds).ok());
+    let ticks = ticks?;
     let slot = |time: Timestamp| {
+        let time = ticks.due(time);
         let expires = timeout.and_then(|seconds| time.checked_add(SignedDuration::from_secs(seconds)).ok());
         prerequisites.free_at(time).map(|at| ReadySlot { at, expires })
     };
-    some_times(ticks?, from).into_iter().map(slot).collect()
+    some_times(ticks, from).into_iter().map(slot).collect()
 }
 
 /// Whether a trigger is met by any one time of its expressions.

@@ -182,6 +182,8 @@ impl PathGraph {
             Some(range) => {
                 let earlier = |at: Timestamp| at.checked_sub(SignedDuration::from_secs(spot.later)).ok();
                 let range = earlier(range.start).zip(earlier(range.end)).map(|(start, end)| Range::new(start, end));
+                // Parts of a time that are named in a zone are less than a day from those in UTC.
+                let range = if schedule.is_of_periods() { range.and_then(a_day_around) } else { range };
                 let times = range.into_iter().flat_map(|range| schedule.times(range.start, range.end).take(MOST_TIMES));
                 times.map(SlotKey::Time).collect()
             }
@@ -249,6 +251,11 @@ fn asked(trigger: &Trigger) -> Vec<(&PathCheck, i64)> {
         }
         _ => trigger.nested().iter().flat_map(asked).collect(),
     }
+}
+
+fn a_day_around(range: Range) -> Option<Range> {
+    let day = SignedDuration::from_hours(24);
+    Some(Range::new(range.start.checked_sub(day).ok()?, range.end.checked_add(day).ok()?))
 }
 
 /// Whether who writes one path writes another one with it: the same, or one in it.

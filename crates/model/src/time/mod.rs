@@ -2,7 +2,9 @@
 //!
 //! Everything is a pure function of its arguments; nothing here asks what time it is.
 
+mod calendar;
 pub mod cron;
+mod cron_schedule;
 mod duration;
 mod firing;
 mod legacy;
@@ -15,11 +17,13 @@ mod typed;
 mod window;
 pub mod zone;
 
+pub use calendar::{Calendar, CalendarError, CalendarUnit, HOURS, Period};
 pub use cron::{Cron, CronDialect, CronError, CronField};
+pub use cron_schedule::{CronSchedule, Fold, Gap};
 pub use duration::{DurationError, format_duration, format_millis, parse_duration, parse_millis};
 pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};
-pub use schedule::{CronSchedule, Fold, Gap, Schedule};
+pub use schedule::Schedule;
 pub use text::{TimeTextError, format_full, format_short, parse_instant};
 pub use times::Times;
 pub use typed::{TYPED_FORMS, TypedTime, TypedTimeError, parse_typed};

@@ -16,6 +16,14 @@ pub enum ScheduleProblem {
         /// The missing workflow.
         on: WorkflowId,
     },
+    /// The chain of schedules ends at a workflow whose slots are about periods.
+    #[error(
+        "schedule depends on workflow \"{on}\", whose slots are about periods: expected the same calendar for both"
+    )]
+    Periods {
+        /// The workflow with the calendar.
+        on: WorkflowId,
+    },
     /// The chain of schedules comes back to itself.
     #[error("schedules depend on each other in a circle: {}", Path(.path))]
     Cycle {
@@ -48,7 +56,8 @@ pub fn resolve(schedules: &BTreeMap<WorkflowId, &Schedule>) -> Resolution {
         let mut at = start;
         let answer = loop {
             if let Some(known) = resolved.get(at) {
-                break known.clone();
+                let is_of_periods = known.as_ref().is_ok_and(CronSchedule::is_of_periods);
+                break if is_of_periods { Err(ScheduleProblem::Periods { on: at.clone() }) } else { known.clone() };
             }
             match (places.get(at), schedules.get(at)) {
                 (Some(place), _) => break Err(cycle(&path[*place..])),
@@ -56,6 +65,10 @@ pub fn resolve(schedules: &BTreeMap<WorkflowId, &Schedule>) -> Resolution {
                 (None, Some(Schedule::Cron(cron))) => {
                     path.push(at);
                     break Ok(cron.clone());
+                }
+                (None, Some(Schedule::Calendar(calendar))) => {
+                    resolved.insert(at.clone(), Ok(calendar.schedule().clone()));
+                    break Err(ScheduleProblem::Periods { on: at.clone() });
                 }
                 (None, Some(Schedule::Dependent(on))) => {
                     places.insert(at, path.len());
@@ -80,6 +93,7 @@ fn cycle(circle: &[&WorkflowId]) -> ScheduleProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::{Calendar, Zone};
 
     fn id(name: &str) -> WorkflowId {
         WorkflowId::new(name).expect("an id")
@@ -107,6 +121,16 @@ mod tests {
             assert_eq!(found[&id(name)], Ok(CronSchedule::hourly()), "{name}");
         }
         assert_eq!(found[&id("e")], Ok(CronSchedule::minutely()));
+    }
+
+    #[test]
+    fn periods_are_not_borrowed() {
+        let days = || Schedule::Calendar(Calendar::daily(Zone::utc()));
+        let found = resolve_all(&[("a", on("z")), ("b", on("a")), ("z", days()), ("zz", on("z"))]);
+        assert_eq!(found[&id("z")], Ok(Calendar::daily(Zone::utc()).schedule().clone()));
+        for name in ["a", "b", "zz"] {
+            assert_eq!(found[&id(name)], Err(ScheduleProblem::Periods { on: id("z") }), "{name}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl CronSchedule {
 
     /// The first time strictly after `after`; `None` if there is none up to the end of 2199.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        self.first_from(floor(after) + 1)
+        self.first_from_second(floor(after) + 1)
     }
 
     /// The last time strictly before `before`; `None` if there is none since the beginning of 1970.
@@ -52,10 +52,37 @@ impl CronSchedule {
 
     /// Whether `at` is one of the times, to the nanosecond.
     pub fn contains(&self, at: Timestamp) -> bool {
-        self.first_from(ceil(at)) == Some(at)
+        self.first_from_second(ceil(at)) == Some(at)
     }
 
-    fn first_from(&self, from: i64) -> Option<Timestamp> {
+    /// The first time from `from` on, which may be `from` itself.
+    pub fn first_from(&self, from: Timestamp) -> Option<Timestamp> {
+        self.first_from_second(ceil(from))
+    }
+
+    /// The last time until `until`, which may be `until` itself.
+    pub fn last_until(&self, until: Timestamp) -> Option<Timestamp> {
+        if self.contains(until) { Some(until) } else { self.previous_before(until) }
+    }
+
+    /// When the slot of a time is due: at the time or, where slots are about periods, at the end of its own.
+    pub fn due(&self, time: Timestamp) -> Timestamp {
+        match self.is_of_periods() {
+            true => self.next_after(time).unwrap_or(Timestamp::MAX),
+            false => time,
+        }
+    }
+
+    /// The range of the times whose slots are due in a range of moments.
+    pub fn due_in(&self, moments: Range) -> Range {
+        if !self.is_of_periods() {
+            return moments;
+        }
+        let began = |end| self.previous_before(end).unwrap_or(Timestamp::MIN);
+        Range::new(began(moments.start), began(moments.end))
+    }
+
+    fn first_from_second(&self, from: i64) -> Option<Timestamp> {
         self.times_from(from, i64::MAX).next()
     }
 }

@@ -148,7 +148,7 @@ impl TriggerWalk<'_> {
 
     fn delay(&mut self, seconds: i64, key: &KeyValues) -> Reason {
         let never = |finding| Reason::leaf(ReasonKind::Delay, Answer::Never, finding);
-        let Some(time) = key.time() else { return never(Finding::NoDay) };
+        let Some(time) = key.due() else { return never(Finding::NoDay) };
         let Ok(until) = time.checked_add(SignedDuration::from_secs(seconds)) else {
             return never(Finding::DelayBeyondTime { seconds });
         };

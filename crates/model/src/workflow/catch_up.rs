@@ -29,7 +29,7 @@ impl Workflow {
     }
 
     /// The moment before which its schedule opens no slots: its start, or, where not all of the past is caught up with, the moment
-    /// at which its schedule was first seen or up to which misfires were passed over.
+    /// at which its schedule was first seen or up to which misfires were passed over. Of slots about periods these are starts.
     #[must_use]
     pub fn opens_from(&self, planned: &PlanState) -> Timestamp {
         let start = self.start_time.unwrap_or(Timestamp::MIN);
@@ -46,13 +46,16 @@ impl Workflow {
         now: Timestamp,
     ) -> Option<PlanMisfires> {
         let policy = self.catch_up.filter(|policy| *policy != CatchUp::All)?;
-        let late = Range::new(window_start.max(self.opens_from(planned)), now.checked_sub(LATE).ok()?);
-        let gaps: Vec<Range> = planned.ranges.gaps(late);
+        let late = schedule.due_in(Range::new(window_start, now.checked_sub(LATE).ok()?));
+        let late = Range::new(late.start.max(self.opens_from(planned)), late.end);
+        let bounds = self.bounds(schedule);
+        let gaps: Vec<Range> = planned.ranges.gaps(Range::new(late.start, late.end.min(bounds.end)));
         let times: u64 = gaps.iter().map(|gap| schedule.count(*gap)).sum();
         let first = gaps.iter().find_map(|gap| schedule.times(gap.start, gap.end).next())?;
         let last = gaps.iter().rev().find_map(|gap| schedule.previous_before(gap.end).filter(|at| *at >= gap.start))?;
         // A time that is only slightly late is then the latest.
-        let is_latest = schedule.next_after(last).is_none_or(|next| next >= now);
+        let next = schedule.next_after(last).filter(|next| *next < bounds.end);
+        let is_latest = next.is_none_or(|next| schedule.due(next) >= now);
         let kept = policy == CatchUp::Latest && is_latest;
         let since = if kept { last } else { late.end };
         let times = u32::try_from(times.saturating_sub(u64::from(kept))).unwrap_or(u32::MAX);
@@ -77,12 +80,15 @@ pub fn past_slots(
     let is_same = known.is_some_and(|known| serde_json::to_string(schedule).is_ok_and(|words| words == known.schedule));
     let planned = match known.filter(|_| is_same) {
         Some(known) => known.clone(),
-        None => PlanState { since: Some(now), ..PlanState::default() },
+        None => {
+            PlanState { since: Some(schedule.due_in(Range::new(now, Timestamp::MAX)).start), ..PlanState::default() }
+        }
     };
     let window_start = now.checked_sub(window).unwrap_or(Timestamp::MIN);
     let misfires = definition.misfires(&planned, schedule, window_start, now);
-    let from = misfires.map_or(definition.opens_from(&planned), |misfires| misfires.since).max(window_start);
-    let gaps = planned.ranges.gaps(Range::new(from, now));
+    let due = schedule.due_in(Range::new(window_start, now));
+    let from = misfires.map_or(definition.opens_from(&planned), |misfires| misfires.since).max(due.start);
+    let gaps = planned.ranges.gaps(Range::new(from, due.end.min(definition.bounds(schedule).end)));
     // Slots that an earlier schedule planned are there.
     let earlier = known.filter(|_| !is_same);
     let earlier = earlier.and_then(|known| Some((known, serde_json::from_str::<CronSchedule>(&known.schedule).ok()?)));

@@ -10,6 +10,7 @@ use crate::jobs::JobKeys;
 use crate::key::SlotKey;
 use crate::template::KeyValues;
 use crate::time::schedule::Schedule;
+use crate::time::{Calendar, Period};
 
 /// The source of a workflow's slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,6 +132,30 @@ impl Keys {
         }
     }
 
+    /// The calendar, where its slots are about periods.
+    #[must_use]
+    pub fn calendar(&self) -> Option<&Calendar> {
+        match self.schedule() {
+            Some(Schedule::Calendar(calendar)) => Some(calendar),
+            _ => None,
+        }
+    }
+
+    /// The period that the slot of a key is about, where slots are about periods.
+    #[must_use]
+    pub fn period_of(&self, key: &SlotKey) -> Option<Period> {
+        match key {
+            SlotKey::Time(at) => self.calendar()?.period_of(*at),
+            _ => None,
+        }
+    }
+
+    /// When the slot of a key is due: at the end of its period, or at its time.
+    #[must_use]
+    pub fn due(&self, key: &SlotKey) -> Option<Timestamp> {
+        self.period_of(key).map(|period| period.end).or_else(|| key.time())
+    }
+
     /// The settings of the event schedule, where it is one.
     #[must_use]
     pub fn events(&self) -> Option<&EventKeys> {
@@ -225,6 +250,10 @@ impl KeyValues {
             _ => None,
         };
         let (identifiers, day) = read.unwrap_or_default();
-        KeyValues::new(key.clone(), identifiers, day)
+        let values = KeyValues::new(key.clone(), identifiers, day);
+        match keys.period_of(key) {
+            Some(period) => values.about(period),
+            None => values,
+        }
     }
 }

@@ -21,14 +21,16 @@ pub use source::{Provenance, Source};
 pub use wait::WaitStart;
 
 use crate::constraint::Constraint;
+use crate::dormant::Dormant;
 use crate::function::FunctionRef;
 use crate::id::{PoolId, WorkflowId};
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
 use crate::project::{ProjectName, former_member};
+use crate::ranges::Range;
 use crate::retry::RetryPolicy;
 use crate::slot::Slot;
-use crate::time::schedule::Schedule;
+use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
 
 /// A named definition: keys, trigger, retry and job.
@@ -59,6 +61,9 @@ pub struct Workflow {
     /// No slot before this moment is planned by the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Timestamp>,
+    /// No slot at or after this moment is planned by the schedule; of slots about periods none whose period ends later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Timestamp>,
     /// The treatment of times of its schedule that passed unplanned; none plans all of the planning window, as Celos does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUp>,
@@ -100,6 +105,7 @@ impl Workflow {
             pools: Vec::new(),
             retry: RetryPolicy::default(),
             start_time: None,
+            end_time: None,
             catch_up: None,
             wait_timeout_seconds: None,
             wait_from: WaitStart::Time,
@@ -155,13 +161,29 @@ impl Workflow {
         (is_member && former != self.id).then_some(former)
     }
 
-    /// The moment at which it starts, for one of its slots by time that lies before that and was not requested: such a
-    /// slot is left alone.
+    /// The reason why one of its slots by time is left alone that lies before its start or beyond its end and was not requested.
     #[must_use]
-    pub fn starts_after(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
+    pub fn out_of_bounds(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Dormant> {
         let SlotKey::Time(at) = key else { return None };
-        let requested = slot.is_some_and(|slot| slot.requested);
-        self.start_time.filter(|start| at < start && !requested)
+        if slot.is_some_and(|slot| slot.requested) {
+            return None;
+        }
+        if let Some(start) = self.start_time.filter(|start| at < start) {
+            return Some(Dormant::NotBegun { start });
+        }
+        let is_beyond = |end: &Timestamp| at >= end || self.keys.period_of(key).is_some_and(|one| one.end > *end);
+        self.end_time.filter(is_beyond).map(|end| Dormant::Over { end })
+    }
+
+    /// The range of the times of its schedule between its start and its end.
+    #[must_use]
+    pub fn bounds(&self, schedule: &CronSchedule) -> Range {
+        // A period that ends with the end is in it.
+        let end = |end: Timestamp| match schedule.is_of_periods() {
+            true => schedule.last_until(end).unwrap_or(Timestamp::MIN),
+            false => end,
+        };
+        Range::new(self.start_time.unwrap_or(Timestamp::MIN), self.end_time.map_or(Timestamp::MAX, end))
     }
 }
 

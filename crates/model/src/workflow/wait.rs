@@ -12,7 +12,7 @@ use crate::state::SlotState;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitStart {
-    /// The time of the slot, as in Celos, however late the slot came to be.
+    /// The time of the slot, as in Celos, however late the slot came to be; of a slot about a period the end of that.
     #[default]
     Time,
     /// The moment from which the slot could first have gone: its time or, where that is later, when it was planned, opened again or
@@ -45,7 +45,7 @@ impl Workflow {
     /// ever.
     #[must_use]
     pub fn waits_until(&self, key: &SlotKey, slot: &Slot, resumed: Option<Timestamp>) -> Option<Timestamp> {
-        let time = key.time()?;
+        let time = self.keys.due(key)?;
         let wait = SignedDuration::from_secs(i64::try_from(self.wait_timeout_seconds?).ok()?);
         let start = match self.wait_from {
             WaitStart::Time => time,

@@ -10,7 +10,7 @@ use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Membe
 use kelos_model::probe::{Conditions, Verdict};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::retry::{Growth, OnUnknown};
-use kelos_model::time::{CronSchedule, Firing, Fold, Gap, Schedule, Zone};
+use kelos_model::time::{Calendar, CronSchedule, Firing, Fold, Gap, HOURS, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::unknown::UnknownCode;
 use kelos_model::workflow::{
@@ -326,6 +326,18 @@ pub(crate) fn collected() -> BoxedStrategy<Collection> {
         .boxed()
 }
 
+fn calendar() -> BoxedStrategy<Calendar> {
+    let zone = prop::sample::select(vec!["UTC", "Europe/Berlin"]).prop_map(|name| Zone::parse(name).unwrap());
+    (0..4, zone, prop::sample::select(HOURS.to_vec()))
+        .prop_map(|(unit, zone, hours)| match unit {
+            0 => Calendar::hours(hours).unwrap(),
+            1 => Calendar::daily(zone),
+            2 => Calendar::weekly(zone, jiff::civil::Weekday::Wednesday),
+            _ => Calendar::monthly(zone),
+        })
+        .boxed()
+}
+
 fn schedule() -> BoxedStrategy<Schedule> {
     let cron = prop::sample::select(vec!["0 0 * * * ?", "0 30 2 ? * MON-FRI", "0/15 * * 1 * ?"]);
     let zone = prop::sample::select(vec!["UTC", "Europe/Berlin"]);
@@ -337,6 +349,7 @@ fn schedule() -> BoxedStrategy<Schedule> {
             Schedule::Cron(CronSchedule::new(cron, zone, gap, fold))
         }),
         workflow().prop_map(Schedule::Dependent),
+        calendar().prop_map(Schedule::Calendar),
     ]
     .boxed()
 }
@@ -507,6 +520,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 pools: pools.into_iter().collect(),
                 retry,
                 start_time,
+                end_time: start_time.filter(|_| concurrency.is_some()),
                 catch_up: wait_timeout_seconds.and_then(|seconds| policies.get(seconds as usize % 4).copied()),
                 wait_timeout_seconds,
                 wait_from: if wait_timeout_seconds.is_some_and(|seconds| seconds % 2 == 1) {

@@ -365,7 +365,7 @@ impl Watch {
             let passes = match gate {
                 Gate::Concurrency(limit) => self.runs_of(seen.definition.program()) < *limit,
                 Gate::Window(window) => window.is_open(now),
-                Gate::Delay(span) => self.created(id).is_none_or(|since| now >= since + millis(*span)),
+                Gate::Delay(span) => self.created(id, seen).is_none_or(|since| now >= since + millis(*span)),
                 Gate::SinceLastRun(span) => {
                     self.last_start_of(seen.definition.program(), now).is_none_or(|last| now >= last + millis(*span))
                 }
@@ -380,7 +380,7 @@ impl Watch {
     /// Checks that a slot that passes its constraints after its time is over did so in time, as far as the clock shows it.
     fn judge_timeout(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
         let (Some(seen), Some(slot)) = (self.workflows.get(&id.workflow), self.slots.get(id)) else { return Ok(()) };
-        let Some(since) = self.created(id).filter(|_| slot.last_run == 0) else { return Ok(()) };
+        let Some(since) = self.created(id, seen).filter(|_| slot.last_run == 0) else { return Ok(()) };
         let last = match seen.definition.keys.events() {
             Some(events) => Some(since + millis(events.timeout_millis)),
             None => self.waits.last(&seen.definition, seen.off || seen.frozen, id, slot),
@@ -402,9 +402,9 @@ impl Watch {
         Ok(())
     }
 
-    fn created(&self, id: &SlotRef) -> Option<Timestamp> {
+    fn created(&self, id: &SlotRef, seen: &WorkflowRecord) -> Option<Timestamp> {
         let since = self.slots.get(id)?.collected.as_ref().map(|collected| collected.since);
-        if id.key.is_moment() { since } else { id.key.time() }
+        if id.key.is_moment() { since } else { seen.definition.keys.due(&id.key) }
     }
 
     /// The number of live runs of a program, and of slots that are queued for one.
@@ -546,7 +546,7 @@ pub fn judgement(
     let mine = || slots.iter().filter(|(id, _)| members.contains_key(&id.workflow));
     let active = mine().map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum();
     let since = slot.collected.as_ref().map_or(slot.since, |collected| collected.since);
-    let created = if id.key.is_moment() { since } else { id.key.time().unwrap_or(since) };
+    let created = if id.key.is_moment() { since } else { definition.keys.due(&id.key).unwrap_or(since) };
     let over = members.values().flatten().map(|run| (run.seq, LastStart { at: run.started, over: true }));
     let mut starts: Vec<(u64, LastStart)> = over.collect();
     for (id, slot) in mine() {

@@ -35,15 +35,16 @@ impl Spec {
             return;
         }
         let BackfillRequest { id, workflow, priority, mode, .. } = request.clone();
-        for at in schedule.times(request.range.start, request.range.end.min(now)) {
+        let times = schedule.times(request.range.start, request.range.end.min(now));
+        for at in times.filter(|at| super::catch_up::due(schedule, *at) < now) {
             let slot = SlotRef::at(workflow.clone(), at);
-            let has_begun = self.has_begun(&slot);
+            let is_in_bounds = self.is_in_bounds(&slot);
             match self.slots.get_mut(&slot) {
                 None => {
                     self.slots
                         .insert(slot, SpecSlot { asked: Some(now), ..SpecSlot::waiting(priority, Some(id.clone())) });
                 }
-                Some(state) if !state.state.is_final() && (priority > state.priority || !has_begun) => {
+                Some(state) if !state.state.is_final() && (priority > state.priority || !is_in_bounds) => {
                     state.priority = priority;
                     state.backfill = Some(id.clone());
                     state.requested = true;

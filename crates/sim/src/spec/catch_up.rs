@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::CronSchedule;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{SlotRef, WorkflowId};
+use kelos_model::{SlotRef, Workflow, WorkflowId};
 
 use super::{Spec, SpecSlot, schedules_of_feeds};
 
@@ -37,7 +37,8 @@ impl Spec {
                 continue;
             }
             let before = known.and_then(|known| known.since);
-            let since = if self.workflows[&id].passes_over_misfires() { Some(now) } else { before };
+            let since =
+                if self.workflows[&id].passes_over_misfires() { Some(first_due(&schedule, now)) } else { before };
             self.plans.0.insert(id, PlanRecord { schedule, times: BTreeSet::new(), since });
         }
     }
@@ -53,32 +54,55 @@ impl Spec {
     /// The times in the planning window that count by now, after misfires were passed over.
     pub(super) fn take_times(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) -> Vec<Timestamp> {
         self.pass_over_misfires(id, schedule, now);
-        let times: Vec<Timestamp> = schedule.times(self.opens_from(id, now), now).collect();
+        let times = self.times_due(id, schedule, now);
         if let Some(plan) = self.plans.0.get_mut(id) {
             plan.times.extend(&times);
         }
         times
     }
 
-    /// The moment before which a schedule opens no slots.
-    fn opens_from(&self, id: &WorkflowId, now: Timestamp) -> Timestamp {
+    /// The times of a workflow whose slots are due before a moment, in the planning window and as far as they count.
+    fn times_due(&self, id: &WorkflowId, schedule: &CronSchedule, until: Timestamp) -> Vec<Timestamp> {
         let workflow = &self.workflows[id];
         let since = self.plans.0.get(id).and_then(|plan| plan.since).filter(|_| workflow.passes_over_misfires());
-        [workflow.start_time, since].into_iter().flatten().fold(now - self.window, Timestamp::max)
+        let window = first_due(schedule, self.now - self.window);
+        let from = [workflow.start_time, since].into_iter().flatten().fold(window, Timestamp::max);
+        let times = schedule.times(from, until);
+        times.filter(|at| due(schedule, *at) < until && is_before_end(workflow, schedule, *at)).collect()
     }
 
     fn pass_over_misfires(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
         let policy = self.workflows[id].catch_up.filter(|policy| *policy != CatchUp::All);
-        let from = self.opens_from(id, now);
+        let workflow = self.workflows[id].clone();
+        let late = self.times_due(id, schedule, now - LATE);
         let (Some(policy), Some(plan)) = (policy, self.plans.0.get_mut(id)) else { return };
-        let late = now - LATE;
-        let missed: Vec<Timestamp> = schedule.times(from, late).filter(|at| !plan.times.contains(at)).collect();
+        let missed: Vec<Timestamp> = late.into_iter().filter(|at| !plan.times.contains(at)).collect();
         let Some(last) = missed.last() else { return };
-        let is_latest = schedule.next_after(*last).is_none_or(|next| next >= now);
+        let next = schedule.next_after(*last).filter(|next| is_before_end(&workflow, schedule, *next));
+        let is_latest = next.is_none_or(|next| due(schedule, next) >= now);
         if policy == CatchUp::Skip || !is_latest {
-            plan.since = Some(late);
+            plan.since = Some(first_due(schedule, now - LATE));
         } else if missed.len() > 1 {
             plan.since = Some(*last);
         }
     }
+}
+
+/// When the slot of a time is due: at the time or, where slots are about periods, at the next time.
+pub(super) fn due(schedule: &CronSchedule, at: Timestamp) -> Timestamp {
+    let next = || schedule.next_after(at).unwrap_or(Timestamp::MAX);
+    if schedule.is_of_periods() { next() } else { at }
+}
+
+/// Whether a slot is due by the end of its workflow: a period that ends with it is, a time that comes with it is not.
+pub(super) fn is_before_end(workflow: &Workflow, schedule: &CronSchedule, at: Timestamp) -> bool {
+    let is_before = |end| if schedule.is_of_periods() { due(schedule, at) <= end } else { at < end };
+    workflow.end_time.is_none_or(is_before)
+}
+
+/// A moment from which on all times have slots that are due from a moment on, and none before it has.
+fn first_due(schedule: &CronSchedule, moment: Timestamp) -> Timestamp {
+    // No period of the simulation is longer than a long day.
+    let near = schedule.is_of_periods().then(|| schedule.times(moment - SignedDuration::from_hours(50), moment));
+    near.into_iter().flatten().find(|at| due(schedule, *at) >= moment).unwrap_or(moment)
 }

@@ -83,7 +83,7 @@ impl Spec {
             Gate::Delay(span) => {
                 let state = &self.slots[slot];
                 let collected = state.collected.as_ref().map_or(state.since, |one| one.since);
-                let from = if self.is_moment(slot) { collected } else { slot.key.time().unwrap_or(collected) };
+                let from = if self.is_moment(slot) { collected } else { self.due(slot).unwrap_or(collected) };
                 now >= from + millis(*span)
             }
         }

@@ -346,7 +346,7 @@ impl Spec {
 
     /// The moment from which the wait of a slot by time counts; none while nothing ends it.
     fn wait_start(&self, slot: &SlotRef) -> Option<Timestamp> {
-        let (time, state) = (slot.key.time()?, &self.slots[slot]);
+        let (time, state) = (self.due(slot)?, &self.slots[slot]);
         if self.workflows[&slot.workflow].wait_from == WaitStart::Time {
             return Some(time);
         }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use jiff::civil::Weekday;
 use kelos_model::WorkflowId;
 use kelos_model::time::Window;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
-use kelos_model::time::{Cron, CronSchedule, Firing, Zone};
+use kelos_model::time::{Calendar, CalendarUnit, Cron, CronSchedule, Firing, Zone};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -17,6 +18,57 @@ use crate::stored::form::{As, Form, forms};
 pub(super) enum StoredSchedule {
     Cron(#[serde(with = "As::<StoredCronSchedule>")] CronSchedule),
     Dependent(#[serde(with = "As::<StoredName>")] WorkflowId),
+    Calendar(#[serde(with = "As::<StoredCalendar>")] Calendar),
+}
+
+/// The length of a calendar's periods, with its zone.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "period", rename_all = "lowercase", deny_unknown_fields)]
+enum StoredCalendar {
+    Hourly {
+        hours: u8,
+    },
+    Daily {
+        #[serde(with = "As::<StoredZone>")]
+        zone: Zone,
+    },
+    Weekly {
+        #[serde(with = "As::<StoredZone>")]
+        zone: Zone,
+        /// From 1 = Monday to 7 = Sunday.
+        first: i8,
+    },
+    Monthly {
+        #[serde(with = "As::<StoredZone>")]
+        zone: Zone,
+    },
+}
+
+impl Form<Calendar> for StoredCalendar {
+    fn write<S: Serializer>(value: &Calendar, serializer: S) -> Result<S::Ok, S::Error> {
+        let stored = match value.unit().clone() {
+            CalendarUnit::Hourly { hours } => StoredCalendar::Hourly { hours },
+            CalendarUnit::Daily { zone } => StoredCalendar::Daily { zone },
+            CalendarUnit::Weekly { zone, first } => {
+                StoredCalendar::Weekly { zone, first: first.to_monday_one_offset() }
+            }
+            CalendarUnit::Monthly { zone } => StoredCalendar::Monthly { zone },
+        };
+        stored.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Calendar, D::Error> {
+        let unit = match StoredCalendar::deserialize(deserializer)? {
+            StoredCalendar::Hourly { hours } => CalendarUnit::Hourly { hours },
+            StoredCalendar::Daily { zone } => CalendarUnit::Daily { zone },
+            StoredCalendar::Weekly { zone, first } => {
+                let first = Weekday::from_monday_one_offset(first).map_err(D::Error::custom)?;
+                CalendarUnit::Weekly { zone, first }
+            }
+            StoredCalendar::Monthly { zone } => CalendarUnit::Monthly { zone },
+        };
+        Calendar::try_from(unit).map_err(D::Error::custom)
+    }
 }
 
 #[derive(Serialize, Deserialize)]

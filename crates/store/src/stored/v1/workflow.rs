@@ -57,6 +57,8 @@ pub(crate) struct StoredWorkflow {
     retry: RetryPolicy,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredCatchUp>>")]
     catch_up: Option<CatchUp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

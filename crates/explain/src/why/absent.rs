@@ -1,0 +1,120 @@
+//! Slots that do not exist: the reason why.
+
+use jiff::Timestamp;
+use kelos_model::dormant::Dormant;
+use kelos_model::time::{CronSchedule, ScheduleProblem, text};
+use kelos_model::workflow::{CatchUp, WorkflowRow};
+use kelos_model::{SlotKey, SlotRef};
+
+/// A slot that does not exist, or did not at some moment.
+pub(super) struct Absent<'a> {
+    pub(super) workflow: Option<&'a WorkflowRow>,
+    pub(super) schedule: Option<Result<CronSchedule, ScheduleProblem>>,
+    /// When it came to exist after all.
+    pub(super) planned_at: Option<Timestamp>,
+    /// The reason for which it can't be opened, for a job.
+    pub(super) no_way: Option<String>,
+}
+
+impl Absent<'_> {
+    /// The first reason that holds, from the firmest to the weakest.
+    pub(super) fn because(&self, slot: &SlotRef, at: Timestamp, at_present: bool) -> String {
+        let Some(workflow) = self.workflow else {
+            return format!("no workflow has ever been named \"{}\"", slot.workflow);
+        };
+        let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
+        if workflow.definition.keys.are_moments() || slot.key.is_moment() {
+            return self.no_moment(workflow);
+        }
+        if self.planned_at.is_none()
+            && let Some(never) = self.never(workflow, time)
+        {
+            return never;
+        }
+        let period = workflow.definition.keys.period_of(&slot.key);
+        if let Some(period) = period.filter(|period| period.end >= at) {
+            let end = text::format_short(period.end);
+            return match at_present {
+                true => format!("its period ends at {end}: it is not due before"),
+                false => format!("its period ended at {end}: it was not due before"),
+            };
+        }
+        if time >= at {
+            return format!("its time {} not come", if at_present { "has" } else { "had" });
+        }
+        if let Some(planned_at) = self.planned_at {
+            return format!("it had not been planned yet; that happened at {}", text::format_full(planned_at));
+        }
+        if workflow.frozen().is_some() {
+            return "it was not planned: its workflow is frozen, see Problems".to_owned();
+        }
+        if workflow.paused {
+            return "it was not planned: its workflow is paused".to_owned();
+        }
+        if workflow.planned.until.is_none_or(|until| time >= until) {
+            return "it has not been planned yet".to_owned();
+        }
+        "it was never planned: it lay before the planning window when its workflow was looked at; \
+         rerun it, or backfill a range, to open it"
+            .to_owned()
+    }
+
+    /// The explanation for a key that is the moment of opening: a fact or a request opens such a slot.
+    fn no_moment(&self, workflow: &WorkflowRow) -> String {
+        match self.planned_at {
+            Some(planned_at) => format!("it had not come to be yet; that was at {}", text::format_full(planned_at)),
+            None if !workflow.definition.keys.are_moments() => {
+                "nobody started its workflow at that moment, and its schedule has no such time".to_owned()
+            }
+            None => {
+                "nothing opened it: its workflow's slots are named by the moments at which they came to be".to_owned()
+            }
+        }
+    }
+
+    /// The explanation for a job: a request opens it.
+    fn no_job(&self, workflow: &WorkflowRow, at_present: bool) -> String {
+        match self.planned_at {
+            Some(planned_at) => {
+                format!("it had not been opened yet; that happened at {}", text::format_full(planned_at))
+            }
+            None if !workflow.present => "it was never opened, and its workflow is no longer defined".to_owned(),
+            None if self.no_way.is_some() => {
+                format!("it was never opened, and can't be: {}", self.no_way.as_deref().unwrap_or_default())
+            }
+            None if at_present => "it was never opened: submit it, or a job that waits for it".to_owned(),
+            None => "it was never opened".to_owned(),
+        }
+    }
+
+    /// The reason for which it will never be planned.
+    fn never(&self, workflow: &WorkflowRow, time: Timestamp) -> Option<String> {
+        if !workflow.present {
+            return Some("it was never planned, and its workflow is no longer defined".to_owned());
+        }
+        let schedule = match self.schedule.as_ref()? {
+            Ok(schedule) => schedule,
+            Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
+        };
+        if !schedule.contains(time) {
+            let near = [schedule.previous_before(time), schedule.next_after(time)];
+            let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
+            let near =
+                if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
+            return Some(format!("its workflow's schedule has no such time{near}"));
+        }
+        if let Some(start) = workflow.definition.start_time.filter(|start| time < *start) {
+            return Some(format!("its workflow starts later, at {}", text::format_short(start)));
+        }
+        if let Some(Dormant::Over { end }) = workflow.definition.out_of_bounds(&SlotKey::Time(time), None) {
+            return Some(format!("its workflow ends earlier, at {}", text::format_short(end)));
+        }
+        let since = Some(workflow.opens_from()).filter(|since| time < *since)?;
+        let policy = workflow.definition.catch_up.map(CatchUp::as_str).unwrap_or_default();
+        Some(format!(
+            "it was never planned: with catchUp \"{policy}\" its workflow opens no slots of before {}, when its schedule was first seen or \
+             misfires were passed over; rerun it, or backfill a range, to open it",
+            text::format_short(since)
+        ))
+    }
+}

@@ -1,0 +1,274 @@
+//! Calendars: what a period is. A period reaches from one boundary of a calendar to the next, and the slot that is about it is
+//! named by its start.
+
+use std::fmt;
+
+use jiff::civil::Weekday;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::cron::Cron;
+use super::cron_schedule::{CronSchedule, Fold, Gap};
+use super::text::format_short;
+use super::zone::Zone;
+use crate::ranges::Range;
+
+/// The numbers of hours that a day can be divided into periods of.
+pub const HOURS: [u8; 7] = [1, 2, 3, 4, 6, 8, 12];
+
+/// A calendar: the time line cut into periods without gaps, in a zone. Cheap to clone.
+///
+/// Its boundaries are the times of a cron schedule, so that all that is known of times holds for them. Where clocks are put
+/// forward over a midnight, the day begins with the first instant after the gap; where a midnight comes twice, with the first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "CalendarUnit", into = "CalendarUnit")]
+pub struct Calendar {
+    unit: CalendarUnit,
+    schedule: CronSchedule,
+}
+
+/// The length of a calendar's periods.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "period", rename_all = "lowercase", deny_unknown_fields)]
+pub enum CalendarUnit {
+    /// So many hours, from midnight in UTC.
+    Hourly {
+        /// The number of hours, one of [`HOURS`].
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        hours: u8,
+    },
+    /// A day of a zone, of 23, 24 or 25 hours.
+    Daily {
+        /// The zone.
+        #[serde(default)]
+        zone: Zone,
+    },
+    /// Seven days of a zone.
+    Weekly {
+        /// The zone.
+        #[serde(default)]
+        zone: Zone,
+        /// The day of the week on which it begins.
+        #[serde(default = "monday", with = "weekday")]
+        first: Weekday,
+    },
+    /// A month of a zone.
+    Monthly {
+        /// The zone.
+        #[serde(default)]
+        zone: Zone,
+    },
+}
+
+fn one() -> u8 {
+    1
+}
+
+fn monday() -> Weekday {
+    Weekday::Monday
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_one(hours: &u8) -> bool {
+    *hours == 1
+}
+
+/// A number of hours that doesn't divide a day into periods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{hours} hours don't divide a day: expected 1, 2, 3, 4, 6, 8 or 12, or days, weeks or months")]
+pub struct CalendarError {
+    /// The number of hours.
+    pub hours: u8,
+}
+
+/// A period: the half-open interval from one boundary of a calendar to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Its start, by which its slot is named.
+    pub start: Timestamp,
+    /// Its end, at which its slot is due.
+    pub end: Timestamp,
+    /// The zone of its calendar.
+    pub zone: Zone,
+}
+
+impl Period {
+    /// The moments in it.
+    #[must_use]
+    pub fn range(&self) -> Range {
+        Range::new(self.start, self.end)
+    }
+
+    /// Its length.
+    #[must_use]
+    pub fn length(&self) -> SignedDuration {
+        self.end.duration_since(self.start)
+    }
+}
+
+/// Writes `2026-03-29T00:00Z to 2026-03-30T00:00Z`.
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", format_short(self.start), format_short(self.end))
+    }
+}
+
+impl Calendar {
+    /// Periods of so many hours, from midnight in UTC.
+    ///
+    /// # Errors
+    /// When they don't divide a day.
+    pub fn hours(hours: u8) -> Result<Calendar, CalendarError> {
+        Calendar::try_from(CalendarUnit::Hourly { hours })
+    }
+
+    /// Each hour, in UTC.
+    #[must_use]
+    pub fn hourly() -> Calendar {
+        Calendar::of(CalendarUnit::Hourly { hours: 1 })
+    }
+
+    /// Each day of a zone.
+    #[must_use]
+    pub fn daily(zone: Zone) -> Calendar {
+        Calendar::of(CalendarUnit::Daily { zone })
+    }
+
+    /// Each week of a zone, from a day of the week on.
+    #[must_use]
+    pub fn weekly(zone: Zone, first: Weekday) -> Calendar {
+        Calendar::of(CalendarUnit::Weekly { zone, first })
+    }
+
+    /// Each month of a zone.
+    #[must_use]
+    pub fn monthly(zone: Zone) -> Calendar {
+        Calendar::of(CalendarUnit::Monthly { zone })
+    }
+
+    fn of(unit: CalendarUnit) -> Calendar {
+        let cron = Cron::parse(&unit.expression()).expect("a valid constant");
+        let schedule = CronSchedule::new(cron, unit.zone(), Gap::Shift, Fold::Auto).of_periods();
+        Calendar { unit, schedule }
+    }
+
+    /// The length of its periods.
+    #[must_use]
+    pub fn unit(&self) -> &CalendarUnit {
+        &self.unit
+    }
+
+    /// Its boundaries, as the schedule of slots about the periods between them.
+    #[must_use]
+    pub fn schedule(&self) -> &CronSchedule {
+        &self.schedule
+    }
+
+    /// Its zone.
+    #[must_use]
+    pub fn zone(&self) -> &Zone {
+        self.schedule.zone()
+    }
+
+    /// The period that begins at a moment; none if the moment is no boundary.
+    #[must_use]
+    pub fn period_of(&self, start: Timestamp) -> Option<Period> {
+        let end = self.schedule.contains(start).then(|| self.next(start)).flatten()?;
+        Some(Period { start, end, zone: self.zone().clone() })
+    }
+
+    /// The period that a moment lies in; none before 1970 and after 2199.
+    #[must_use]
+    pub fn period_with(&self, at: Timestamp) -> Option<Period> {
+        self.period_of(self.truncate(at)?)
+    }
+
+    /// The last boundary up to a moment, which may be the moment itself.
+    #[must_use]
+    pub fn truncate(&self, at: Timestamp) -> Option<Timestamp> {
+        self.schedule.last_until(at)
+    }
+
+    /// The first boundary from a moment on, which may be the moment itself.
+    #[must_use]
+    pub fn ceil(&self, at: Timestamp) -> Option<Timestamp> {
+        self.schedule.first_from(at)
+    }
+
+    /// The first boundary after a moment.
+    #[must_use]
+    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        self.schedule.next_after(after)
+    }
+}
+
+impl CalendarUnit {
+    fn zone(&self) -> Zone {
+        match self {
+            CalendarUnit::Hourly { .. } => Zone::utc(),
+            CalendarUnit::Daily { zone } | CalendarUnit::Weekly { zone, .. } | CalendarUnit::Monthly { zone } => {
+                zone.clone()
+            }
+        }
+    }
+
+    fn expression(&self) -> String {
+        match self {
+            CalendarUnit::Hourly { hours: 1 } => "0 0 * * * ?".to_owned(),
+            CalendarUnit::Hourly { hours } => format!("0 0 0/{hours} * * ?"),
+            CalendarUnit::Daily { .. } => "0 0 0 * * ?".to_owned(),
+            // Quartz counts from 1 = Sunday.
+            CalendarUnit::Weekly { first, .. } => format!("0 0 0 ? * {}", first.to_sunday_one_offset()),
+            CalendarUnit::Monthly { .. } => "0 0 0 1 * ?".to_owned(),
+        }
+    }
+}
+
+impl TryFrom<CalendarUnit> for Calendar {
+    type Error = CalendarError;
+
+    fn try_from(unit: CalendarUnit) -> Result<Calendar, CalendarError> {
+        match unit {
+            CalendarUnit::Hourly { hours } if !HOURS.contains(&hours) => Err(CalendarError { hours }),
+            unit => Ok(Calendar::of(unit)),
+        }
+    }
+}
+
+impl From<Calendar> for CalendarUnit {
+    fn from(calendar: Calendar) -> CalendarUnit {
+        calendar.unit
+    }
+}
+
+/// Writes `each hour`, `each 6 hours`, `each day of Europe/Paris`, `each week of UTC, from Monday`.
+impl fmt::Display for Calendar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.unit {
+            CalendarUnit::Hourly { hours: 1 } => f.write_str("each hour"),
+            CalendarUnit::Hourly { hours } => write!(f, "each {hours} hours"),
+            CalendarUnit::Daily { zone } => write!(f, "each day of {zone}"),
+            CalendarUnit::Weekly { zone, first } => write!(f, "each week of {zone}, from {first:?}"),
+            CalendarUnit::Monthly { zone } => write!(f, "each month of {zone}"),
+        }
+    }
+}
+
+/// The written form of a day of the week: `monday`.
+mod weekday {
+    use jiff::civil::Weekday;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's with passes a reference")]
+    pub(super) fn serialize<S: Serializer>(day: &Weekday, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{day:?}").to_lowercase())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Weekday, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut days = Weekday::Monday.cycle_forward().take(7);
+        days.find(|day| format!("{day:?}").to_lowercase() == text).ok_or_else(|| {
+            serde::de::Error::custom(format!("unknown day {text:?}: expected one such as \"monday\" or \"sunday\""))
+        })
+    }
+}
