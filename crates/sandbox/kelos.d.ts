@@ -21,6 +21,15 @@ interface PathConditions {
     /** Minimum number of seconds since the last write. */
     minAgeSeconds?: number;
 }
+/** Options of a calendar. */
+interface CalendarOptions {
+    /** The zone of days, weeks and months. Default UTC. */
+    timeZone?: string;
+    /** The number of hours of an hourly period, counted from midnight in UTC. Default 1. */
+    hours?: 1 | 2 | 3 | 4 | 6 | 8 | 12;
+    /** The first day of a week. Default `"monday"`. */
+    firstDay?: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+}
 /** The times at which a workflow has slots. Created by functions of `celos` only. */
 interface Schedule { readonly __kind: "schedule" }
 /** The number of slots that may run at the same time. Created by functions of `celos` only. */
@@ -105,6 +114,8 @@ interface WorkflowBase extends ZoneOptions {
     writes?: string[];
     /** No slot before this time (ISO 8601, UTC). Default `1970-01-01T00:00Z`. */
     startTime?: string | ScheduledTime | Date;
+    /** No slot at or after this time; of slots about periods none whose period ends later. Default: none. */
+    endTime?: string | ScheduledTime | Date;
     /** The retry policy. Default: no retries. */
     retry?: Retry;
     /** A description. */
@@ -652,6 +663,11 @@ declare namespace celos {
     function minutelySchedule(): Schedule;
     /** Slots at the times of a cron expression: five fields as in a crontab, `"15 10 * * 1-5"` (1 is Monday), or six or seven as in Quartz, `"0 15 10 * * ?"` (1 is Sunday). */
     function cronSchedule(expression: string, options?: ZoneOptions): Schedule;
+    /**
+     * A slot for each period of a calendar: each is named by the start of its period, and due once that has ended. `${year}` and the like are of the
+     * start, `${end_year}` and the like of the end, in the calendar's zone. A day of a zone has 23, 24 or 25 hours.
+     */
+    function calendar(period: "hourly" | "daily" | "weekly" | "monthly", options?: CalendarOptions): Schedule;
     /** The schedule of another workflow. */
     function dependentSchedule(workflowID: string): Schedule;
 

@@ -9,6 +9,7 @@ use kelos_engine::executor::{Executor, Reports, Start, fits};
 use kelos_model::jobs::shown;
 use kelos_model::run::Report;
 use kelos_model::shell::{ShellFault, ShellText, Trust, trust_of};
+use kelos_model::time::format_full;
 use kelos_model::{FailureCode, Outcome, RunId};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -245,6 +246,9 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
     env.insert("KELOS_TIME".to_owned(), slot.key.given());
+    if let Some(period) = start.workflow.keys.period_of(&slot.key) {
+        env.insert("KELOS_END".to_owned(), format_full(period.end));
+    }
     env.insert("KELOS_RUN".to_owned(), start.run.number.to_string());
     let Some(own) = settings.get("env") else { return Ok(env) };
     let own = own.as_object().ok_or("`env` must be an object of strings")?;

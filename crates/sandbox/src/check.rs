@@ -13,7 +13,7 @@ use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::load::{ById, LoadResult};
-use crate::mistakes::{deadlocked, never_meeting, unfilled, weekdays, written_twice};
+use crate::mistakes::{deadlocked, never_meeting, unaligned, unfilled, weekdays, written_twice};
 use crate::position::warning;
 use crate::problem::Problem;
 use crate::sample::disagreements;
@@ -201,12 +201,13 @@ fn scheduled(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
                 ScheduleProblem::Unknown { on } => {
                     crate::closest(on.as_str(), schedules.keys().map(WorkflowId::as_str))
                 }
-                ScheduleProblem::Cycle { .. } => None,
+                ScheduleProblem::Cycle { .. } | ScheduleProblem::Periods { .. } => None,
             };
             let words = format!("workflow \"{}\" has no slots: {problem}", workflow.id);
             let hint = close.map(|close| format!("did you mean \"{close}\"?"));
             found.push(warning(loaded, workflow, ProblemCode::NoSchedule, words, hint));
         }
+        found.extend(unaligned(loaded, workflow));
         found.extend(never_meeting(loaded, workflow, ticks.and_then(|ticks| ticks.as_ref().ok())));
     }
     found

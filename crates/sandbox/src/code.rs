@@ -120,6 +120,8 @@ codes! {
     NeverFires "never-fires",
     /// A time window is shut at all times of a schedule.
     WindowShut "window-shut",
+    /// A period lies across the start or the end of its workflow.
+    UnalignedBound "unaligned-bound",
     /// A weekday is a number that means another day in another dialect of cron.
     AmbiguousWeekday "ambiguous-weekday",
     /// No connector or endpoint serves a path.

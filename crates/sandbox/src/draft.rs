@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
-use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Source, WaitStart};
 use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
@@ -24,6 +24,8 @@ pub(crate) struct Draft {
     #[serde(default)]
     start_time: Option<i64>,
     #[serde(default)]
+    end_time: Option<i64>,
+    #[serde(default)]
     catch_up: Option<CatchUp>,
     retry: RetryPolicy,
     #[serde(default)]
@@ -41,6 +43,9 @@ enum ScheduleDraft {
     Dependent {
         dependent: WorkflowId,
     },
+    Calendar {
+        calendar: Calendar,
+    },
     Cron {
         expression: String,
         zone: Option<String>,
@@ -55,6 +60,7 @@ impl ScheduleDraft {
     fn schedule(self) -> Result<Schedule, String> {
         Ok(match self {
             ScheduleDraft::Dependent { dependent } => Schedule::Dependent(dependent),
+            ScheduleDraft::Calendar { calendar } => Schedule::Calendar(calendar),
             ScheduleDraft::Cron { expression, zone, gap, fold } => {
                 let cron = Cron::parse(&expression).map_err(|error| error.to_string())?;
                 let zone = zone.map_or_else(|| Ok(Zone::utc()), |name| Zone::parse(&name));
@@ -73,6 +79,12 @@ impl Draft {
     /// The workflow, defined in `line` of `file`.
     pub(crate) fn workflow(self, file: &str, line: u32) -> Result<Workflow, String> {
         let start_time = self.start_time.map(Timestamp::from_millisecond).transpose();
+        let end_time = self.end_time.map(Timestamp::from_millisecond).transpose();
+        let start_time = start_time.map_err(|error| format!("startTime: {error}"))?;
+        let end_time = end_time.map_err(|error| format!("endTime: {error}"))?;
+        if end_time.is_some_and(|end| start_time.is_some_and(|start| end <= start)) {
+            return Err(format!("\"{}\" ends before it starts: expected an endTime after the startTime", self.id));
+        }
         Ok(Workflow {
             id: self.id,
             project: file.strip_suffix(".js").unwrap_or(file).to_owned(),
@@ -83,7 +95,8 @@ impl Draft {
             concurrency: Some(self.concurrency),
             pools: ascending(self.pools),
             retry: self.retry,
-            start_time: start_time.map_err(|error| format!("startTime: {error}"))?,
+            start_time,
+            end_time,
             catch_up: self.catch_up,
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,

@@ -10,7 +10,7 @@ use kelos_model::mistakes::{
 };
 use kelos_model::paths::{SharedPath, shared_paths};
 use kelos_model::template::KeyValues;
-use kelos_model::time::{CronSchedule, Schedule, format_duration};
+use kelos_model::time::{CronSchedule, Schedule, format_duration, format_short};
 use kelos_model::{Otherwise, Workflow};
 
 use crate::code::ProblemCode;
@@ -146,6 +146,25 @@ pub(crate) fn never_meeting(
         warning(loaded, workflow, ProblemCode::WindowShut, words, Some(hint.to_owned()))
     });
     shut.collect()
+}
+
+/// Bounds of a workflow in the middle of a period.
+pub(crate) fn unaligned(loaded: &LoadResult, workflow: &Arc<Workflow>) -> Vec<Problem> {
+    let Some(calendar) = workflow.keys.calendar() else { return Vec::new() };
+    let start = workflow.start_time.map(|start| (start, "starts", calendar.ceil(start), "first period begins"));
+    let end = workflow.end_time.map(|end| (end, "ends", calendar.truncate(end), "last period ends"));
+    let problem = |(at, verb, boundary, then): (Timestamp, &str, Option<Timestamp>, &str)| {
+        let boundary = boundary.filter(|boundary| *boundary != at)?;
+        let words = format!(
+            "\"{}\" {verb} at {}, in the middle of a period of its calendar ({calendar}): its {then} at {}",
+            workflow.id,
+            format_short(at),
+            format_short(boundary)
+        );
+        let hint = format!("write {}", format_short(boundary));
+        Some(warning(loaded, workflow, ProblemCode::UnalignedBound, words, Some(hint)))
+    };
+    start.into_iter().chain(end).filter_map(problem).collect()
 }
 
 /// Warnings about paths of triggers that no file system serves. `serves` gives the reason for a URI, without asking a server. What a URI

@@ -385,6 +385,30 @@ function cronSchedule(expression, options = {}) {
     return new Made("schedule", "cronSchedule", { expression, ...zoneOf(options, "celos.cronSchedule") });
 }
 
+const PERIODS = ["hourly", "daily", "weekly", "monthly"];
+
+/** A slot for each period of a calendar, due once the period has ended. */
+function calendar(period, options = {}) {
+    const where = "celos.calendar";
+    const unit = { period: among(period, `${where}: period`, PERIODS) };
+    object(options, `${where}: options`, 'an object such as {timeZone: "Europe/Berlin"}');
+    known(options, ["timeZone", "hours", "firstDay"], where);
+    const only = (field, one) => {
+        if (options[field] !== undefined && period !== one) {
+            refuse(`${where}: ${field} is for ${quote(one)} periods: expected none for ${quote(period)} ones`, "conflicting-options");
+        }
+        return options[field];
+    };
+    if (only("hours", "hourly") !== undefined) unit.hours = among(options.hours, `${where}: hours`, [1, 2, 3, 4, 6, 8, 12]);
+    if (only("firstDay", "weekly") !== undefined) unit.first = among(options.firstDay, `${where}: firstDay`, DAYS.map((day) => day.toLowerCase()));
+    const { zone } = zoneOf({ timeZone: options.timeZone }, where);
+    if (zone !== undefined && period === "hourly") {
+        refuse(`${where}: hourly periods are the same in every zone, and count from midnight in UTC: expected no timeZone`, "conflicting-options");
+    }
+    if (zone !== undefined) unit.zone = zone;
+    return new Made("schedule", "calendar", { calendar: unit });
+}
+
 function dependentSchedule(workflowID) {
     const dependent = workflowId(workflowID, "celos.dependentSchedule: workflowID");
     return new Made("schedule", "dependentSchedule", { dependent });

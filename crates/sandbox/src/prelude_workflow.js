@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "catchUp", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
@@ -270,6 +270,9 @@ function zonedSchedule(own, options, where) {
     if (own.dependent !== undefined) {
         refuse(`${where}: timeZone and daylightSaving have no effect on a dependent schedule: set them on workflow ${quote(own.dependent)}`, "conflicting-options");
     }
+    if (own.calendar !== undefined) {
+        refuse(`${where}: timeZone and daylightSaving have no effect on a calendar: expected the zone in its own options, as in celos.calendar("daily", {timeZone: "Europe/Berlin"})`, "conflicting-options");
+    }
     return { ...zone, ...own };
 }
 
@@ -284,6 +287,7 @@ function draftOf(options, where) {
         constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
         writes: writtenPathsOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
+        endTime: startTimeOf(options.endTime, `${where}: endTime`),
         retry: retryOf(options, where),
         about: aboutOf(options, where),
     };
@@ -350,6 +354,7 @@ const api = {
     minutelySchedule: () => new Made("schedule", "minutelySchedule", { expression: NAMED_SCHEDULES.minutely }),
     cronSchedule,
     dependentSchedule,
+    calendar,
     serialSchedulingStrategy,
     pool,
     alwaysTrigger: () => new Made("trigger", "alwaysTrigger", { type: "always" }),

@@ -88,6 +88,10 @@ fn each_kind_of_problem_has_its_code() {
         (with("a", "celos.alwaysTrigger()", &format!("{service}, wirtes: ['/out']")), "unknown-option"),
         (workflow("a").replace("celos.hourlySchedule()", "celos.cronSchedule('0 0 0 30 2 ?')"), "never-fires"),
         (window, "window-shut"),
+        (
+            workflow("a").replace("celos.hourlySchedule()", "celos.calendar('daily'), startTime: '2026-01-01T09:00Z'"),
+            "unaligned-bound",
+        ),
     ];
     for (text, code) in cases {
         assert!(codes(&text).contains(&code), "expected {code}, not {:?}, of {text}", codes(&text));

@@ -55,7 +55,11 @@ pub(super) fn ahead(at: Timestamp, now: Timestamp) -> String {
 
 /// The times of slots; none if they are those of another workflow, which is shown as a link.
 pub(super) fn cron(schedule: &Schedule) -> Option<String> {
-    let Schedule::Cron(cron) = schedule else { return None };
+    let cron = match schedule {
+        Schedule::Cron(cron) => cron,
+        Schedule::Calendar(calendar) => return Some(format!("{calendar}, once it has ended")),
+        Schedule::Dependent(_) => return None,
+    };
     let mut words = format!("{} in {}", cron.cron().as_str(), cron.zone().name());
     if cron.gap() == Gap::Skip {
         words += "; times skipped by daylight saving are skipped";

@@ -257,6 +257,7 @@ impl WorkflowPage {
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (time::at(start)) } }
+                @if let Some(end) = definition.end_time { dt { "Ends" } dd { (time::at(end)) } }
                 @if let Some(policy) = definition.catch_up { dt { "Catch-up" } dd { (policy.as_str()) } }
                 @if let Some(seconds) = definition.wait_timeout_seconds {
                     dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after " (wait_start(definition.wait_from)) }

@@ -3,6 +3,7 @@
 use kelos_model::Freeze;
 use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
+use kelos_model::time::{Calendar, CalendarUnit};
 use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, Workflow, WorkflowRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -81,7 +82,7 @@ pub struct WorkflowDetailDto {
     pub problems: Vec<ProblemDto>,
 }
 
-/// The source of a workflow's slots: a cron expression, the schedule of another workflow, or job ids.
+/// The source of a workflow's slots: a cron expression, a calendar, the schedule of another workflow, or job ids.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -89,7 +90,17 @@ pub struct ScheduleDto {
     /// A cron expression: five fields as in a crontab, six or seven as in Quartz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The time zone of the expression.
+    /// The length of the periods that its slots are about, where it has a calendar: `hourly`, `daily`, `weekly` or `monthly`. Each is named by
+    /// the start of its period, and due at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<Code>,
+    /// The number of hours of an hourly period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hours: Option<u8>,
+    /// The day on which a weekly period begins: `monday`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_day: Option<Code>,
+    /// The time zone of the expression or the calendar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// The handling of times that the zone skips: `shift` or `skip`.
@@ -150,6 +161,9 @@ pub struct DefinitionDto {
     pub retry: RetryDto,
     /// The time before which its schedule plans no slot.
     pub start_time: Option<Instant>,
+    /// The time from which on its schedule plans no slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Instant>,
     /// The treatment of misfires: `all`, `latest` or `skip`; null plans all of the planning window, as Celos does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<String>,
@@ -329,6 +343,7 @@ impl From<&Schedule> for ScheduleDto {
     fn from(schedule: &Schedule) -> ScheduleDto {
         match schedule {
             Schedule::Dependent(on) => ScheduleDto { depends_on: Some(on.to_string()), ..ScheduleDto::default() },
+            Schedule::Calendar(calendar) => calendar.into(),
             Schedule::Cron(cron) => ScheduleDto {
                 cron: Some(cron.cron().as_str().to_owned()),
                 zone: Some(cron.zone().name().to_owned()),
@@ -343,6 +358,24 @@ impl From<&Schedule> for ScheduleDto {
                 }),
                 ..ScheduleDto::default()
             },
+        }
+    }
+}
+
+impl From<&Calendar> for ScheduleDto {
+    fn from(calendar: &Calendar) -> ScheduleDto {
+        let (period, hours, first_day) = match calendar.unit() {
+            CalendarUnit::Hourly { hours } => ("hourly", Some(*hours), None),
+            CalendarUnit::Daily { .. } => ("daily", None, None),
+            CalendarUnit::Weekly { first, .. } => ("weekly", None, Some(format!("{first:?}").to_lowercase())),
+            CalendarUnit::Monthly { .. } => ("monthly", None, None),
+        };
+        ScheduleDto {
+            period: Some(period.into()),
+            hours,
+            first_day: first_day.map(Into::into),
+            zone: Some(calendar.zone().name().to_owned()),
+            ..ScheduleDto::default()
         }
     }
 }
@@ -372,6 +405,7 @@ impl From<&Workflow> for DefinitionDto {
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),
             start_time: workflow.start_time.map(Instant),
+            end_time: workflow.end_time.map(Instant),
             catch_up: workflow.catch_up.map(|policy| policy.as_str().to_owned()),
             wait_timeout_seconds: workflow.wait_timeout_seconds,
             wait_timeout_from: workflow.wait_from.as_str().into(),
