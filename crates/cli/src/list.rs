@@ -1,8 +1,11 @@
 //! `kelos ls` and `kelos slots`.
 
+use std::collections::BTreeMap;
+
 use comfy_table::Cell;
 use jiff::Timestamp;
-use kelos_wire::{Counts, ListDto, ProblemDto, ScheduleDto, SlotDto, WorkflowDetailDto, WorkflowDto};
+use kelos_explain::failures::MOST_READ;
+use kelos_wire::{Counts, FailureListDto, ListDto, ProblemDto, ScheduleDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 
 use crate::address::Query;
 use crate::client::{Client, Reply};
@@ -67,11 +70,11 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     } else {
         let mut table = render::table(&["WORKFLOW", "SCHEDULE", "NEXT", "SLOTS", "NOTE"]);
         // An older server does not tell of them.
-        let failures = failures::read(&client).map(|found| found.by_workflow.clone()).unwrap_or_default();
+        let failures = failures::read(&client).map(|found| FailureCounts::of(&found)).unwrap_or_default();
         for row in rows {
             // A workflow that went away meanwhile has no details.
             let detail = (rows.len() <= DETAILED).then(|| client.workflow("read a workflow", &row.id).ok()).flatten();
-            table.add_row(cells(row, detail.as_ref(), failures.get(&row.id).copied()));
+            table.add_row(cells(row, detail.as_ref(), failures.note(&row.id)));
         }
         render::print(table);
     }
@@ -79,10 +82,30 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn cells(row: &WorkflowDto, detail: Option<&WorkflowDetailDto>, failures: Option<usize>) -> [Cell; 5] {
+/// The number of failures of each workflow.
+#[derive(Default)]
+struct FailureCounts {
+    by_workflow: BTreeMap<String, usize>,
+    /// Whether there are more than a server reads.
+    are_cut: bool,
+}
+
+impl FailureCounts {
+    fn of(found: &FailureListDto) -> FailureCounts {
+        let read: usize = found.by_workflow.values().sum();
+        FailureCounts { by_workflow: found.by_workflow.clone(), are_cut: found.partial && read >= MOST_READ }
+    }
+
+    fn note(&self, workflow: &str) -> Option<String> {
+        let number = *self.by_workflow.get(workflow)?;
+        Some(if self.are_cut { format!("{number} failures or more") } else { count(number, "failure") })
+    }
+}
+
+fn cells(row: &WorkflowDto, detail: Option<&WorkflowDetailDto>, failures: Option<String>) -> [Cell; 5] {
     let next = detail.and_then(|detail| detail.next_times.first()).filter(|_| row.enabled);
     let mut notes = Vec::new();
-    notes.extend(failures.map(|failures| count(failures, "failure")));
+    notes.extend(failures);
     if let Some(frozen) = &row.frozen {
         notes.push(format!("frozen: {}", frozen.code));
     }
