@@ -252,7 +252,8 @@ impl Spec {
     /// When a slot by time is due.
     fn due(&self, slot: &SlotRef) -> Option<Timestamp> {
         let at = slot.key.time()?;
-        let calendar = self.workflows.get(&slot.workflow).filter(|_| !slot.key.is_moment()).and_then(|one| one.keys.calendar());
+        let calendar =
+            self.workflows.get(&slot.workflow).filter(|_| !slot.key.is_moment()).and_then(|one| one.keys.calendar());
         Some(calendar.filter(|one| one.schedule().contains(at)).map_or(at, |one| catch_up::due(one.schedule(), at)))
     }
 

@@ -26,6 +26,7 @@ pub(super) enum StoredSchedule {
 #[serde(tag = "period", rename_all = "lowercase", deny_unknown_fields)]
 enum StoredCalendar {
     Hourly {
+        #[serde(default = "one", skip_serializing_if = "is_one")]
         hours: u8,
     },
     Daily {
@@ -35,8 +36,8 @@ enum StoredCalendar {
     Weekly {
         #[serde(with = "As::<StoredZone>")]
         zone: Zone,
-        /// From 1 = Monday to 7 = Sunday.
-        first: i8,
+        #[serde(with = "As::<StoredWeekday>")]
+        first: Weekday,
     },
     Monthly {
         #[serde(with = "As::<StoredZone>")]
@@ -44,14 +45,33 @@ enum StoredCalendar {
     },
 }
 
+fn one() -> u8 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_one(hours: &u8) -> bool {
+    *hours == 1
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Weekday", rename_all = "lowercase")]
+enum StoredWeekday {
+    Monday,
+    Tuesday,
+    Wednesday,
+    Thursday,
+    Friday,
+    Saturday,
+    Sunday,
+}
+
 impl Form<Calendar> for StoredCalendar {
     fn write<S: Serializer>(value: &Calendar, serializer: S) -> Result<S::Ok, S::Error> {
         let stored = match value.unit().clone() {
             CalendarUnit::Hourly { hours } => StoredCalendar::Hourly { hours },
             CalendarUnit::Daily { zone } => StoredCalendar::Daily { zone },
-            CalendarUnit::Weekly { zone, first } => {
-                StoredCalendar::Weekly { zone, first: first.to_monday_one_offset() }
-            }
+            CalendarUnit::Weekly { zone, first } => StoredCalendar::Weekly { zone, first },
             CalendarUnit::Monthly { zone } => StoredCalendar::Monthly { zone },
         };
         stored.serialize(serializer)
@@ -61,10 +81,7 @@ impl Form<Calendar> for StoredCalendar {
         let unit = match StoredCalendar::deserialize(deserializer)? {
             StoredCalendar::Hourly { hours } => CalendarUnit::Hourly { hours },
             StoredCalendar::Daily { zone } => CalendarUnit::Daily { zone },
-            StoredCalendar::Weekly { zone, first } => {
-                let first = Weekday::from_monday_one_offset(first).map_err(D::Error::custom)?;
-                CalendarUnit::Weekly { zone, first }
-            }
+            StoredCalendar::Weekly { zone, first } => CalendarUnit::Weekly { zone, first },
             StoredCalendar::Monthly { zone } => CalendarUnit::Monthly { zone },
         };
         Calendar::try_from(unit).map_err(D::Error::custom)
@@ -189,4 +206,5 @@ forms! {
     StoredSchedule of Schedule,
     StoredGap of Gap,
     StoredFold of Fold,
+    StoredWeekday of Weekday,
 }
