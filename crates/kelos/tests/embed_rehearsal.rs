@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kelos::embed::{Context, Places, Project, Rehearsal, Retry, ScheduledTime, job};
-use kelos::{SlotState, Trigger};
+use kelos::embed::{Calendar, Context, Period, Places, Project, Rehearsal, Retry, ScheduledTime, Zone, job};
+use kelos::{CatchUp, SlotState, Trigger};
 
 async fn import(context: Context, hour: ScheduledTime, (): ()) -> Result<String, String> {
     context.log(format!("importing {}", hour.time));
@@ -95,4 +95,36 @@ fn mistakes_in_tests_are_said() {
     let words = rehearsal.run_until("tomorrow").unwrap_err().to_string();
     assert!(words.starts_with("read the moment \"tomorrow\": "), "{words}");
     assert!(rehearsal.start("nothing", &()).is_err());
+}
+
+async fn visits(_: Context, day: Period, (): ()) -> Result<(String, i64), String> {
+    Ok((day.date().to_string(), day.hours()))
+}
+
+#[test]
+fn days_have_as_many_hours_as_they_have() {
+    let paris = Calendar::daily(Zone::parse("Europe/Paris").unwrap());
+    let project = || Project::new("web", "1.0").add(job("visits", visits).with(()).every(&paris));
+    let mut spring = Rehearsal::at("2026-03-28T12:00Z", project()).unwrap();
+    spring.run_until("2026-03-29T21:59Z").unwrap();
+    let why = spring.why("visits", "2026-03-28T23:00Z").unwrap();
+    assert!(why.contains("2026-03-29T22:00"), "{why}");
+    spring.run_until("2026-03-30T12:00Z").unwrap();
+    let day = spring.output::<(String, i64)>("visits", "2026-03-28T23:00Z").unwrap();
+    assert_eq!(day, ("2026-03-29".to_owned(), 23));
+
+    let mut autumn = Rehearsal::at("2026-10-25T00:00Z", project()).unwrap();
+    autumn.run_until("2026-10-26T12:00Z").unwrap();
+    assert_eq!(autumn.output::<(String, i64)>("visits", "2026-10-24T22:00Z").unwrap().1, 25);
+}
+
+#[test]
+fn periods_lie_between_start_and_end() {
+    let days = Calendar::daily(Zone::utc());
+    let bounded = job("visits", visits).with(()).every(&days).catch_up(CatchUp::All);
+    let bounded = bounded.since("2026-03-02T10:00:00Z".parse().unwrap()).until("2026-03-05T10:00:00Z".parse().unwrap());
+    let mut rehearsal = Rehearsal::at("2026-03-06T12:00Z", Project::new("web", "1.0").add(bounded)).unwrap();
+    rehearsal.run_until("2026-03-07T12:00Z").unwrap();
+    let slots: Vec<String> = rehearsal.slots("visits").unwrap().into_iter().map(|(key, _)| key.short()).collect();
+    assert_eq!(slots, ["2026-03-03T00:00Z", "2026-03-04T00:00Z"]);
 }

@@ -50,8 +50,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let orders = Orders { address: "orders.example" };
     let project = Project::new("shop", env!("CARGO_PKG_VERSION"))
         .folder("shop")
-        .add(job("fetch", fetch).with(orders).cron("* * * * *").retry(soon).description("Fetches the orders of a minute."))
-        .add(job("bill", bill).with(()).cron("* * * * *").on(&bank).when(Trigger::Success { workflow: "fetch".parse()? }))
+        .add(
+            job("fetch", fetch)
+                .with(orders)
+                .cron("* * * * *")
+                .retry(soon)
+                .description("Fetches the orders of a minute."),
+        )
+        .add(
+            job("bill", bill)
+                .with(())
+                .cron("* * * * *")
+                .on(&bank)
+                .when(Trigger::Success { workflow: "fetch".parse()? }),
+        )
         .add(job("refund", refund).with(()).on(&bank).on_demand().tags(["by hand"]));
     let running = project.start().await?;
     let served = kelos_server::serve_project(&running, "127.0.0.1:7437").await?;

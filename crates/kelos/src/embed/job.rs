@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
 use kelos_model::{Constraint, FailureCode, Trigger, Workflow, WorkflowId};
 use serde::Serialize;
@@ -21,6 +21,7 @@ use super::function::{Body, BodyFuture, FUNCTION, Failure};
 use super::input::{Input, ScheduledTime, SlotInput};
 use super::mistakes::Mistake;
 use super::output;
+use super::period::Period;
 use super::platform::PlacesUse;
 use super::retry::Retry;
 
@@ -146,7 +147,8 @@ enum Timing {
     Unsaid,
     OnDemand,
     Once,
-    Cron { expression: String, zone: Option<String>, catch_up: CatchUp, start: Option<Timestamp> },
+    Cron { expression: String, zone: Option<String> },
+    Periods(Calendar),
 }
 
 /// A job without the type of its input.
@@ -158,6 +160,9 @@ pub(super) struct JobDraft {
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     timing: Timing,
+    catch_up: CatchUp,
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
     retry: Retry,
     at_a_time: Option<u32>,
     trigger: Trigger,
@@ -282,11 +287,11 @@ impl Job<ScheduledTime> {
     /// seven those of Quartz.
     #[must_use]
     pub fn cron(mut self, expression: &str) -> Self {
-        let expression = expression.to_owned();
-        self.draft.timing = match self.draft.timing {
-            Timing::Cron { zone, catch_up, start, .. } => Timing::Cron { expression, zone, catch_up, start },
-            _ => Timing::Cron { expression, zone: None, catch_up: CatchUp::Latest, start: None },
+        let zone = match self.draft.timing {
+            Timing::Cron { zone, .. } => zone,
+            _ => None,
         };
+        self.draft.timing = Timing::Cron { expression: expression.to_owned(), zone };
         self
     }
 
@@ -298,25 +303,45 @@ impl Job<ScheduledTime> {
         }
         self
     }
+}
 
-    /// The treatment of times that passed while nothing was scheduling: the latest of them where nothing is said. It follows [`Job::cron`].
+impl Job<Period> {
+    /// A slot for each period of a calendar, which is due once the period has ended.
     #[must_use]
-    pub fn catch_up(mut self, policy: CatchUp) -> Self {
-        if let Timing::Cron { catch_up, .. } = &mut self.draft.timing {
-            *catch_up = policy;
-        }
-        self
-    }
-
-    /// No slot before this moment is planned. It follows [`Job::cron`].
-    #[must_use]
-    pub fn since(mut self, moment: Timestamp) -> Self {
-        if let Timing::Cron { start, .. } = &mut self.draft.timing {
-            *start = Some(moment);
-        }
+    pub fn every(mut self, calendar: &Calendar) -> Self {
+        self.draft.timing = Timing::Periods(calendar.clone());
         self
     }
 }
+
+impl<I: AtTimes> Job<I> {
+    /// The treatment of times that passed while nothing was scheduling: the latest of them counts where nothing is said.
+    #[must_use]
+    pub fn catch_up(mut self, policy: CatchUp) -> Self {
+        self.draft.catch_up = policy;
+        self
+    }
+
+    /// No slot before this moment is planned. Of periods the first is the first that begins then or later.
+    #[must_use]
+    pub fn since(mut self, moment: Timestamp) -> Self {
+        self.draft.start = Some(moment);
+        self
+    }
+
+    /// No slot from this moment on is planned. Of periods the last is the last that ends by then.
+    #[must_use]
+    pub fn until(mut self, moment: Timestamp) -> Self {
+        self.draft.end = Some(moment);
+        self
+    }
+}
+
+/// The inputs of jobs whose slots have times.
+pub trait AtTimes: Input {}
+
+impl AtTimes for ScheduledTime {}
+impl AtTimes for Period {}
 
 impl JobDraft {
     fn new(id: String, place: &'static Location<'static>, body: Body) -> JobDraft {
@@ -327,6 +352,9 @@ impl JobDraft {
             timeout: None,
             grace: GRACE,
             timing: Timing::Unsaid,
+            catch_up: CatchUp::Latest,
+            start: None,
+            end: None,
             retry: Retry::default(),
             at_a_time: None,
             trigger: Trigger::Always,
@@ -352,14 +380,16 @@ impl JobDraft {
             mistakes
                 .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
         }
+        if let (Some(start), Some(end)) = (self.start, self.end)
+            && start >= end
+        {
+            mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
+        }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             mistakes.push(self.mistake("its timeout is zero, so every attempt fails"));
         }
         let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
-        let (catch_up, start_time) = match &self.timing {
-            Timing::Cron { catch_up, start, .. } => (Some(*catch_up), *start),
-            _ => (None, None),
-        };
+        let catch_up = keys.schedule().map(|_| self.catch_up);
         let job = kelos_model::Job::new(FUNCTION, Map::new());
         let line = self.place.line();
         Ok(Workflow {
@@ -371,7 +401,8 @@ impl JobDraft {
             pools,
             retry: self.retry.policy(),
             catch_up,
-            start_time,
+            start_time: self.start,
+            end_time: self.end,
             about: self.about.clone(),
             ..Workflow::keyed(id, keys, job)
         })
@@ -379,13 +410,14 @@ impl JobDraft {
 
     fn keys(&self) -> Result<Keys, Mistake> {
         match &self.timing {
-            Timing::Unsaid => Err(self
-                .mistake("nothing says when it runs")
-                .hint("end its definition with `.cron(\"0 6 * * *\")`, `.on_demand()` or `.once()`")),
+            Timing::Unsaid => Err(self.mistake("nothing says when it runs").hint(
+                "end its definition with `.cron(\"0 6 * * *\")`, `.every(&calendar)`, `.on_demand()` or `.once()`",
+            )),
             Timing::OnDemand | Timing::Once => {
                 Ok(Keys::Requests(Box::new(Program { name: self.id.clone(), kind: None })))
             }
-            Timing::Cron { expression, zone, .. } => {
+            Timing::Periods(calendar) => Ok(Keys::Schedule(Schedule::Calendar(calendar.clone()))),
+            Timing::Cron { expression, zone } => {
                 let cron = Cron::parse(expression).map_err(|error| {
                     self.mistake(format!("its cron expression \"{expression}\" is refused: {error}"))
                 })?;

@@ -1,0 +1,72 @@
+//! The period that a slot is about.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use kelos_model::time::{Period as ModelPeriod, Zone};
+
+use super::input::{Input, SlotInput};
+
+/// The period that a slot is about: from one boundary of a calendar to the next.
+///
+/// ```
+/// use kelos::embed::{Calendar, Context, Period, Project, Rehearsal, Zone, job};
+///
+/// async fn visits(_: Context, day: Period, _: ()) -> Result<i64, String> {
+///     Ok(day.hours())
+/// }
+///
+/// let days = Calendar::daily(Zone::parse("Europe/Paris")?);
+/// let visits = job("visits", visits).with(()).every(&days);
+/// let mut rehearsal = Rehearsal::at("2026-03-27T00:00Z", Project::new("web", "1.0").add(visits))?;
+/// rehearsal.run_until("2026-03-30T00:00Z")?;
+/// // The day on which clocks are put forward.
+/// assert_eq!(rehearsal.output::<i64>("visits", "2026-03-28T23:00Z")?, 23);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Period {
+    /// The start, by which the slot is named.
+    pub start: Timestamp,
+    /// The end, at which the slot is due. It is the start of the next period.
+    pub end: Timestamp,
+    /// The zone of the calendar.
+    pub zone: Zone,
+}
+
+impl Period {
+    /// The date of the start, in the zone of the calendar.
+    #[must_use]
+    pub fn date(&self) -> Date {
+        self.zone.rules().to_datetime(self.start).date()
+    }
+
+    /// The whole hours in it: 23, 24 or 25 for a day.
+    #[must_use]
+    pub fn hours(&self) -> i64 {
+        self.end.duration_since(self.start).as_hours()
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.start, self.end)
+    }
+}
+
+impl From<ModelPeriod> for Period {
+    fn from(ModelPeriod { start, end, zone }: ModelPeriod) -> Period {
+        Period { start, end, zone }
+    }
+}
+
+impl Input for Period {
+    fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+        let keys = &slot.workflow.keys;
+        // A slot that somebody started by hand is about the period that its moment lies in.
+        let around = || keys.calendar()?.period_with(slot.key.time()?);
+        let period = keys.period_of(slot.key).or_else(around);
+        period.map(Period::from).ok_or_else(|| format!("{} begins no period of its calendar", slot.key.short()))
+    }
+}
