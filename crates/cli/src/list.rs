@@ -144,10 +144,14 @@ fn schedule(schedule: &ScheduleDto) -> String {
     if schedule.on_request == Some(true) {
         return "on request".to_owned();
     }
-    let cron = schedule.cron.clone().unwrap_or_default();
+    let times = match (&schedule.period, schedule.hours) {
+        (Some(_), Some(hours)) if hours > 1 => format!("each {hours} hours"),
+        (Some(period), _) => period.to_string(),
+        (None, _) => schedule.cron.clone().unwrap_or_default(),
+    };
     match &schedule.zone {
-        Some(zone) if zone != "UTC" => format!("{cron} {zone}"),
-        _ => cron,
+        Some(zone) if zone != "UTC" => format!("{times} {zone}"),
+        _ => times,
     }
 }
 
