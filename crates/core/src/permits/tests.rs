@@ -300,21 +300,3 @@ fn who_has_no_worker_any_more_leaves_the_lines_of_pools() {
     world.queue("c", 1, -1);
     assert_eq!(granted(&mut world), ["a", "c"]);
 }
-
-#[test]
-fn who_is_no_longer_served_by_an_offer_leaves_the_lines_of_pools() {
-    let mut world = World::new(100);
-    world.agree("b", 5, &[("p", 2, 2)]);
-    let b: WorkflowId = "b".parse().unwrap();
-    let terms = Terms { by_workers: true, ..world.permits.queues[&b].terms.clone() };
-    world.permits.agree(&b, terms);
-    world.agree("c", 5, &[("p", 1, 2)]);
-    world.queue("c", 1, 2);
-    world.queue("c", 2, 0);
-    world.queue_slot(SlotRef::job(b.clone(), "1".into()), 1);
-    let offer = |id: &WorkflowId| Offer { workflows: [id.clone()].into(), job: None, free: 1, attempts: None };
-    world.permits.offered("w".into(), Some(offer(&b)));
-    assert_eq!(world.grant(), ["c@1"], "the job reserves the rest of the pool");
-    world.permits.offered("w".into(), Some(offer(&"a".parse().unwrap())));
-    assert_eq!(world.grant(), ["c@2"]);
-}
