@@ -128,3 +128,11 @@ fn periods_lie_between_start_and_end() {
     let slots: Vec<String> = rehearsal.slots("visits").unwrap().into_iter().map(|(key, _)| key.short()).collect();
     assert_eq!(slots, ["2026-03-03T00:00Z", "2026-03-04T00:00Z"]);
 }
+
+#[test]
+fn the_zone_of_a_cron_expression_may_be_given_before_it() {
+    let project = Project::new("web", "1.0").add(job("import", import).with(()).zone("Europe/Paris").cron("0 6 * * *"));
+    let mut rehearsal = Rehearsal::at("2026-07-01T00:00Z", project).unwrap();
+    rehearsal.run_until("2026-07-02T00:00Z").unwrap();
+    assert_eq!(rehearsal.state("import", "2026-07-01T04:00Z").unwrap(), Some(SlotState::Succeeded));
+}

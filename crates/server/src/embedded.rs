@@ -78,3 +78,21 @@ impl ProjectServer {
         self.task.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kelos::embed::Project;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn addresses_that_others_reach_are_refused() {
+        let running = Project::new("hello", "1.0").start().await.unwrap();
+        let refused = serve_project(&running, "0.0.0.0:0").await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "0.0.0.0:0 is open to other machines, expected one of this machine's own, such as 127.0.0.1"
+        );
+        running.stop().await;
+    }
+}

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use jiff::Timestamp;
 use kelos_engine::executor::Start;
 use kelos_executors::local::Stream;
-use kelos_model::{Outcome, RunId, RunState, SlotRef};
+use kelos_model::{Run, RunId, RunState, SlotRef};
 use kelos_store::Queries;
 use tokio::sync::watch;
 
 use super::cancel::Cancel;
 use super::command::{self, CommandError};
 use super::locks::{Lock, Locks};
+use super::outcome::reason;
 use super::run_output::RunOutput;
 
 /// The surroundings of a run of a function. Cheap to clone.
@@ -73,7 +74,11 @@ impl Context {
         let runs = self.0.reader.get().and_then(|reader| reader.slot_runs(self.slot()).ok()).unwrap_or_default();
         let earlier = runs.into_iter().filter(|run| run.id.number < self.0.run.number);
         let failed = earlier.filter(|run| run.state.is_final() && run.state != RunState::Succeeded);
-        failed.map(|run| PreviousFailure { ended_at: run.ended_at, reason: reason(run.outcome), run: run.id }).collect()
+        let failure = |run: Run| {
+            let reason = run.outcome.as_ref().and_then(reason).unwrap_or_default().to_owned();
+            PreviousFailure { ended_at: run.ended_at, reason, run: run.id }
+        };
+        failed.map(failure).collect()
     }
 
     /// Writes a line into the output of the run.
@@ -170,18 +175,5 @@ struct WaitNote<'c>(&'c Context);
 impl Drop for WaitNote<'_> {
     fn drop(&mut self) {
         self.0.said().waits_for = None;
-    }
-}
-
-fn reason(outcome: Option<Outcome>) -> String {
-    match outcome {
-        Some(
-            Outcome::Failed { reason, .. }
-            | Outcome::Refused { reason, .. }
-            | Outcome::Unknown { reason }
-            | Outcome::Lost { reason },
-        ) => reason,
-        Some(Outcome::Killed) => "killed".to_owned(),
-        Some(Outcome::Succeeded) | None => String::new(),
     }
 }

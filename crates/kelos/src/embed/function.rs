@@ -124,9 +124,8 @@ impl FunctionExecutor {
         }
     }
 
-    async fn perform(self, start: Start, context: Context, reports: Reports) {
+    async fn perform(self, job: FunctionJob, start: Start, context: Context, reports: Reports) {
         let run = start.run.clone();
-        let Some(job) = self.0.jobs.get(&start.workflow.id).cloned() else { return };
         let (end, otherwise) = self.call(job, &start, &context).await;
         let outcome = match end {
             Ok(output) => {
@@ -189,10 +188,10 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
 impl Executor for FunctionExecutor {
     fn start(&self, start: Start, reports: Reports) {
         let run = start.run.clone();
-        if !self.0.jobs.contains_key(&start.workflow.id) {
+        let Some(job) = self.0.jobs.get(&start.workflow.id).cloned() else {
             let reason = format!("this program has no function for \"{}\"", start.workflow.id);
             return reports.run(&run, Report::Deferred { reason });
-        }
+        };
         let state = &self.0;
         let log = RunOutput::Files(state.launcher.own_log(&run_ref(&run)));
         let context = {
@@ -206,7 +205,7 @@ impl Executor for FunctionExecutor {
             context
         };
         reports.run(&run, started());
-        state.runtime.spawn(self.clone().perform(start, context, reports));
+        state.runtime.spawn(self.clone().perform(job, start, context, reports));
     }
 
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {

@@ -147,7 +147,7 @@ enum Timing {
     Unsaid,
     OnDemand,
     Once,
-    Cron { expression: String, zone: Option<String> },
+    Cron(String),
     Periods(Calendar),
 }
 
@@ -160,6 +160,7 @@ pub(super) struct JobDraft {
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     timing: Timing,
+    zone: Option<String>,
     catch_up: CatchUp,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
@@ -287,20 +288,14 @@ impl Job<ScheduledTime> {
     /// seven those of Quartz.
     #[must_use]
     pub fn cron(mut self, expression: &str) -> Self {
-        let zone = match self.draft.timing {
-            Timing::Cron { zone, .. } => zone,
-            _ => None,
-        };
-        self.draft.timing = Timing::Cron { expression: expression.to_owned(), zone };
+        self.draft.timing = Timing::Cron(expression.to_owned());
         self
     }
 
-    /// The time zone of the expression, such as `Europe/Paris`. It follows [`Job::cron`].
+    /// The time zone of the expression, such as `Europe/Paris`.
     #[must_use]
     pub fn zone(mut self, name: &str) -> Self {
-        if let Timing::Cron { zone, .. } = &mut self.draft.timing {
-            *zone = Some(name.to_owned());
-        }
+        self.draft.zone = Some(name.to_owned());
         self
     }
 }
@@ -352,6 +347,7 @@ impl JobDraft {
             timeout: None,
             grace: GRACE,
             timing: Timing::Unsaid,
+            zone: None,
             catch_up: CatchUp::Latest,
             start: None,
             end: None,
@@ -417,11 +413,11 @@ impl JobDraft {
                 Ok(Keys::Requests(Box::new(Program { name: self.id.clone(), kind: None })))
             }
             Timing::Periods(calendar) => Ok(Keys::Schedule(Schedule::Calendar(calendar.clone()))),
-            Timing::Cron { expression, zone } => {
+            Timing::Cron(expression) => {
                 let cron = Cron::parse(expression).map_err(|error| {
                     self.mistake(format!("its cron expression \"{expression}\" is refused: {error}"))
                 })?;
-                let zone = zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse);
+                let zone = self.zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse);
                 let zone = zone.map_err(|error| self.mistake(format!("its zone is refused: {error}")))?;
                 Ok(Keys::Schedule(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default()))))
             }

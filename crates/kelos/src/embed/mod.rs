@@ -43,6 +43,7 @@ mod input;
 mod job;
 mod locks;
 mod mistakes;
+mod outcome;
 mod output;
 mod period;
 mod platform;

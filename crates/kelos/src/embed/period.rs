@@ -10,6 +10,8 @@ use super::input::{Input, SlotInput};
 
 /// The period that a slot is about: from one boundary of a calendar to the next.
 ///
+/// It is a type of its own, which serde does not read: what serde reads is the input of a job on demand.
+///
 /// ```
 /// use kelos::embed::{Calendar, Context, Period, Project, Rehearsal, Zone, job};
 ///

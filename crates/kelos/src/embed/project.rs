@@ -65,7 +65,7 @@ impl From<AskError> for StartError {
 }
 
 impl Project {
-    /// A project without jobs, in memory. Every change of its jobs is a deployment of the version.
+    /// A project without jobs, in memory. The version is for people: whenever its jobs change, the project is deployed.
     #[must_use]
     pub fn new(name: &str, version: &str) -> Project {
         Project {
@@ -189,8 +189,8 @@ impl Project {
         let node = Node::start(config, store, runtime)?;
         functions.connect(node.reader().clone());
         let once = self.once();
-        let sources = BTreeMap::from([(self.name.clone(), Arc::from(self.version))]);
-        node.handle().define(workflows.into_iter().map(Arc::new).collect(), sources)?;
+        // The texts of the program's files are not known; changed definitions are a deployment.
+        node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
         let running = RunningProject::new(node, functions, temporary);
         running.start_once(once).await?;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use kelos_core::{FireRequest, Pause, Resume};
 use kelos_engine::{AskError, Handle};
-use kelos_model::{Actor, Outcome, Run, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::function::FunctionExecutor;
 use super::input::INPUT;
+use super::outcome;
 use super::output::{self, OutputError};
 use crate::node::Node;
 
@@ -61,12 +62,7 @@ impl EndedSlot {
     /// The reason of a failure, with its causes; none where there is none.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
-        match self.run.as_ref()?.outcome.as_ref()? {
-            Outcome::Failed { reason, .. } | Outcome::Refused { reason, .. } => Some(reason),
-            Outcome::Unknown { reason } | Outcome::Lost { reason } => Some(reason),
-            Outcome::Killed => Some("killed"),
-            Outcome::Succeeded => None,
-        }
+        outcome::reason(self.run.as_ref()?.outcome.as_ref()?)
     }
 
     /// The output of the function.
