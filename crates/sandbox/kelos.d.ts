@@ -28,8 +28,15 @@ interface CalendarOptions {
     /** The number of hours of an hourly period, counted from midnight in UTC. Default 1. */
     hours?: 1 | 2 | 3 | 4 | 6 | 8 | 12;
     /** The first day of a week. Default `"monday"`. */
-    firstDay?: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+    firstDay?: DayOfWeek;
+    /** The days of the week that are no business days. Default `["saturday", "sunday"]`. */
+    weekend?: DayOfWeek[];
+    /** The dates that are no business days, or the name of a text in the defaults folder: `"target2.txt"`, with a date such as `2026-12-25` on each line. */
+    holidays?: string[] | string;
+    /** The dates from each of which a period reaches to the next, or the name of a text in the defaults folder. The last date is only an end. */
+    dates?: string[] | string;
 }
+type DayOfWeek = "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
 /** The times at which a workflow has slots. Created by functions of `celos` only. */
 interface Schedule { readonly __kind: "schedule" }
 /** The number of slots that may run at the same time. Created by functions of `celos` only. */
@@ -667,7 +674,7 @@ declare namespace celos {
      * A slot for each period of a calendar: each is named by the start of its period, and due once that has ended. `${year}` and the like are of the
      * start, `${end_year}` and the like of the end, in the calendar's zone. A day of a zone has 23, 24 or 25 hours.
      */
-    function calendar(period: "hourly" | "daily" | "weekly" | "monthly", options?: CalendarOptions): Schedule;
+    function calendar(period: "hourly" | "daily" | "weekly" | "monthly" | "business" | "dates", options?: CalendarOptions): Schedule;
     /** The schedule of another workflow. */
     function dependentSchedule(workflowID: string): Schedule;
 
@@ -679,6 +686,13 @@ declare namespace celos {
      * limit. Workflows share a pool by its name, across files; if their sizes differ, the smallest applies.
      */
     function pool(name: string, size: number | string, permits?: number | string): Pool;
+
+    /**
+     * A pool that limits how often runs start: `tokens` in so many `seconds`, at an even pace. A run takes `permits` tokens (default 1)
+     * when it starts, and spends them; `burst` tokens add up while nobody takes them (default: as many as a run takes). `concurrent`
+     * limits the live runs, too. A run that waits for a token holds no permit of another pool. If rates differ, the slowest applies.
+     */
+    function rate(name: string, tokens: number, seconds: number, options?: { burst?: number; concurrent?: number; permits?: number }): Pool;
 
     /** Always met. */
     function alwaysTrigger(): Trigger;

@@ -8,9 +8,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, backfills, capacity, change, check, completions, cron, deploy, examples, export, failures, graph, groups,
-    import, init, list, logs, man, pause, plan, relatives, run_job, schedule, schedules, schema, serve, shadow, source,
-    start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
+    backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export, failures,
+    graph, groups, import, init, list, logs, man, pause, plan, relatives, run_job, schedule, schedules, schema, serve,
+    shadow, source, start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -120,6 +120,8 @@ commands! {
     Failures(failures::FailuresArgs) => failures::run,
     /// List stuck slots, worst first: late, in back-off, running for long, failed or paused
     Stuck(stuck::StuckArgs) => stuck::run,
+    /// Print how much of each day is done, by the times of slots
+    Calendar(calendar::CalendarArgs) => calendar::run,
     /// Print the script that defines a workflow, now or in an earlier version
     Source(source::SourceArgs) => source::run,
     /// Print the output of a run

@@ -1,6 +1,6 @@
 //! `kelos capacity`: who holds what runs need, and who waits for it.
 
-use kelos_wire::{CapacityDto, SlotNameDto, WaiterDto};
+use kelos_wire::{CapacityDto, PoolDto, SlotNameDto, WaiterDto};
 
 use crate::address::Query;
 use crate::client::Reply;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<u8, Failure> {
         table.add_row([
             format!("pool {}{disputed}", pool.name),
             pool.held.to_string(),
-            pool.size.map_or_else(|| "-".to_owned(), |size| size.to_string()),
+            limit(pool),
             pool.queued.to_string(),
             named(&pool.holders, more, |one| holder(&one.slot, one.permits)),
             named(&pool.first, 0, waiter),
@@ -69,6 +69,20 @@ fn named<T>(of: &[T], more: usize, name: impl Fn(&T) -> String) -> String {
     let named: Vec<String> = of.iter().take(NAMED).map(name).collect();
     let more = more + of.len().saturating_sub(NAMED);
     if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
+}
+
+/// The size of a pool, and its rate: `4, 60 in 60 s (next token 2026-11-23T12:00:01Z)`.
+fn limit(pool: &PoolDto) -> String {
+    let size = pool.size.map(|size| size.to_string());
+    let rate = pool.rate.as_ref().map(|state| {
+        let tokens = match (state.left, &state.next) {
+            (0, Some(next)) => format!("next token {}", next.0),
+            (left, _) => format!("{left} left"),
+        };
+        format!("{} ({tokens})", state.rate)
+    });
+    let limits: Vec<String> = size.into_iter().chain(rate).collect();
+    if limits.is_empty() { "-".to_owned() } else { limits.join(", ") }
 }
 
 fn holder(slot: &SlotNameDto, permits: u32) -> String {

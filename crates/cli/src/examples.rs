@@ -209,6 +209,13 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of("failures", &[("kelos failures", "latest first"), ("kelos failures --json", "for programs")]),
+    of(
+        "calendar",
+        &[
+            ("kelos calendar", "of all workflows, in UTC"),
+            ("kelos calendar totals --from 2026-03-01 --zone Europe/Paris", "of one, in days of a zone"),
+        ],
+    ),
     of("stuck", &[("kelos stuck", "worst first"), ("kelos stuck --json", "for programs")]),
     of(
         "source",

@@ -8,6 +8,7 @@ mod apps;
 mod args;
 mod backfill;
 mod backfills;
+mod calendar;
 mod capacity;
 mod change;
 mod check;

@@ -16,6 +16,9 @@ pub(crate) struct StartArgs {
     workflow: String,
     #[command(flatten)]
     arguments: ArgumentOptions,
+    /// Priority of the slot: larger runs first
+    #[arg(long, default_value_t, value_name = "N", allow_negative_numbers = true)]
+    priority: i32,
     /// Ignore constraints
     #[arg(long)]
     unconstrained: bool,
@@ -27,7 +30,8 @@ pub(crate) struct StartArgs {
 
 pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     let doing = format!("start {}", args.workflow);
-    let body = body(&doing, &args.arguments, args.unconstrained, &args.because)?;
+    let body =
+        StartRequest { priority: args.priority, ..body(&doing, &args.arguments, args.unconstrained, &args.because)? };
     let client = Connection::open(&args.door)?;
     let id = client.workflow(&doing, &args.workflow)?.summary.id;
     let slot: Reply<SlotDto> = client.post(&doing, &format!("/workflows/{}/start", escape(&id)), &body)?;
@@ -42,7 +46,7 @@ pub(crate) fn body(
     unconstrained: bool,
     because: &Because,
 ) -> Result<StartRequest, Failure> {
-    Ok(StartRequest { arguments: arguments.read(doing)?, unconstrained, reason: because.reason.clone() })
+    Ok(StartRequest { arguments: arguments.read(doing)?, priority: 0, unconstrained, reason: because.reason.clone() })
 }
 
 /// Says which slot goes.

@@ -210,6 +210,7 @@ impl Core {
     /// The view of all organs that inspections are answered from.
     fn survey(&self) -> Survey<'_> {
         Survey {
+            now: self.now,
             workflows: &self.workflows,
             slots: &self.slots,
             permits: &self.permits,

@@ -1,7 +1,7 @@
 //! The use of limits and pools, as an inspection returns it: who holds permits, and who waits for them.
 
 use jiff::Timestamp;
-use kelos_model::{PoolId, RunId, SlotRef, WorkflowId};
+use kelos_model::{PoolId, RunId, SlotRef, TokenRate, WorkflowId};
 
 /// The use of the limits on runs and of the pools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,9 +31,11 @@ pub struct Capacity {
 pub struct PoolState {
     /// The name of the pool.
     pub pool: PoolId,
-    /// The number of its permits; none if no present definition names it.
+    /// The number of its permits; none if no present definition names it, or if its rate alone limits it.
     pub size: Option<u32>,
-    /// Whether definitions give it different sizes. The smallest one applies.
+    /// Its rate; none if only the number of its permits is limited.
+    pub rate: Option<RateState>,
+    /// Whether definitions give it different sizes or rates. The smallest and the slowest apply.
     pub is_disputed: bool,
     /// The number of held permits, which exceeds the size if a definition changed meanwhile.
     pub held: u64,
@@ -47,6 +49,17 @@ pub struct PoolState {
     pub oldest_since: Option<Timestamp>,
     /// The first slots in its queue.
     pub first: Vec<Waiter>,
+}
+
+/// The state of a pool's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateState {
+    /// The rate.
+    pub rate: TokenRate,
+    /// The number of tokens that are there.
+    pub tokens: u32,
+    /// When a further token comes; none if as many are there as add up.
+    pub next: Option<Timestamp>,
 }
 
 /// A run that holds permits of a pool.
@@ -97,6 +110,8 @@ pub struct PoolPlace {
     pub state: PoolState,
     /// The number of permits that its run needs.
     pub permits: u32,
+    /// When the pool has as many tokens as its run takes; none if it has no rate.
+    pub tokens_at: Option<Timestamp>,
     /// The number of queued slots ahead of it in the queue of the pool.
     pub ahead: u64,
 }

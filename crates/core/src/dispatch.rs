@@ -24,7 +24,8 @@ impl Core {
     }
 
     /// Records the intent to run a slot, and commands its start, by a worker if one takes it.
-    fn start(&mut self, Grant { slot, taker }: Grant) {
+    fn start(&mut self, Grant { slot, taker, spent }: Grant) {
+        self.workflows.note_spent(&slot.workflow, spent, self.now);
         let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run + 1 };
         let number = run.number;

@@ -79,7 +79,7 @@ pub use workers::{Offer, WORKER};
 
 pub use backfills::LARGEST_BACKFILL;
 pub use breaches::StepError;
-pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
+pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 pub use config::{Config, PlantedBreach, PlantedIn};
 pub use driver::{Surroundings, drive, live_through};
 pub use inspection::Inspection;

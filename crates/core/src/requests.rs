@@ -325,6 +325,8 @@ pub struct FireRequest {
     pub workflow: WorkflowId,
     /// The arguments in addition to its own.
     pub arguments: BTreeMap<String, String>,
+    /// The priority of the slot. Larger runs first.
+    pub priority: i32,
     /// Whether to ignore its constraints, too.
     pub unconstrained: bool,
     /// The reason given for it.

@@ -15,6 +15,9 @@ impl Core {
         core.now = now;
         core.turn = Turn::after(restored.seq);
         for mut row in restored.workflows {
+            for (pool, full_at) in &row.moments.spent {
+                core.permits.restore_spent(pool, *full_at);
+            }
             core.slots.add_workflow(&row.id);
             core.slots.restore_backlog(&row.id, &mut row.planned);
             core.workflows.restore(row);

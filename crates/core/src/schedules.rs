@@ -91,7 +91,7 @@ impl Core {
     }
 
     pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Result<SlotRef, Refusal> {
-        let FireRequest { workflow, arguments, unconstrained, reason } = request;
+        let FireRequest { workflow, arguments, priority, unconstrained, reason } = request;
         let definition = self.workflows.present(&workflow)?.definition();
         if !definition.keys.can_be_started() {
             return Err(Refusal::NotStartable(workflow));
@@ -100,7 +100,7 @@ impl Core {
         if let Some(bytes) = beyond_largest(&arguments) {
             return Err(Refusal::ArgumentsTooLarge { bytes });
         }
-        let slot = self.open_moment(&workflow, SlotEvent::planned(Origin::Request, 0));
+        let slot = self.open_moment(&workflow, SlotEvent::planned(Origin::Request, priority));
         self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
         Ok(slot)
     }

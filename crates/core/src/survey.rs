@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 
-use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
+use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 use crate::inspection::Inspection;
 use crate::jobs::Jobs;
 use crate::permits::{LinePosition, Permits, Pool, Position, Queue, WorkersOf};
@@ -30,6 +30,7 @@ pub(crate) struct Survey<'a> {
     pub(crate) programs: &'a Programs,
     pub(crate) jobs: &'a Jobs,
     pub(crate) wakes: &'a Wakes,
+    pub(crate) now: Timestamp,
 }
 
 impl Survey<'_> {
@@ -90,7 +91,8 @@ impl Survey<'_> {
         let in_line = || pool.line().iter().filter_map(|position| self.in_line(position, id));
         PoolState {
             pool: id.clone(),
-            size: pool.size(),
+            size: pool.size().filter(|size| *size != PoolUse::BOUNDLESS),
+            rate: self.rate_of(id, pool),
             is_disputed: pool.is_disputed(),
             held: pool.held(),
             more_holders: all.saturating_sub(named.len() as u64),
@@ -99,6 +101,13 @@ impl Survey<'_> {
             oldest_since: in_line().map(|one| one.since).min(),
             first: in_line().take(WAITERS).collect(),
         }
+    }
+
+    fn rate_of(&self, id: &PoolId, pool: &Pool) -> Option<RateState> {
+        let rate = *pool.rate()?;
+        let (tokens, _) = self.permits.tokens(id, 1, self.now)?;
+        let next = self.permits.tokens(id, tokens.saturating_add(1), self.now).map(|(_, at)| at);
+        Some(RateState { rate, tokens, next: next.filter(|_| tokens < rate.burst) })
     }
 
     fn in_line(&self, position: &LinePosition, pool: &PoolId) -> Option<Waiter> {
@@ -131,7 +140,8 @@ impl Survey<'_> {
         let place = |one: &PoolUse| {
             let pool = self.permits.pool(&one.pool)?;
             let state = self.pool_state(&one.pool, pool);
-            Some(PoolPlace { state, permits: one.permits, ahead: self.ahead_in(pool, &position) })
+            let tokens_at = self.permits.tokens(&one.pool, one.permits, self.now).map(|(_, at)| at);
+            Some(PoolPlace { state, permits: one.permits, tokens_at, ahead: self.ahead_in(pool, &position) })
         };
         uses.iter().filter_map(place).collect()
     }

@@ -302,7 +302,7 @@ impl<'a, 'v> App<'a, 'v> {
         let mut pools: Vec<PoolUse> = reading.data(value, &self.what("pools"), such).unwrap_or_default();
         pools.sort_by(|a, b| a.pool.cmp(&b.pool));
         let twice = pools.windows(2).any(|two| two[0].pool == two[1].pool);
-        let never = pools.iter().any(|one| one.permits == 0 || one.permits > one.size);
+        let never = pools.iter().any(|one| one.flaw().is_some());
         if twice || never {
             reading.mistake(
                 value.range(),

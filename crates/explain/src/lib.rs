@@ -11,6 +11,7 @@ pub mod failures;
 pub mod graph;
 pub mod jobs;
 pub mod paths;
+pub mod periods;
 pub mod roots;
 pub mod schedule;
 pub mod schedules;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kelos::embed::{Calendar, Context, Period, Places, Project, Rehearsal, Retry, ScheduledTime, Zone, job};
+use kelos::embed::{Calendar, Context, Period, Places, Project, Rate, Rehearsal, Retry, ScheduledTime, Zone, job};
 use kelos::{CatchUp, SlotState, Trigger};
 
 async fn import(context: Context, hour: ScheduledTime, (): ()) -> Result<String, String> {
@@ -135,4 +135,40 @@ fn the_zone_of_a_cron_expression_may_be_given_before_it() {
     let mut rehearsal = Rehearsal::at("2026-07-01T00:00Z", project).unwrap();
     rehearsal.run_until("2026-07-02T00:00Z").unwrap();
     assert_eq!(rehearsal.state("import", "2026-07-01T04:00Z").unwrap(), Some(SlotState::Succeeded));
+}
+
+async fn call(_: Context, customer: String, (): ()) -> Result<(), String> {
+    drop(customer);
+    Ok(())
+}
+
+#[test]
+fn a_rate_lets_calls_go_at_its_pace_and_says_when_the_next_goes() {
+    let crm = Rate::new("crm-api", 6, Duration::from_secs(60)).burst(2);
+    let project = Project::new("crm", "1.0").add(job("call", call).with(()).on(&crm).on_demand());
+    let mut rehearsal = Rehearsal::at("2026-03-28T12:00Z", project).unwrap();
+    let slots: Vec<_> = (0..4).map(|n| rehearsal.start("call", &n.to_string()).unwrap()).collect();
+    rehearsal.run_until("2026-03-28T12:00:05Z").unwrap();
+    let third = slots[2].key.to_string();
+    let why = rehearsal.why("call", &third).unwrap();
+    assert!(why.contains("waits for crm-api: next token at 2026-03-28T12:00:10Z"), "{why}");
+    rehearsal.run_until("2026-03-28T12:01Z").unwrap();
+    let starts: Vec<_> = rehearsal.started().iter().map(|(at, _)| at.to_string()).collect();
+    assert_eq!(starts[2..], ["2026-03-28T12:00:10Z", "2026-03-28T12:00:20Z"], "{starts:?}");
+}
+
+#[test]
+fn rates_that_never_let_anything_start_are_mistakes() {
+    let mistakes = |rate: Rate| {
+        let job = job("call", call).with(()).on((&rate, 3)).on_demand();
+        Project::new("crm", "1.0").add(job).check().unwrap_err().to_string()
+    };
+    let minute = Duration::from_secs(60);
+    assert!(mistakes(Rate::new("crm", 0, minute).burst(3)).contains("whose rate is zero: expected at least one token"));
+    assert!(mistakes(Rate::new("crm", 9, Duration::ZERO).burst(3)).contains("expected a time from a millisecond"));
+    assert!(mistakes(Rate::new("crm", 9, minute)).contains("of which at most 1 add up: expected a larger burst"));
+    assert!(
+        mistakes(Rate::new("crm", 9, minute).burst(3).concurrent(2))
+            .contains("takes 3 permits of \"crm\", which has 2")
+    );
 }

@@ -57,4 +57,4 @@ pub use run::{FailureCode, Outcome, Run, RunId, RunState};
 pub use slot::Slot;
 pub use state::SlotState;
 pub use trigger::Trigger;
-pub use workflow::{Job, PoolUse, Workflow};
+pub use workflow::{Job, PoolUse, TokenRate, Workflow};

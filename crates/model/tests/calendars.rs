@@ -3,7 +3,7 @@
 use jiff::civil::{Date, Weekday, date};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use kelos_model::ranges::Range;
-use kelos_model::time::{Calendar, HOURS, Period, Zone};
+use kelos_model::time::{Calendar, Dates, HOURS, Period, Zone};
 use proptest::prelude::*;
 
 fn at(text: &str) -> Timestamp {
@@ -28,7 +28,7 @@ fn boundaries(zone: &Zone, from: Date, until: Date, is_first: impl Fn(Date) -> b
 }
 
 fn periods(calendar: &Calendar, start: Timestamp, end: Timestamp) -> Vec<Period> {
-    calendar.schedule().times(start, end).map(|start| calendar.period_of(start).unwrap()).collect()
+    calendar.schedule().times(start, end).filter_map(|start| calendar.period_of(start)).collect()
 }
 
 #[test]
@@ -110,6 +110,46 @@ fn the_calendars_of_zones_with_odd_midnights_agree_with_their_dates() {
     }
 }
 
+fn dates(text: &str) -> Dates {
+    text.parse().unwrap()
+}
+
+/// Business days of ten years against the rule itself, day by day.
+#[test]
+fn business_days_are_those_that_are_neither_weekend_nor_holiday() {
+    for name in ["UTC", "Europe/Paris", "Asia/Beirut", "America/Havana", "Africa/Cairo"] {
+        let zone = zone(name);
+        let all =
+            (2020..2030).flat_map(|year| [date(year, 1, 1), date(year, 5, 1), date(year, 12, 25), date(year, 12, 26)]);
+        let holidays: Dates = all.collect();
+        let calendar = Calendar::business_days(zone.clone(), &holidays);
+        let is_business = |day: Date| {
+            !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday) && !holidays.iter().any(|one| one == day)
+        };
+        let (from, until) = (date(2020, 1, 2), date(2029, 12, 31));
+        let expected = boundaries(&zone, from, until, is_business);
+        let (start, end) = (begin(from, &zone), begin(until, &zone));
+        let found: Vec<Timestamp> = periods(&calendar, start, end).into_iter().map(|period| period.start).collect();
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(calendar.schedule().count(Range::new(start, end)), expected.len() as u64, "{name}");
+    }
+}
+
+#[test]
+fn the_last_of_some_dates_is_only_an_end() {
+    let sprints = Calendar::of_dates(zone("Europe/Paris"), &dates("2026-01-05\n2026-01-19\n2026-02-02")).unwrap();
+    let all = |from, to| periods(&sprints, at(from), at(to)).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        all("2000-01-01T00:00Z", "2100-01-01T00:00Z"),
+        ["2026-01-04T23:00Z to 2026-01-18T23:00Z", "2026-01-18T23:00Z to 2026-02-01T23:00Z"]
+    );
+    let due = |from, to| sprints.schedule().due_in(Range::new(at(from), at(to)));
+    let planned = due("2000-01-01T00:00Z", "2100-01-01T00:00Z");
+    assert_eq!(sprints.schedule().times(planned.start, planned.end).count(), 2);
+    assert_eq!(sprints.schedule().next_after(at("2026-02-01T23:00Z")), None);
+    assert_ne!(sprints.schedule(), Calendar::daily(zone("Europe/Paris")).schedule());
+}
+
 #[test]
 fn what_is_written_reads_back_and_what_is_wrong_is_told() {
     let written = [
@@ -125,6 +165,16 @@ fn what_is_written_reads_back_and_what_is_wrong_is_told() {
             r#"{"period":"weekly","zone":"UTC","first":"sunday"}"#,
             "each week of UTC, from Sunday",
         ),
+        (
+            Calendar::business_days(Zone::utc(), &dates("2026-12-25")),
+            r#"{"period":"business","zone":"UTC","holidays":["2026-12-25"]}"#,
+            "each business day of UTC, with 1 holiday",
+        ),
+        (
+            Calendar::of_dates(Zone::utc(), &dates("2026-02-02\n2026-01-05")).unwrap(),
+            r#"{"period":"dates","zone":"UTC","dates":["2026-01-05","2026-02-02"]}"#,
+            "from each of 2 dates of UTC to the next",
+        ),
         (Calendar::monthly(Zone::utc()), r#"{"period":"monthly","zone":"UTC"}"#, "each month of UTC"),
     ];
     for (calendar, json, words) in written {
@@ -139,6 +189,7 @@ fn what_is_written_reads_back_and_what_is_wrong_is_told() {
     assert!(error(r#"{"period":"weekly","first":"mon"}"#).contains("expected one such as \"monday\""));
     assert!(error(r#"{"period":"daily","zone":"Europe/Pariss"}"#).contains("Europe/Paris"));
     assert!(error(r#"{"period":"daily","hours":3}"#).contains("unknown field"));
+    assert!(error(r#"{"period":"dates","dates":["2026-01-05"]}"#).contains("expected two at least"));
     assert!(error(r#"{"period":"yearly"}"#).contains("unknown variant"));
 }
 
@@ -152,6 +203,7 @@ fn calendar() -> BoxedStrategy<Calendar> {
             Calendar::weekly(parsed(name), Weekday::from_monday_zero_offset(day).unwrap())
         }),
         zone().prop_map(move |name| Calendar::monthly(parsed(name))),
+        zone().prop_map(move |name| Calendar::business_days(parsed(name), &dates("2026-04-03\n1999-12-31"))),
     ]
     .boxed()
 }

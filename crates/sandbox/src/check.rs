@@ -152,7 +152,25 @@ fn disputed(loaded: &LoadResult) -> Vec<Problem> {
             pools.entry(&one.pool).or_default().entry(one.size).or_default().push((workflow, one));
         }
     }
-    pools.iter().flat_map(|(pool, sizes)| disputed_sizes(loaded, pool, sizes)).collect()
+    let sizes = pools.iter().flat_map(|(pool, sizes)| disputed_sizes(loaded, pool, sizes));
+    sizes.chain(pools.iter().filter_map(|(pool, sizes)| disputed_rate(loaded, pool, sizes))).collect()
+}
+
+/// A pool to which definitions give different rates.
+fn disputed_rate(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Option<Problem> {
+    let users: Vec<_> = sizes.values().flatten().copied().collect();
+    let rated: Vec<_> = users.iter().copied().filter(|(_, one)| one.rate.is_some()).collect();
+    let slowest = rated.iter().copied().min_by_key(|(_, one)| one.rate)?;
+    let other = users.iter().find(|(_, one)| one.rate != slowest.1.rate)?;
+    let said = other.1.rate.map_or_else(|| "no rate".to_owned(), |rate| format!("a rate of {rate}"));
+    let words = format!(
+        "pool \"{pool}\" has {said} by \"{}\", and {} by \"{}\": the slowest rate holds",
+        other.0.id,
+        slowest.1.rate.map(|rate| rate.to_string()).unwrap_or_default(),
+        slowest.0.id
+    );
+    let hint = "define it once, in a file of the defaults folder".to_owned();
+    Some(warning(loaded, other.0, ProblemCode::PoolDisputed, words, Some(hint)))
 }
 
 fn disputed_sizes(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {
@@ -161,7 +179,8 @@ fn disputed_sizes(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<
     for (size, users) in sizes.iter().skip(1) {
         let Some((workflow, _)) = users.first() else { continue };
         let words = format!(
-            "pool \"{pool}\" has {size} permits by {}, and {smallest} by {}: the smallest size holds",
+            "pool \"{pool}\" has {} by {}, and {smallest} by {}: the smallest size holds",
+            permits(*size),
             names(users),
             names(first)
         );
@@ -178,6 +197,10 @@ fn disputed_sizes(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<
         }
     }
     found
+}
+
+fn permits(size: u32) -> String {
+    if size == PoolUse::BOUNDLESS { "no size".to_owned() } else { format!("{size} permits") }
 }
 
 fn names(users: &[(&Arc<Workflow>, &PoolUse)]) -> String {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::project::ProjectName;
 use kelos_model::template::KeyValues;
+use kelos_model::time::Dates;
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::Source;
 use kelos_model::{Workflow, WorkflowId};
@@ -21,7 +22,7 @@ use crate::draft::Draft;
 use crate::fault;
 use crate::problem::{Problem, Severity, SourcePosition};
 use crate::recipe::{Recipe, Role};
-use crate::session::{RegisterAsk, Session};
+use crate::session::{RegisterAsk, Session, is_text};
 use crate::statement::with_names;
 use crate::test_case::TestCase;
 use crate::watch::Watch;
@@ -282,6 +283,17 @@ impl Desk {
             Some(_) => self.session.look_now(&uri),
             None => self.session.look(&uri),
         })
+    }
+
+    /// The dates of a text in the defaults folder.
+    pub(crate) fn dates(&self, name: &str) -> Result<Vec<String>, String> {
+        if !is_text(name) {
+            return Err(format!("expected the name of a .txt file in the defaults folder, not {name:?}"));
+        }
+        self.uses.borrow_mut().defaults.insert(name.to_owned());
+        let text = self.watch.aside(|| self.session.defaults_file(name))?;
+        let dates = text.parse::<Dates>().map_err(|error| format!("{error}, in defaults/{name}"))?;
+        Ok(dates.iter().map(|date| date.to_string()).collect())
     }
 
     /// Evaluates a defaults file in the global scope.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use kelos_model::similar::mistyped;
-use kelos_model::time::{Cron, Zone, parse_instant};
+use kelos_model::time::{Calendar, Cron, Zone, parse_instant};
 use kelos_model::{PoolId, SlotState, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
 
@@ -40,6 +40,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     define("pool", Function::new(ctx.clone(), |name: String| words(PoolId::new(&name)))?)?;
     define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
     define("writtenPath", Function::new(ctx.clone(), |path: String| words(check_written_path(&path)))?)?;
+    let calendar = |json: String| words(serde_json::from_str::<Calendar>(&json));
+    define("calendar", Function::new(ctx.clone(), calendar)?)?;
     define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
     define(
         "closest",
@@ -112,6 +114,9 @@ fn install_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rqu
     let probe =
         move |ctx: Ctx<'js>, path: String, base: String, millis: f64| answer(&ctx, d.probe(path, base, millis as i64));
     host.set("probe", Function::new(ctx.clone(), probe)?)?;
+    let d = desk.clone();
+    let dates = move |ctx: Ctx<'js>, name: String| answer(&ctx, d.dates(&name));
+    host.set("dates", Function::new(ctx.clone(), dates)?)?;
     let d = desk.clone();
     let import = move |ctx: Ctx<'js>, name: String| d.import(&ctx, &name);
     host.set("importDefaults", Function::new(ctx.clone(), import)?)

@@ -23,7 +23,7 @@ use crate::project::{Project, Projects, broken};
 use crate::realm::EvaluationResult;
 use crate::recipe::{Recipe, Role};
 use crate::scan::{self, Stamp};
-use crate::session::Session;
+use crate::session::{Session, defaults_name};
 use crate::worker::Worker;
 
 /// A version of a file that was evaluated without an error, or was one before a restart.
@@ -202,7 +202,7 @@ impl Library {
                 loaded.sources.insert(name.clone(), recipe.text.clone());
                 for (defaults, text) in recipe.session.read_texts() {
                     if entry.uses.defaults.contains(&defaults) {
-                        loaded.sources.insert(format!("defaults/{defaults}.js"), text);
+                        loaded.sources.insert(format!("defaults/{}", defaults_name(&defaults)), text);
                     }
                 }
             }

@@ -385,14 +385,25 @@ function cronSchedule(expression, options = {}) {
     return new Made("schedule", "cronSchedule", { expression, ...zoneOf(options, "celos.cronSchedule") });
 }
 
-const PERIODS = ["hourly", "daily", "weekly", "monthly"];
+const PERIODS = ["hourly", "daily", "weekly", "monthly", "business", "dates"];
+
+/** Dates: a list, or the name of a text in the defaults folder with a date on each line. */
+function datesOf(value, where) {
+    if (typeof value === "string") {
+        const dates = host.dates(value);
+        if (!Array.isArray(dates)) refuse(`${where}: ${dates}`);
+        return dates;
+    }
+    if (!Array.isArray(value)) refuse(`${where}: expected dates such as ["2026-12-25"], or the name of a .txt file in the defaults folder, not ${describe(value)}`);
+    return value.map((date, n) => text(date, `${where}[${n}]`, "2026-12-25"));
+}
 
 /** A slot for each period of a calendar, due once the period has ended. */
 function calendar(period, options = {}) {
     const where = "celos.calendar";
     const unit = { period: among(period, `${where}: period`, PERIODS) };
     object(options, `${where}: options`, 'an object such as {timeZone: "Europe/Berlin"}');
-    known(options, ["timeZone", "hours", "firstDay"], where);
+    known(options, ["timeZone", "hours", "firstDay", "weekend", "holidays", "dates"], where);
     const only = (field, one) => {
         if (options[field] !== undefined && period !== one) {
             refuse(`${where}: ${field} is for ${quote(one)} periods: expected none for ${quote(period)} ones`, "conflicting-options");
@@ -401,11 +412,19 @@ function calendar(period, options = {}) {
     };
     if (only("hours", "hourly") !== undefined) unit.hours = among(options.hours, `${where}: hours`, [1, 2, 3, 4, 6, 8, 12]);
     if (only("firstDay", "weekly") !== undefined) unit.first = among(options.firstDay, `${where}: firstDay`, DAYS.map((day) => day.toLowerCase()));
+    if (only("weekend", "business") !== undefined) {
+        if (!Array.isArray(options.weekend)) refuse(`${where}: weekend: expected days such as ["friday", "saturday"], not ${describe(options.weekend)}`);
+        unit.weekend = options.weekend.map((day, n) => among(day, `${where}: weekend[${n}]`, DAYS.map((one) => one.toLowerCase())));
+    }
+    if (only("holidays", "business") !== undefined) unit.holidays = datesOf(options.holidays, `${where}: holidays`);
+    if (only("dates", "dates") !== undefined) unit.dates = datesOf(options.dates, `${where}: dates`);
+    if (period === "dates" && unit.dates === undefined) refuse(`${where}: dates is missing: expected dates such as ["2026-01-05", "2026-02-02"], or the name of a .txt file in the defaults folder`);
     const { zone } = zoneOf({ timeZone: options.timeZone }, where);
     if (zone !== undefined && period === "hourly") {
         refuse(`${where}: hourly periods are the same in every zone, and count from midnight in UTC: expected no timeZone`, "conflicting-options");
     }
     if (zone !== undefined) unit.zone = zone;
+    agreed(host.calendar(JSON.stringify(unit)), where, "bad-argument");
     return new Made("schedule", "calendar", { calendar: unit });
 }
 
@@ -432,6 +451,32 @@ function pool(name, size, permits = 1) {
         refuse(`${where} ${quote(name)}: a run that takes ${taken} permits of a pool that has ${whole} could never go: expected at most ${whole}`);
     }
     return new Made("pool", "pool", { pool: name, size: whole, permits: taken });
+}
+
+/** A pool whose permits can be taken so often: `tokens` in so many seconds. Each run takes some, and spends them. */
+function rate(name, tokens, seconds, options = {}) {
+    const where = "celos.rate";
+    agreed(host.pool(text(name, `${where}: name`, "crm-api")), `${where}: name`, "bad-name");
+    const named = `${where} ${quote(name)}`;
+    const come = count(tokens, `${named}: tokens`, 1);
+    const millis = typeof seconds === "number" ? Math.round(seconds * 1000) : NaN;
+    if (!(millis >= 1 && millis <= 366 * 24 * 3600000)) {
+        refuse(`${named}: seconds: expected a number from 0.001 to ${366 * 24 * 3600}, not ${describe(seconds)}`);
+    }
+    if (options === null || typeof options !== "object") refuse(`${named}: expected options such as { burst: 10, concurrent: 4 }, not ${describe(options)}`);
+    for (const key of Object.keys(options)) {
+        if (!["burst", "concurrent", "permits"].includes(key)) {
+            refuse(`${named}: unknown option ${quote(key)}: expected burst, concurrent or permits`, "unknown-option");
+        }
+    }
+    const taken = count(options.permits ?? 1, `${named}: permits`, 1);
+    const burst = count(options.burst ?? taken, `${named}: burst`, 1, 1000000);
+    const size = options.concurrent === undefined ? 4294967295 : count(options.concurrent, `${named}: concurrent`, 1);
+    if (taken > burst || taken > size) {
+        const most = Math.min(burst, size);
+        refuse(`${named}: a run that takes ${taken} at once of a rate that gives ${most} could never go: expected at most ${most}`);
+    }
+    return new Made("pool", "rate", { pool: name, size, permits: taken, rate: { tokens: come, millis, burst } });
 }
 
 // --- the rest of the world ---

@@ -357,6 +357,7 @@ const api = {
     calendar,
     serialSchedulingStrategy,
     pool,
+    rate,
     alwaysTrigger: () => new Made("trigger", "alwaysTrigger", { type: "always" }),
     hdfsCheckTrigger,
     pathTrigger,

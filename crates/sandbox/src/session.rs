@@ -112,7 +112,7 @@ impl Session {
         if !within || name.contains(['\\', '\0']) {
             return Err(format!("expected the name of a file inside the defaults folder, not {name:?}"));
         }
-        let path = self.defaults.join(format!("{name}.js"));
+        let path = self.defaults.join(defaults_name(name));
         crate::files::read_text(&path, self.longest).map_err(|problem| {
             let advice = self.advice(name);
             format!("defaults file {name:?} {problem}{advice}")
@@ -129,4 +129,14 @@ impl Session {
             _ => format!("; the defaults folder has {}", names.join(", ")),
         }
     }
+}
+
+/// The file of the defaults folder that a name stands for: that of the name itself for a text, else a script without its `.js`.
+pub(crate) fn defaults_name(name: &str) -> String {
+    if is_text(name) { name.to_owned() } else { format!("{name}.js") }
+}
+
+/// Whether a name is that of a text, which no script is.
+pub(crate) fn is_text(name: &str) -> bool {
+    name.ends_with(".txt")
 }

@@ -41,6 +41,35 @@ fn calendars_have_hours_days_weeks_and_months() {
 }
 
 #[test]
+fn business_days_and_dates_are_lists_or_texts_of_the_defaults_folder() {
+    let folder = Folder::new();
+    folder.write("defaults/target2.txt", "# closed\n2026-04-03 Good Friday\n2026-04-06 Easter Monday\n");
+    folder.write(
+        "a.js",
+        r#"kelos.workflow("days", {command: ["true"], schedule: celos.calendar("business", {timeZone: "Europe/Paris", holidays: "target2.txt"})});
+        kelos.workflow("sprints", {command: ["true"], schedule: celos.calendar("dates", {dates: ["2026-01-05", "2026-01-19", "2026-02-02"]})});"#,
+    );
+
+    let loaded = folder.load();
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    let written = |loaded: &kelos_sandbox::LoadResult| {
+        loaded.workflows.iter().map(|one| one.keys.calendar().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    let sprints = "from each of 3 dates of UTC to the next";
+    assert_eq!(written(&loaded), ["each business day of Europe/Paris, with 2 holidays", sprints]);
+    assert!(loaded.sources.contains_key("defaults/target2.txt"), "{:?}", loaded.sources.keys());
+    // The file is read again when the text changes.
+    folder.write("defaults/target2.txt", "2026-04-03\n2026-04-06\n2026-05-01\n");
+    assert_eq!(written(&folder.load()), ["each business day of Europe/Paris, with 3 holidays", sprints]);
+    folder.write("defaults/target2.txt", "2026-04-03\n6 April\n");
+    let problem = folder.load().problems[0].to_string();
+    assert!(
+        problem.contains("line 2 is \"6 April\": expected a date such as 2026-12-25, in defaults/target2.txt"),
+        "{problem}"
+    );
+}
+
+#[test]
 fn both_builders_take_them_and_the_values_of_their_ends() {
     let folder = Folder::new();
     folder.write(
@@ -60,12 +89,25 @@ fn what_is_no_calendar_is_refused_with_what_was_expected() {
     let told = [
         (
             r#"schedule: celos.calendar("yearly")"#,
-            r#"period: expected "hourly" or "daily" or "weekly" or "monthly", not "yearly""#,
+            r#"period: expected "hourly" or "daily" or "weekly" or "monthly" or "business" or "dates", not "yearly""#,
         ),
         (r#"schedule: celos.calendar("hourly", {hours: 5})"#, r#"hours: expected "1" or "2" or "3""#),
         (r#"schedule: celos.calendar("daily", {hours: 6})"#, r#"hours is for "hourly" periods"#),
         (r#"schedule: celos.calendar("daily", {firstDay: "monday"})"#, r#"firstDay is for "weekly" periods"#),
         (r#"schedule: celos.calendar("hourly", {timeZone: "Europe/Paris"})"#, "expected no timeZone"),
+        (r#"schedule: celos.calendar("daily", {holidays: []})"#, r#"holidays is for "business" periods"#),
+        (r#"schedule: celos.calendar("business", {holidays: ["25.12.2026"]})"#, "expected a date such as 2026-12-25"),
+        (r#"schedule: celos.calendar("business", {holidays: 5})"#, "expected dates such as"),
+        (r#"schedule: celos.calendar("business", {holidays: "no.txt"})"#, "no.txt"),
+        (r#"schedule: celos.calendar("business", {holidays: "../x.txt"})"#, "inside the defaults folder"),
+        (r#"schedule: celos.calendar("business", {holidays: "dates"})"#, "the name of a .txt file"),
+        (r#"schedule: celos.calendar("business", {weekend: ["caturday"]})"#, "weekend[0]: expected"),
+        (
+            r#"schedule: celos.calendar("business", {weekend: ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]})"#,
+            "expected one business day at least",
+        ),
+        (r#"schedule: celos.calendar("dates")"#, "dates is missing"),
+        (r#"schedule: celos.calendar("dates", {dates: ["2026-01-01"]})"#, "expected two at least"),
         (r#"schedule: celos.calendar("daily", {timeZone: "Europe/Pariss"})"#, "Europe/Paris"),
         (r#"schedule: celos.calendar("daily"), timeZone: "Europe/Paris""#, "no effect on a calendar"),
         (

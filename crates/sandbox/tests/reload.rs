@@ -329,6 +329,34 @@ fn checking_asks_nothing_and_warns_of_what_leads_nowhere() {
 }
 
 #[test]
+fn a_rate_that_never_lets_anything_start_is_refused_and_two_are_told_of() {
+    let rated = |id: &str, rate: &str| {
+        let pools = format!("schedulingStrategy: celos.serialSchedulingStrategy(), pools: [celos.rate({rate})]");
+        workflow(id).replace("schedulingStrategy: celos.serialSchedulingStrategy()", &pools)
+    };
+    let told = |files: &[&str]| {
+        let folder = Folder::new();
+        files.iter().enumerate().for_each(|(n, text)| folder.write(&format!("{n}.js"), text));
+        let folders = Folders { workflows: folder.path("workflows"), defaults: folder.path("defaults") };
+        let syntax = std::sync::Arc::new(kelos_door_stolos::TasksJson);
+        words(&check(folders, Limits::default(), syntax, None).unwrap()).join("\n")
+    };
+    assert_eq!(told(&[&rated("a", "'crm', 60, 60, {burst: 10, concurrent: 4}")]), "");
+    for (rate, words) in [
+        ("'crm', 0, 60", "tokens: expected a number >= 1"),
+        ("'crm', 60, 0", "seconds: expected a number from 0.001"),
+        ("'crm', 60", "seconds: expected a number"),
+        ("'crm', 60, 60, {brust: 1}", "unknown option \"brust\""),
+        ("'crm', 60, 60, {burst: 2, permits: 3}", "takes 3 at once of a rate that gives 2 could never go"),
+        ("'a/b', 60, 60", "slash"),
+    ] {
+        assert!(told(&[&rated("a", rate)]).contains(words), "{rate}: {}", told(&[&rated("a", rate)]));
+    }
+    let disputed = told(&[&rated("a", "'crm', 60, 60"), &rated("b", "'crm', 1, 2")]);
+    assert!(disputed.contains("the slowest rate holds"), "{disputed}");
+}
+
+#[test]
 fn a_pool_of_several_sizes_is_told_of_with_who_gives_them() {
     let folder = Folder::new();
     let pooled = |id: &str, pool: &str| {

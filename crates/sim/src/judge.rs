@@ -91,7 +91,8 @@ fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &Wor
             let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && slot.run_alive).count() as u64;
             let size = others().chain([&row.definition]).flat_map(|one| &one.pools).filter(|p| p.pool == one.pool);
             let size = size.map(|one| u64::from(one.size)).min().unwrap_or(0);
-            (runs + 1) * u64::from(one.permits) <= size
+            // A rate gives tokens at its pace, and at rest they may not be there yet.
+            one.rate.is_none() && (runs + 1) * u64::from(one.permits) <= size
         }
     })
 }

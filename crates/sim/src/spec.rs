@@ -18,7 +18,7 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
 use kelos_model::{
-    Answer, BackfillId, Collection, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
+    Answer, BackfillId, Collection, Outcome, PoolId, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
     WorkflowId,
 };
 
@@ -95,6 +95,8 @@ pub struct Spec {
     taken: BTreeMap<SlotRef, (Arc<str>, Option<u32>)>,
     /// Workflows that only the limit on all runs held back, the longest wait first.
     held_back: Vec<WorkflowId>,
+    /// The milliseconds at which the tokens of each rate are all there again.
+    full_at: BTreeMap<PoolId, i64>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     plans: Plans,
     paused: BTreeMap<WorkflowId, bool>,
@@ -140,6 +142,7 @@ impl Spec {
             offers: BTreeMap::new(),
             taken: BTreeMap::new(),
             held_back: Vec::new(),
+            full_at: BTreeMap::new(),
             apps: Apps::default(),
             prospects: BTreeSet::new(),
             workflows: BTreeMap::new(),

@@ -3,6 +3,7 @@
 mod calendars;
 mod events;
 mod jobs;
+mod rates;
 mod starts;
 mod workers;
 
@@ -116,6 +117,7 @@ impl Workload {
         name_pools(seed, &names, &mut definitions);
         choose_catch_up(seed, &names, &mut definitions);
         calendars::choose(seed, &names, &mut definitions);
+        rates::choose(seed, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
@@ -261,7 +263,7 @@ fn pool_uses(rng: &mut Rng, pools: &[PoolId], sizes: &[u32]) -> Vec<PoolUse> {
         if rng.percent(50) {
             let size = if rng.percent(10) { size + 1 } else { *size };
             let permits = u32::try_from(rng.between(1, i64::from(size))).unwrap_or(1);
-            uses.push(PoolUse { pool: pool.clone(), size, permits });
+            uses.push(PoolUse { pool: pool.clone(), size, permits, rate: None });
         }
     }
     uses

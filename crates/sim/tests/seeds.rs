@@ -104,6 +104,11 @@ fn the_first_seeds_with_periods_hold() {
 }
 
 #[test]
+fn the_first_seeds_with_rates_hold() {
+    hold(600_000..600_030);
+}
+
+#[test]
 fn seeds_that_found_something_hold() {
     hold(FOUND.iter().map(|(seed, _)| *seed));
 }

@@ -11,6 +11,10 @@ use super::fault::Fault;
 use super::listing::{bounds, known_workflow};
 use super::rows::{COUNTED, Names, SLOT, counted_of, read_counted, read_slot_state};
 
+/// How many slots a workflow has in a range, without reading rows.
+const COUNT_OF: &str = "SELECT count(*) FROM slots INDEXED BY slots_of \
+                        WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
+
 type Counts = BTreeMap<SlotState, u64>;
 
 /// The number of slots that match a filter, by state.
@@ -58,9 +62,7 @@ fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Cou
     let mut counts = count(conn, troubled, values)?;
     counts.append(&mut count(conn, live, values)?);
     let total = if filter.range.is_some() {
-        let sql = "SELECT count(*) FROM slots INDEXED BY slots_of \
-                   WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
-        conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?
+        conn.prepare_cached(COUNT_OF)?.query_row(values, |row| row.get(0))?
     } else {
         counted_of(conn, workflow)?.unwrap_or_default().slots
     };
@@ -103,10 +105,9 @@ pub(super) fn slot_tallies(
         None => with_slots(conn)?,
     };
     let patience = WALKED_FOR_A_CELL * u64::from(columns.count) * workflows.len() as u64;
-    let tallies = match walked(conn, columns, workflow, patience)? {
-        Some(tallies) => tallies,
-        None => counted(conn, columns, workflow, &workflows)?,
-    };
+    let walked =
+        if seem_more(conn, columns, &workflows, patience)? { None } else { walked(conn, columns, workflow, patience)? };
+    let tallies = walked.map_or_else(|| counted(conn, columns, workflow, &workflows), Ok)?;
     let named = |(number, tallies)| Ok((names.name(number)?.clone(), tallies));
     tallies.by_workflow().into_iter().map(named).collect()
 }
@@ -115,6 +116,22 @@ pub(super) fn with_slots(conn: &Connection) -> Result<Vec<i64>, Fault> {
     let mut statement = conn.prepare_cached("SELECT id FROM workflows WHERE slots > 0")?;
     let found = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(found)
+}
+
+/// Workflows whose slots are counted to tell whether a walk would be given up.
+const SAMPLED: usize = 8;
+
+/// Whether the slots of all workflows in a range seem to be more than `patience`, by those of some workflows. A wrong answer costs time
+/// and nothing else.
+fn seem_more(conn: &Connection, columns: &Columns, workflows: &[i64], patience: u64) -> Result<bool, Fault> {
+    let (start, end) = columns.bounds();
+    let mut statement = conn.prepare_cached(COUNT_OF)?;
+    let (mut seen, mut sampled) = (0_u64, 0_u64);
+    for workflow in workflows.iter().step_by(workflows.len().div_ceil(SAMPLED).max(1)) {
+        seen += statement.query_row([*workflow, start, end], |row| row.get::<_, u64>(0))?;
+        sampled += 1;
+    }
+    Ok(seen.saturating_mul(workflows.len() as u64) / sampled.max(1) > patience)
 }
 
 /// Counts by reading each slot; none if there are more of them than `patience`. The slots of all workflows in a range
@@ -153,9 +170,7 @@ fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i
     while let Some(row) = rows.next()? {
         tallies.add(row.get(0)?, row.get(1)?, read_slot_state(row, 2)?);
     }
-    let all = "SELECT count(*) FROM slots INDEXED BY slots_of \
-               WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
-    let mut statement = conn.prepare_cached(all)?;
+    let mut statement = conn.prepare_cached(COUNT_OF)?;
     for workflow in workflows {
         for (column, start, end) in columns.each() {
             let total = statement.query_row([*workflow, start, end], |row| row.get(0))?;

@@ -333,10 +333,19 @@ impl dyn Queries + '_ {
     /// # Errors
     /// When the medium fails.
     pub fn run_versions(&self, runs: &[Run]) -> Result<Vec<Option<u32>>, StoreError> {
-        let mut versions = vec![None; runs.len()];
-        let Some(last) = runs.iter().max_by_key(|run| run.seq) else { return Ok(versions) };
-        let about = About::WorkflowItself(last.id.slot.workflow.clone());
-        let filter = EventFilter { until: last.seq, ..EventFilter::about(about) };
+        let began: Vec<u64> = runs.iter().map(|run| run.seq).collect();
+        runs.first().map_or(Ok(Vec::new()), |run| self.versions_at(&run.id.slot.workflow, &began))
+    }
+
+    /// The versions of the definition of a workflow at these positions of the log: for each the last one that was defined before it;
+    /// none if the log doesn't contain it.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn versions_at(&self, id: &WorkflowId, positions: &[u64]) -> Result<Vec<Option<u32>>, StoreError> {
+        let mut versions = vec![None; positions.len()];
+        let Some(last) = positions.iter().max() else { return Ok(versions) };
+        let filter = EventFilter { until: *last, ..EventFilter::about(About::WorkflowItself(id.clone())) };
         let mut from = None;
         while versions.contains(&None) {
             let page = self.events(&filter, PageRequest::newest(DEFINED_AT_ONCE).after(from.as_deref()))?;
@@ -344,8 +353,8 @@ impl dyn Queries + '_ {
                 let Event::Workflow { what: WorkflowEvent::Defined { version, .. }, .. } = record.event else {
                     continue;
                 };
-                let began_after = runs.iter().zip(&mut versions).filter(|(run, _)| run.seq > record.seq);
-                began_after.for_each(|(_, known)| *known = known.or(Some(version)));
+                let after = positions.iter().zip(&mut versions).filter(|(position, _)| **position > record.seq);
+                after.for_each(|(_, known)| *known = known.or(Some(version)));
             }
             from = page.next;
             if from.is_none() {

@@ -8,11 +8,11 @@ use kelos_explain::failures::{self as unrepaired, Failures};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::EventRecord;
-use kelos_model::similar::closest;
 use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, segment};
+use super::selection::unknown;
 use super::{asked, failures, time};
 use filter::{Condition, Filter, LogQuery};
 
@@ -44,7 +44,8 @@ fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<
     let start = place(filter.from.as_ref().map(|from| from.at), 1)?;
     let mut end = place(filter.to.as_ref().map(|to| to.at), log_end)?.min(before.unwrap_or(log_end));
     let last = end.saturating_sub(SEARCHED).max(start);
-    let mut found = LogPage { rows: Vec::new(), down_to: end, back_to: None, unknown: unknown(reader, filter)? };
+    let mut found =
+        LogPage { rows: Vec::new(), down_to: end, back_to: None, unknown: unknown(reader, filter.workflow.as_ref())? };
     while end > last && found.rows.len() < SHOWN {
         let from = end.saturating_sub(PIECE).max(last);
         let about = filter.workflow.clone().map_or(About::Anything, About::Workflow);
@@ -87,18 +88,6 @@ fn place_of(reader: &dyn Queries, at: Timestamp, end: u64) -> Result<u64, StoreE
 fn moment_of(reader: &dyn Queries, seq: u64) -> Result<Option<Timestamp>, StoreError> {
     let only = EventFilter { about: About::Anything, after: seq.saturating_sub(1), until: seq };
     Ok(reader.events(&only, PageRequest::oldest(1))?.rows.first().map(|record| record.at))
-}
-
-/// The sentence for a workflow that has never been.
-fn unknown(reader: &dyn Queries, filter: &Filter) -> Result<Option<String>, StoreError> {
-    let Some(id) = &filter.workflow else { return Ok(None) };
-    if reader.workflow(id)?.is_some() {
-        return Ok(None);
-    }
-    let all = reader.workflows(None)?;
-    let likely = closest(id.as_str(), all.iter().map(|row| row.id.as_str()));
-    let likely = likely.map(|name| format!(" Did you mean \"{name}\"?")).unwrap_or_default();
-    Ok(Some(format!("No workflow has ever been named \"{id}\".{likely}")))
 }
 
 pub(super) async fn show(

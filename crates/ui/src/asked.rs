@@ -10,7 +10,7 @@ use kelos_front::caller::{self, Door};
 use kelos_front::fault::{Fault, plain};
 use kelos_front::query::bad_query;
 use kelos_front::{App, key};
-use kelos_model::time::parse_instant;
+use kelos_model::time::{Zone, parse_instant};
 use kelos_model::{Actor, SlotRef, WorkflowId};
 
 /// A workflow named in a path.
@@ -44,6 +44,16 @@ pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, Fault> {
     parse_instant(text).map_err(|error| plain::bad_request(format!("{error}.")))
+}
+
+/// A parameter that is not understood.
+pub(super) fn wrong(name: &str, given: &str, expected: &str) -> Fault {
+    plain::bad_request(format!("The parameter \"{name}\" is \"{given}\", expected {expected}."))
+}
+
+/// The zone of a page.
+pub(super) fn zone(name: &str) -> Result<Zone, Fault> {
+    Zone::parse(name).map_err(|_| wrong("zone", name, "UTC or a name such as Europe/Berlin"))
 }
 
 /// A field, or none if the form was sent with an empty one.

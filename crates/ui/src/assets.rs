@@ -19,6 +19,8 @@ const ASSETS: &[Asset] = &[
     Asset { name: "ansi.css", media: CSS, text: include_str!("assets/ansi.css") },
     Asset { name: "board.css", media: CSS, text: include_str!("assets/board.css") },
     Asset { name: "board.js", media: JS, text: include_str!("assets/board.js") },
+    Asset { name: "calendar.css", media: CSS, text: include_str!("assets/calendar.css") },
+    Asset { name: "focus.css", media: CSS, text: include_str!("assets/focus.css") },
     Asset { name: "graph.css", media: CSS, text: include_str!("assets/graph.css") },
     Asset { name: "graph-file.css", media: CSS, text: include_str!("assets/graph-file.css") },
     Asset { name: "graph.js", media: JS, text: include_str!("assets/graph.js") },

@@ -3,10 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, Waiter};
+use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, RateState, Waiter};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
+use kelos_model::time::format_short;
 use maud::{Markup, html};
 
 use super::documents::Document;
@@ -89,11 +90,12 @@ fn one_pool(pool: &PoolState, now: Timestamp) -> Markup {
     html! {
         article.pool id=(format!("pool-{}", pool.pool)) {
             h3 { (pool.pool) }
-            (bar(pool.held, pool.size))
+            @if pool.size.is_some() || pool.rate.is_none() { (bar(pool.held, pool.size)) }
+            @if let Some(state) = &pool.rate { (tokens(state)) }
             @if pool.is_disputed {
-                p.note { "Definitions give it different sizes, and the smallest holds. " a href="/ui/problems" { "Problems" } " says which." }
+                p.note { "Definitions give it different limits, and the smallest holds. " a href="/ui/problems" { "Problems" } " says which." }
             }
-            @if pool.size.is_none() { p.soft { "No workflow names it any more; live runs keep their permits until they end." } }
+            @if pool.size.is_none() && pool.rate.is_none() { p.soft { "No workflow names it any more; live runs keep their permits until they end." } }
             @if !pool.holders.is_empty() {
                 p { "Held by " (list(pool.holders.iter().map(|one| holder(one, now)), pool.more_holders)) }
             }
@@ -105,6 +107,16 @@ fn one_pool(pool: &PoolState, now: Timestamp) -> Markup {
                 }
                 (line(&pool.first, now))
             }
+        }
+    }
+}
+
+/// The rate of a pool, and when its next token comes.
+fn tokens(state: &RateState) -> Markup {
+    html! {
+        p {
+            b { (state.tokens) " of " (state.rate.burst) " tokens" } " there: " (state.rate)
+            @if let (0, Some(next)) = (state.tokens, state.next) { "; the next comes at " (format_short(next)) }
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Document {
     Backfills,
     /// The page of runs over time.
     Timeline,
+    /// The page of days.
+    Calendar,
     /// The page of slots that make no progress.
     Stuck,
     /// The page of pools and limits.
@@ -33,6 +35,7 @@ impl Document {
             Document::EventSchedules => "docs/event-schedules.md#event-schedules",
             Document::Backfills => "docs/pages.md#backfills-uibackfills",
             Document::Timeline => "docs/pages.md#timeline-uitimeline",
+            Document::Calendar => "docs/pages.md#calendar-uicalendar",
             Document::Stuck => "docs/pages.md#stuck-uistuck",
             Document::Capacity => "docs/pages.md#capacity-uicapacity",
         }
@@ -50,12 +53,13 @@ mod tests {
 
     use super::Document;
 
-    const ALL: [Document; 7] = [
+    const ALL: [Document; 8] = [
         Document::FirstWorkflow,
         Document::Concepts,
         Document::EventSchedules,
         Document::Backfills,
         Document::Timeline,
+        Document::Calendar,
         Document::Stuck,
         Document::Capacity,
     ];

@@ -8,12 +8,14 @@ mod asked;
 mod assets;
 mod backfills;
 mod board;
+mod calendar;
 mod capacity;
 mod display;
 mod documents;
 mod events;
 mod failures;
 mod fault;
+mod focus;
 mod graph;
 mod jobs;
 mod live;
@@ -24,6 +26,7 @@ mod plot;
 mod problems;
 mod runs;
 mod schedules;
+mod selection;
 mod settings;
 mod slot;
 mod source;
@@ -36,6 +39,7 @@ mod tree;
 mod versions;
 mod viewer;
 mod waits;
+mod window;
 mod words;
 mod workflow;
 
@@ -71,6 +75,8 @@ pub fn router() -> Router<App> {
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/lines", get(output::follow))
         .route("/ui/timeline", get(timeline::show))
+        .route("/ui/calendar", get(calendar::show))
+        .route("/ui/focus", get(focus::show))
         .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))
         .route("/ui/stream", get(live::follow))

@@ -21,6 +21,8 @@ pub(super) enum Tab {
     Graph,
     /// Runs as bars over time.
     Timeline,
+    /// How much of each day is done.
+    Calendar,
     /// Event schedules.
     Schedules,
     /// Named requests over past slots.
@@ -48,6 +50,7 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
     Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
     Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
+    Place { tab: Tab::Calendar, name: "Calendar", href: "/ui/calendar", key: 'd' },
     Place { tab: Tab::Schedules, name: "Schedules", href: "/ui/schedules", key: 'e' },
     Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },

@@ -355,7 +355,10 @@ fn pools(uses: &[PoolUse]) -> Markup {
     html! {
         @for (n, one) in uses.iter().enumerate() {
             @if n > 0 { ", " }
-            a href=(format!("/ui/capacity#pool-{}", segment(one.pool.as_str()))) { (one.pool) } " (" (one.permits) " of " (one.size) ")"
+            a href=(format!("/ui/capacity#pool-{}", segment(one.pool.as_str()))) { (one.pool) } " (" (one.permits)
+            @if let Some(size) = one.limit() { " of " (size) }
+            @if let Some(rate) = &one.rate { ", " (rate) }
+            ")"
         }
     }
 }

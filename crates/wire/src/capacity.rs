@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Instant, SlotNameDto};
+use crate::{Instant, RateDto, SlotNameDto};
 
 /// The limits on runs, and their use.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -56,9 +56,12 @@ pub struct WorkflowRunsDto {
 pub struct PoolDto {
     /// Its name.
     pub name: String,
-    /// The number of its permits; none once no definition names it.
+    /// The number of its permits; none once no definition names it, or if its rate alone limits it.
     pub size: Option<u32>,
-    /// Whether definitions give it different sizes; the smallest then applies.
+    /// How fast permits may be taken; left out if only their number is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateStateDto>,
+    /// Whether definitions give it different sizes or rates; the smallest and the slowest then apply.
     pub disputed: bool,
     /// The number of permits that are held.
     pub held: u64,
@@ -72,6 +75,20 @@ pub struct PoolDto {
     pub oldest_since: Option<Instant>,
     /// The next slots of the first workflows that wait for it.
     pub first: Vec<WaiterDto>,
+}
+
+/// The rate of a pool, and its tokens.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RateStateDto {
+    /// The rate.
+    #[serde(flatten)]
+    pub rate: RateDto,
+    /// The number of tokens that are there.
+    pub left: u32,
+    /// When a further token comes; none if as many are there as add up.
+    pub next: Option<Instant>,
 }
 
 /// A run that holds permits.

@@ -11,11 +11,13 @@
 //! Absent: HTTP itself, what the library knows beyond the model, and decisions.
 
 mod backfill;
+mod calendar;
 mod capacity;
 mod event;
 mod facts;
 mod failures;
 mod fault;
+mod focus;
 #[cfg(feature = "openapi")]
 mod form_schema;
 mod graph;
@@ -40,11 +42,13 @@ mod worker;
 mod workflow;
 
 pub use backfill::*;
+pub use calendar::*;
 pub use capacity::*;
 pub use event::*;
 pub use facts::*;
 pub use failures::*;
 pub use fault::*;
+pub use focus::*;
 pub use graph::*;
 pub use jobs::*;
 pub use path::*;

@@ -143,6 +143,9 @@ pub struct StartRequest {
     /// Arguments in addition to those of the workflow, which they override.
     #[serde(default)]
     pub arguments: BTreeMap<String, String>,
+    /// The priority of the slot, 0 where nothing is said: larger runs first.
+    #[serde(default)]
+    pub priority: i32,
     /// Whether constraints are ignored, too.
     #[serde(default)]
     pub unconstrained: bool,

@@ -1,10 +1,11 @@
 //! Workflows, their definitions and the problems of these.
 
+use jiff::civil::Weekday;
 use kelos_model::Freeze;
 use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
-use kelos_model::time::{Calendar, CalendarUnit};
-use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, Workflow, WorkflowRow};
+use kelos_model::time::{Calendar, CalendarUnit, Dates};
+use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, TokenRate, Workflow, WorkflowRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -90,8 +91,8 @@ pub struct ScheduleDto {
     /// A cron expression: five fields as in a crontab, six or seven as in Quartz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The length of the periods that its slots are about, where it has a calendar: `hourly`, `daily`, `weekly` or `monthly`. Each is named by
-    /// the start of its period, and due at the end.
+    /// The length of the periods that its slots are about, where it has a calendar: `hourly`, `daily`, `weekly`, `monthly`, `business` or `dates`. Each
+    /// is named by the start of its period, and due at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<Code>,
     /// The number of hours of an hourly period.
@@ -100,6 +101,12 @@ pub struct ScheduleDto {
     /// The day on which a weekly period begins: `monday`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_day: Option<Code>,
+    /// The days of the week that are no business days: `saturday`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weekend: Vec<Code>,
+    /// The holidays of business days, or the dates from each of which a period reaches to the next: `2026-12-25`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dates: Vec<String>,
     /// The time zone of the expression or the calendar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
@@ -193,10 +200,43 @@ pub struct DefinitionDto {
 pub struct PoolUseDto {
     /// The name of the pool.
     pub pool: String,
-    /// The size of the pool by this definition; the smallest size in any definition applies.
-    pub size: u32,
+    /// The size of the pool by this definition, and null if its rate alone limits it; the smallest size in any definition applies.
+    pub size: Option<u32>,
     /// The number of permits that a run holds.
     pub permits: u32,
+    /// How fast permits may be taken; left out if only their number is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateDto>,
+}
+
+/// How fast permits of a pool may be taken.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RateDto {
+    /// The number of tokens that come in the time.
+    pub tokens: u32,
+    /// The time, in milliseconds.
+    pub millis: u64,
+    /// The number of tokens that add up while nobody takes them.
+    pub burst: u32,
+}
+
+/// `60 in 60 s`
+impl std::fmt::Display for RateDto {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.millis % 1000 {
+            0 => write!(f, "{} in {} s", self.tokens, self.millis / 1000),
+            _ => write!(f, "{} in {} ms", self.tokens, self.millis),
+        }
+    }
+}
+
+impl From<&TokenRate> for RateDto {
+    fn from(rate: &TokenRate) -> RateDto {
+        let TokenRate { tokens, millis, burst } = *rate;
+        RateDto { tokens, millis, burst }
+    }
 }
 
 /// The retry policy of a workflow.
@@ -364,18 +404,20 @@ impl From<&Schedule> for ScheduleDto {
 
 impl From<&Calendar> for ScheduleDto {
     fn from(calendar: &Calendar) -> ScheduleDto {
-        let (period, hours, first_day) = match calendar.unit() {
-            CalendarUnit::Hourly { hours } => ("hourly", Some(*hours), None),
-            CalendarUnit::Daily { .. } => ("daily", None, None),
-            CalendarUnit::Weekly { first, .. } => ("weekly", None, Some(format!("{first:?}").to_lowercase())),
-            CalendarUnit::Monthly { .. } => ("monthly", None, None),
-        };
-        ScheduleDto {
-            period: Some(period.into()),
-            hours,
-            first_day: first_day.map(Into::into),
-            zone: Some(calendar.zone().name().to_owned()),
-            ..ScheduleDto::default()
+        let zone = Some(calendar.zone().name().to_owned());
+        let dto = |period: &'static str| ScheduleDto { period: Some(period.into()), zone, ..ScheduleDto::default() };
+        let day = |day: &Weekday| Code::from(format!("{day:?}").to_lowercase());
+        let texts = |dates: &Dates| dates.iter().map(|date| date.to_string()).collect();
+        match calendar.unit() {
+            CalendarUnit::Hourly { hours } => ScheduleDto { hours: Some(*hours), ..dto("hourly") },
+            CalendarUnit::Daily { .. } => dto("daily"),
+            CalendarUnit::Weekly { first, .. } => ScheduleDto { first_day: Some(day(first)), ..dto("weekly") },
+            CalendarUnit::Monthly { .. } => dto("monthly"),
+            CalendarUnit::Business { weekend, holidays, .. } => {
+                let weekend = weekend.iter().map(day).collect();
+                ScheduleDto { weekend, dates: texts(holidays), ..dto("business") }
+            }
+            CalendarUnit::Dates { dates, .. } => ScheduleDto { dates: texts(dates), ..dto("dates") },
         }
     }
 }
@@ -389,7 +431,12 @@ impl From<&Workflow> for SourceDto {
 
 impl From<&PoolUse> for PoolUseDto {
     fn from(one: &PoolUse) -> PoolUseDto {
-        PoolUseDto { pool: one.pool.to_string(), size: one.size, permits: one.permits }
+        PoolUseDto {
+            pool: one.pool.to_string(),
+            size: one.limit(),
+            permits: one.permits,
+            rate: one.rate.as_ref().map(RateDto::from),
+        }
     }
 }
 

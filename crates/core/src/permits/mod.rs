@@ -9,6 +9,8 @@ mod offers;
 mod pass;
 mod pools;
 mod queue;
+mod rates;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -48,6 +50,8 @@ pub(crate) struct Permits {
     woken: BTreeSet<WorkflowId>,
     /// The moments at which workflows at the front of their pools' queues become starved.
     patience: BTreeSet<(Timestamp, WorkflowId)>,
+    /// The moment of the last pass.
+    passed_at: Option<Timestamp>,
     breaches: Breaches,
 }
 
@@ -68,6 +72,8 @@ pub(crate) struct Grant {
     pub(crate) slot: SlotRef,
     /// The worker that runs it, if workers run the jobs of its workflow.
     pub(crate) taker: Option<Taker>,
+    /// When the buckets of the rates that it takes tokens of are full again.
+    pub(crate) spent: Vec<(PoolId, Timestamp)>,
 }
 
 impl Permits {
@@ -82,6 +88,7 @@ impl Permits {
             starved: VecDeque::new(),
             woken: BTreeSet::new(),
             patience: BTreeSet::new(),
+            passed_at: None,
             breaches: Breaches::default(),
         }
     }
@@ -178,6 +185,9 @@ impl Permits {
             queue.patient_until = None;
             self.pools.mark(&queue.terms.pools);
         }
+        // A clock that was put back would have buckets wait until it is where it was.
+        let is_back = self.passed_at.replace(now).is_none_or(|before| now < before);
+        self.pools.refill(now, is_back);
         Pass::new(self, now, only, is_ready).run()
     }
 
@@ -193,7 +203,19 @@ impl Permits {
 
     /// The next moment at which a pass has something to do by time alone.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
-        self.patience.first().map(|(at, _)| *at)
+        let patience = self.patience.first().map(|(at, _)| *at);
+        patience.into_iter().chain(self.pools.next_refill()).min()
+    }
+
+    /// Notes when the bucket of a pool is full again, as it was stored.
+    pub(crate) fn restore_spent(&mut self, pool: &PoolId, full_at: Timestamp) {
+        self.pools.restore_spent(pool, full_at);
+    }
+
+    /// The tokens of a pool with a rate, and when it has so many.
+    pub(crate) fn tokens(&self, id: &PoolId, permits: u32, now: Timestamp) -> Option<(u32, Timestamp)> {
+        let pool = self.pools.get(id)?;
+        self.pools.tokens(id, pool, now).zip(self.pools.moment_of(id, permits))
     }
 
     fn has_place(&self) -> bool {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
 
-use super::pools::{Eligibility, POOL_PATIENCE, Sweep};
+use super::pools::POOL_PATIENCE;
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
+use super::sweep::{Eligibility, Sweep};
 use super::{Grant, IsReady, Permits};
 use crate::filter::{WorkflowFilter, allows, take_allowed};
 
@@ -128,7 +129,7 @@ impl<'a> Pass<'a> {
     fn position_of_named(&self, job: &SlotRef) -> Option<Position> {
         let queue = self.permits.queues.get(&job.workflow)?;
         let is_free = queue.terms.by_workers && queue.is_open() && queue.places() > 0;
-        if !is_free || !self.permits.has_place() || !self.permits.pools.have_room(&queue.terms.pools) {
+        if !is_free || !self.permits.has_place() || !self.permits.pools.have_room(&queue.terms.pools, self.now) {
             return None;
         }
         self.going(&job.workflow, queue).find(|position| position.key == job.key).cloned()
@@ -139,11 +140,11 @@ impl<'a> Pass<'a> {
     fn serve_lines(&mut self) {
         let mut put_off = BTreeSet::new();
         loop {
-            let changed = self.permits.pools.take_changed();
+            let changed = self.permits.pools.take_changed(self.now);
             if changed.is_empty() {
                 break;
             }
-            let mut sweep = Sweep::of(&self.permits.pools, changed);
+            let mut sweep = Sweep::of(&mut self.permits.pools, changed, self.now);
             while let Some(position) = sweep.next(&self.permits.pools) {
                 if allows(self.only, &position.workflow) {
                     self.serve(&position, &mut sweep, true);
@@ -162,7 +163,8 @@ impl<'a> Pass<'a> {
     fn take_turn(&mut self, id: &WorkflowId) {
         let Some(queue) = self.permits.queues.get(id) else { return self.no_queue(id) };
         let uses = queue.terms.pools.clone();
-        let mut sweep = Sweep::of(&self.permits.pools, uses.iter().map(|one| one.pool.clone()).collect());
+        let pools = uses.iter().map(|one| one.pool.clone()).collect();
+        let mut sweep = Sweep::of(&mut self.permits.pools, pools, self.now);
         while let Some(position) = sweep.next(&self.permits.pools) {
             if allows(self.only, &position.workflow) {
                 self.serve(&position, &mut sweep, position.workflow == *id);
@@ -185,21 +187,22 @@ impl<'a> Pass<'a> {
         if !self.permits.pools.are_large_enough(&uses) {
             return;
         }
-        match sweep.standing(&uses) {
+        match sweep.standing(&uses, &mut self.permits.pools, self.now) {
             Eligibility::Fits => {
-                sweep.keep(&uses);
+                sweep.keep(&uses, true);
                 if may_start {
                     self.start_or_starve(&position.workflow);
                 }
             }
-            Eligibility::Short(pools) => self.wait_in_line(position, &uses, pools, sweep),
+            Eligibility::Short { pools, of_tokens } => self.wait_in_line(position, &uses, (pools, of_tokens), sweep),
         }
     }
 
-    fn wait_in_line(&mut self, position: &LinePosition, uses: &[PoolUse], short: usize, sweep: &mut Sweep) {
+    fn wait_in_line(&mut self, position: &LinePosition, uses: &[PoolUse], lack: (usize, bool), sweep: &mut Sweep) {
+        let (short, of_tokens) = lack;
         let patient_until = self.patient_until(position, uses);
         if patient_until.is_some_and(|until| until <= self.now) {
-            return sweep.keep(uses);
+            return sweep.keep(uses, of_tokens);
         }
         if let Some(until) = patient_until {
             // Permits that it reserves from then on may leave others short in more pools, so that they let others pass.
@@ -304,12 +307,14 @@ impl<'a> Pass<'a> {
         }
         let (was_queued, is_first_run) = (queue.remove(position), queue.begin(&slot.key));
         self.permits.breaches.check_slot(was_queued && is_first_run, Invariant::PermitsGoToQueued, &slot);
+        let mut spent = Vec::new();
         if is_first_run {
             self.permits.running += 1;
+            spent = self.permits.pools.spend(&queue.terms.pools, self.now);
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }
         let unserved = taker.as_ref().map(|taker| self.in_line_for(&taker.worker)).unwrap_or_default();
-        self.grants.push(Grant { slot, taker });
+        self.grants.push(Grant { slot, taker, spent });
         // Workflows that it no longer serves leave the queues of pools, and the permits reserved for them are free for
         // those behind.
         for id in unserved {

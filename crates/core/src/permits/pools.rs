@@ -1,20 +1,23 @@
 //! Pools: permits that runs of several workflows share, and the queues of the workflows that wait for them.
 //!
-//! A workflow is in the queues of all its pools with its first slot, as long as its own concurrency allows another run.
-//! [`Sweep`] walks through the changed queues, in one order for all of them.
+//! A workflow is in the queues of all its pools with its first slot, as long as its own concurrency allows another run. A pool may have a
+//! rate: its permits are taken together with tokens, which are spent, not held.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
-use jiff::SignedDuration;
-use kelos_model::{Breach, Invariant, PoolId, PoolUse, WorkflowId};
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::{Breach, Invariant, PoolId, PoolUse, TokenRate, WorkflowId};
 
 use super::queue::LinePosition;
+use super::rates::Bucket;
 use crate::breaches::Breaches;
 
 /// The time after which a slot that is first in the queue of each of its pools is starved, and reserves every permit
 /// that becomes free in any of them.
 pub const POOL_PATIENCE: SignedDuration = SignedDuration::from_hours(1);
+
+/// The number of buckets from which those that are full are forgotten.
+const MANY_BUCKETS: usize = 1024;
 
 /// All pools that are named or held.
 #[derive(Default)]
@@ -22,6 +25,10 @@ pub(crate) struct Pools {
     by_id: BTreeMap<PoolId, Pool>,
     /// The pools in whose queues a slot may be able to start.
     changed: BTreeSet<PoolId>,
+    /// The buckets of the rates of pools. One that is not there is full.
+    buckets: BTreeMap<PoolId, Bucket>,
+    /// The moments at which the buckets have tokens for slots in their queues.
+    refills: BTreeMap<PoolId, Timestamp>,
     breaches: Breaches,
 }
 
@@ -30,8 +37,10 @@ pub(crate) struct Pools {
 pub(crate) struct Pool {
     /// The sizes that present definitions give it, and the number of definitions for each. The smallest size applies.
     sizes: BTreeMap<u32, usize>,
+    /// The rates that present definitions give it, and the number of definitions for each. The slowest applies.
+    rates: BTreeMap<TokenRate, usize>,
     /// The other pools that present definitions name together with it, and the number of such definitions.
-    beside: BTreeMap<PoolId, usize>,
+    pub(super) beside: BTreeMap<PoolId, usize>,
     /// The workflows whose live runs hold permits, and the number of permits.
     holders: BTreeMap<WorkflowId, u64>,
     /// The number of permits that they hold together.
@@ -45,9 +54,20 @@ impl Pool {
         self.sizes.first_key_value().map(|(size, _)| *size)
     }
 
-    /// Whether definitions give it different sizes.
+    /// Its rate; none if only the number of its permits is limited.
+    pub(crate) fn rate(&self) -> Option<&TokenRate> {
+        self.rates.first_key_value().map(|(rate, _)| rate)
+    }
+
+    /// Whether definitions give it different sizes or rates.
     pub(crate) fn is_disputed(&self) -> bool {
-        self.sizes.len() > 1
+        let (rated, named) = (self.rates.values().sum::<usize>(), self.sizes.values().sum::<usize>());
+        self.sizes.len() > 1 || self.rates.len() > 1 || (rated > 0 && rated < named)
+    }
+
+    /// Whether it could ever give so many permits at once.
+    fn is_large_enough(&self, permits: u32) -> bool {
+        self.size().is_some_and(|size| permits <= size) && self.rate().is_none_or(|rate| permits <= rate.burst)
     }
 
     /// The number of held permits.
@@ -84,6 +104,9 @@ impl Pools {
         for one in uses {
             let pool = self.by_id.entry(one.pool.clone()).or_default();
             *pool.sizes.entry(one.size).or_default() += 1;
+            if let Some(rate) = one.rate {
+                *pool.rates.entry(rate).or_default() += 1;
+            }
             for other in others(uses, one) {
                 *pool.beside.entry(other.clone()).or_default() += 1;
             }
@@ -100,6 +123,7 @@ impl Pools {
                 continue;
             };
             count_down(&mut pool.sizes, &one.size);
+            one.rate.iter().for_each(|rate| count_down(&mut pool.rates, rate));
             for other in others(uses, one) {
                 count_down(&mut pool.beside, other);
             }
@@ -160,21 +184,99 @@ impl Pools {
     }
 
     /// Takes the pools in whose queues a slot may be able to start. They count as swept from then on.
-    pub(crate) fn take_changed(&mut self) -> BTreeSet<PoolId> {
-        std::mem::take(&mut self.changed)
+    pub(crate) fn take_changed(&mut self, now: Timestamp) -> BTreeSet<PoolId> {
+        let changed = std::mem::take(&mut self.changed);
+        self.forgive(&changed, now);
+        changed
     }
 
     /// Whether a run could start if no other run held or needed permits.
     pub(crate) fn are_large_enough(&self, uses: &[PoolUse]) -> bool {
-        uses.iter().all(|one| self.get(&one.pool).and_then(Pool::size).is_some_and(|size| one.permits <= size))
+        uses.iter().all(|one| self.get(&one.pool).is_some_and(|pool| pool.is_large_enough(one.permits)))
     }
 
     /// Whether the permits of a run are free, regardless of the queues.
-    pub(crate) fn have_room(&self, uses: &[PoolUse]) -> bool {
-        let fits = |pool: &Pool, permits: u32| {
-            pool.size().is_some_and(|size| pool.held + u64::from(permits) <= u64::from(size))
+    pub(crate) fn have_room(&self, uses: &[PoolUse], now: Timestamp) -> bool {
+        let fits = |id: &PoolId, pool: &Pool, permits: u32| {
+            let has_place = pool.size().is_some_and(|size| pool.held + u64::from(permits) <= u64::from(size));
+            has_place && self.tokens(id, pool, now).is_none_or(|tokens| tokens >= permits)
         };
-        uses.iter().all(|one| self.get(&one.pool).is_some_and(|pool| fits(pool, one.permits)))
+        uses.iter().all(|one| self.get(&one.pool).is_some_and(|pool| fits(&one.pool, pool, one.permits)))
+    }
+
+    /// The tokens in the bucket of a pool; none if it has no rate.
+    pub(crate) fn tokens(&self, id: &PoolId, pool: &Pool, now: Timestamp) -> Option<u32> {
+        let bucket = self.buckets.get(id).copied().unwrap_or_default();
+        pool.rate().map(|rate| bucket.tokens(rate, now))
+    }
+
+    /// The moment at which the bucket of a pool has so many tokens; none if it has no rate.
+    pub(crate) fn moment_of(&self, id: &PoolId, tokens: u32) -> Option<Timestamp> {
+        let bucket = self.buckets.get(id).copied().unwrap_or_default();
+        self.get(id)?.rate().map(|rate| bucket.moment_of(rate, tokens))
+    }
+
+    /// Takes the tokens of a run that is granted. Returns when each bucket is full again.
+    pub(crate) fn spend(&mut self, uses: &[PoolUse], now: Timestamp) -> Vec<(PoolId, Timestamp)> {
+        let mut spent = Vec::new();
+        for one in uses {
+            let Some(rate) = self.by_id.get(&one.pool).and_then(Pool::rate).copied() else { continue };
+            if self.buckets.len() >= MANY_BUCKETS {
+                self.buckets.retain(|_, bucket| bucket.full_at > now);
+            }
+            let bucket = self.buckets.entry(one.pool.clone()).or_default();
+            bucket.take(&rate, now, one.permits);
+            spent.push((one.pool.clone(), bucket.full_at));
+        }
+        spent
+    }
+
+    /// Notes when the bucket of a pool is full again. Of several moments the latest counts.
+    pub(crate) fn restore_spent(&mut self, pool: &PoolId, full_at: Timestamp) {
+        let bucket = self.buckets.entry(pool.clone()).or_default();
+        bucket.full_at = bucket.full_at.max(full_at);
+    }
+
+    /// Has the queues of pools swept whose buckets have tokens now, or of all that have a rate.
+    pub(crate) fn refill(&mut self, now: Timestamp, all: bool) {
+        let due: Vec<PoolId> = self.refills.iter().filter(|(_, at)| **at <= now).map(|(id, _)| id.clone()).collect();
+        // A pool that nobody names any more is not swept.
+        due.iter().for_each(|id| self.forget_refill(id));
+        self.changed.extend(due);
+        if all {
+            self.changed.extend(self.buckets.keys().cloned());
+        }
+    }
+
+    /// The next moment at which a bucket has tokens for a slot in its queue.
+    pub(crate) fn next_refill(&self) -> Option<Timestamp> {
+        self.refills.values().min().copied()
+    }
+
+    /// Forgets when the bucket of a pool has tokens: its queue is about to be swept.
+    pub(super) fn forget_refill(&mut self, id: &PoolId) {
+        self.refills.remove(id);
+    }
+
+    /// Has no bucket of these pools owe more than it can hold.
+    fn forgive(&mut self, pools: &BTreeSet<PoolId>, now: Timestamp) {
+        for id in pools {
+            let rate = self.by_id.get(id).and_then(Pool::rate);
+            if let Some((rate, bucket)) = rate.zip(self.buckets.get_mut(id)) {
+                bucket.forgive(rate, now);
+            }
+        }
+    }
+
+    /// Notes that a slot in the queue of a pool waits for so many tokens.
+    pub(super) fn await_tokens(&mut self, id: &PoolId, permits: u32, now: Timestamp) {
+        let Some((pool, rate)) = self.by_id.get(id).and_then(|pool| Some((pool, *pool.rate()?))) else { return };
+        let more = self.tokens(id, pool, now).unwrap_or(0).saturating_add(1);
+        if more > rate.burst {
+            return;
+        }
+        let Some(at) = self.moment_of(id, permits.clamp(more, rate.burst)) else { return };
+        self.refills.entry(id.clone()).and_modify(|next| *next = at.min(*next)).or_insert(at);
     }
 
     fn drop_unused(&mut self, pool: &PoolId) {
@@ -194,73 +296,5 @@ fn count_down<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
         if *count == 0 {
             counts.remove(key);
         }
-    }
-}
-
-/// A walk through the queues of pools that definitions name together, in the order in which slots start. The rest of
-/// each pool shrinks by the permits that slots ahead take or reserve.
-pub(crate) struct Sweep {
-    /// The permits that slots further behind may take; none if a slot ahead reserves all that become free.
-    left: BTreeMap<PoolId, u64>,
-    last: Option<LinePosition>,
-}
-
-/// The outcome for a workflow in the queues of its pools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Eligibility {
-    /// All its permits are free.
-    Fits,
-    /// This number of its pools have too few free permits.
-    Short(usize),
-}
-
-impl Sweep {
-    /// A walk through the queues of these pools, and of all that are named together with them.
-    pub(crate) fn of(pools: &Pools, from: BTreeSet<PoolId>) -> Sweep {
-        let mut sweep = Sweep { left: BTreeMap::new(), last: None };
-        let mut found: Vec<PoolId> = from.into_iter().collect();
-        while let Some(id) = found.pop() {
-            let Some(pool) = pools.get(&id).filter(|_| !sweep.left.contains_key(&id)) else { continue };
-            found.extend(pool.beside.keys().cloned());
-            let left = u64::from(pool.size().unwrap_or(0)).saturating_sub(pool.held);
-            sweep.left.insert(id, left);
-        }
-        sweep
-    }
-
-    /// The next workflow in the queues that was not served yet. Only pools with a rest are considered.
-    pub(crate) fn next(&mut self, pools: &Pools) -> Option<LinePosition> {
-        let from = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let open = self.left.iter().filter(|(_, left)| **left > 0);
-        let firsts = open.filter_map(|(id, _)| pools.get(id)?.line.range((from, Bound::Unbounded)).next());
-        let next = firsts.min().cloned();
-        self.last.clone_from(&next);
-        next
-    }
-
-    pub(crate) fn standing(&self, uses: &[PoolUse]) -> Eligibility {
-        match uses.iter().filter(|one| self.is_short(one)).count() {
-            0 => Eligibility::Fits,
-            short => Eligibility::Short(short),
-        }
-    }
-
-    fn is_short(&self, one: &PoolUse) -> bool {
-        self.left.get(&one.pool).is_none_or(|left| *left < u64::from(one.permits))
-    }
-
-    /// Deducts the permits of a run from the rest of its pools. A pool with too few is left empty.
-    pub(crate) fn keep(&mut self, uses: &[PoolUse]) {
-        for one in uses {
-            if let Some(left) = self.left.get_mut(&one.pool) {
-                *left = left.checked_sub(u64::from(one.permits)).unwrap_or(0);
-            }
-        }
-    }
-
-    /// Empties those pools of a run that have too few permits for it.
-    pub(crate) fn keep_short(&mut self, uses: &[PoolUse]) {
-        let short: Vec<_> = uses.iter().filter(|one| self.is_short(one)).cloned().collect();
-        self.keep(&short);
     }
 }

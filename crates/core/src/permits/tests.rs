@@ -1,6 +1,6 @@
 use jiff::SignedDuration;
 use kelos_model::event::{Origin, SlotEvent};
-use kelos_model::{PoolUse, slot};
+use kelos_model::{PoolUse, TokenRate, slot};
 
 use super::*;
 
@@ -19,7 +19,12 @@ impl World {
     fn agree(&mut self, id: &str, concurrency: u32, pools: &[(&str, u32, u32)]) {
         let pools = pools
             .iter()
-            .map(|(pool, permits, size)| PoolUse { pool: pool.parse().unwrap(), permits: *permits, size: *size })
+            .map(|(pool, permits, size)| PoolUse {
+                pool: pool.parse().unwrap(),
+                permits: *permits,
+                size: *size,
+                rate: None,
+            })
             .collect();
         let terms =
             Terms { concurrency: Some(concurrency), pools, is_present: true, is_paused: false, by_workers: false };
@@ -262,7 +267,7 @@ fn jobs_go_by_when_they_were_queued_whatever_is_noted_of_them_later() {
     let after = Slot { last_event: 9, ..before.clone() };
     world.permits.follow(&job("y"), Some(&before), &after, true);
     let grants = world.permits.grant(world.now, &None, &|_, _| true);
-    assert_eq!(grants, [Grant { slot: job("y"), taker: None }]);
+    assert_eq!(grants, [Grant { slot: job("y"), taker: None, spent: Vec::new() }]);
 }
 
 /// Two workflows whose jobs a worker runs, the second with a pool; the worker has room for one job.
@@ -299,4 +304,75 @@ fn who_has_no_worker_any_more_leaves_the_lines_of_pools() {
     world.agree("c", 5, &[("p", 1, 1)]);
     world.queue("c", 1, -1);
     assert_eq!(granted(&mut world), ["a", "c"]);
+}
+
+/// Gives a pool of a workflow a rate of one token in ten seconds.
+fn slow_down(world: &mut World, id: &str, pool: &str, burst: u32) {
+    let id: WorkflowId = id.parse().unwrap();
+    let mut terms = world.permits.queues[&id].terms.clone();
+    let one = terms.pools.iter_mut().find(|one| one.pool.as_str() == pool).unwrap();
+    one.rate = Some(TokenRate { tokens: 1, millis: 10_000, burst });
+    world.permits.agree(&id, terms);
+}
+
+#[test]
+fn a_rate_lets_a_burst_go_and_then_one_at_a_time() {
+    let mut world = World::new(100);
+    world.agree("a", 9, &[("crm", 1, 9)]);
+    slow_down(&mut world, "a", "crm", 2);
+    (1..=4).for_each(|hour| world.queue("a", hour, 0));
+    assert_eq!(world.grant(), ["a@1", "a@2"]);
+    for hour in [3, 4] {
+        let next = world.permits.next_wake().expect("a moment at which a token comes");
+        assert_eq!(next, world.now + SignedDuration::from_secs(10));
+        world.now = next;
+        assert_eq!(world.grant(), [format!("a@{hour}")]);
+    }
+    assert_eq!(world.permits.next_wake(), None);
+}
+
+#[test]
+fn who_waits_for_a_rate_holds_no_permit_of_another_pool() {
+    let mut world = World::new(100);
+    world.agree("a", 9, &[("crm", 1, 9), ("gpu", 1, 1)]);
+    slow_down(&mut world, "a", "crm", 1);
+    world.agree("b", 9, &[("gpu", 1, 1)]);
+    world.queue("a", 1, 0);
+    assert_eq!(world.grant(), ["a@1"]);
+    world.end("a", 1);
+    world.queue("a", 2, 9);
+    world.queue("b", 3, 0);
+    assert_eq!(world.grant(), ["b@3"]);
+    world.now += SignedDuration::from_secs(10);
+    assert!(world.grant().is_empty(), "there is a token, and no permit");
+    world.end("b", 3);
+    assert_eq!(world.grant(), ["a@2"]);
+}
+
+#[test]
+fn a_clock_that_was_put_back_does_not_stop_a_rate() {
+    let mut world = World::new(100);
+    world.now += SignedDuration::from_hours(9);
+    world.agree("a", 9, &[("crm", 1, 9)]);
+    slow_down(&mut world, "a", "crm", 1);
+    world.queue("a", 1, 0);
+    world.queue("a", 2, 0);
+    assert_eq!(world.grant(), ["a@1"]);
+    world.now -= SignedDuration::from_hours(5);
+    assert!(world.grant().is_empty());
+    let next = world.permits.next_wake().expect("a moment at which a token comes");
+    assert_eq!(next, world.now + SignedDuration::from_secs(10));
+    world.now = next;
+    assert_eq!(world.grant(), ["a@2"]);
+}
+
+#[test]
+fn what_was_spent_is_known_after_a_restart() {
+    let mut world = World::new(100);
+    world.permits.restore_spent(&"crm".parse().unwrap(), world.now + SignedDuration::from_secs(4));
+    world.agree("a", 9, &[("crm", 1, 9)]);
+    slow_down(&mut world, "a", "crm", 1);
+    world.queue("a", 1, 0);
+    assert!(world.grant().is_empty());
+    assert_eq!(world.permits.next_wake(), Some(world.now + SignedDuration::from_secs(4)));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Keys, Provenance};
-use kelos_model::{Slot, SlotRef, Workflow, WorkflowId};
+use kelos_model::{PoolId, Slot, SlotRef, Workflow, WorkflowId};
 
 use super::deployment::bound;
 use super::{WorkflowState, Workflows};
@@ -132,6 +132,16 @@ impl Workflows {
             false => row.moments.started_until = until,
         }
         at
+    }
+
+    /// Notes when the buckets are full again that a run of a workflow took tokens of.
+    pub(crate) fn note_spent(&mut self, id: &WorkflowId, spent: Vec<(PoolId, Timestamp)>, now: Timestamp) {
+        if spent.is_empty() {
+            return;
+        }
+        let Some(one) = self.change(id) else { return };
+        one.row.moments.spent.retain(|_, full_at| *full_at > now);
+        one.row.moments.spent.extend(spent);
     }
 
     /// Follows which slot of an event schedule collects.

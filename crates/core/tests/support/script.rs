@@ -404,7 +404,7 @@ fn about_schedules(world: &mut World, verb: &str, words: &mut Script) -> Said {
             let workflow = words.workflow()?;
             let unconstrained = words.words.pop_front().is_some();
             let arguments = BTreeMap::new();
-            world.ask(FireRequest { workflow, arguments, unconstrained, reason: None })
+            world.ask(FireRequest { workflow, arguments, priority: 0, unconstrained, reason: None })
         }
     })
 }
@@ -463,7 +463,7 @@ fn pool_use(word: &str) -> Result<PoolUse, String> {
     let (size, permits) = numbers.split_once('x').unwrap_or((numbers, "1"));
     let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is not a number"));
     let pool = PoolId::new(pool).map_err(|error| error.to_string())?;
-    Ok(PoolUse { pool, size: number(size)?, permits: number(permits)? })
+    Ok(PoolUse { pool, size: number(size)?, permits: number(permits)?, rate: None })
 }
 
 /// An hourly workflow that is always ready and runs one slot at a time.

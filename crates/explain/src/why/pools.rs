@@ -1,6 +1,7 @@
 //! Pools in the explanation of a queued slot.
 
 use kelos_core::{PoolPlace, PoolState};
+use kelos_model::time as text;
 
 /// Holders that are named; of the others there is a number.
 const NAMED: usize = 3;
@@ -8,16 +9,20 @@ const NAMED: usize = 3;
 /// The reason for which a pool keeps a slot queued; none if it has the permits and no slot comes first.
 pub(super) fn blocker(place: &PoolPlace) -> Option<String> {
     let state = &place.state;
-    let (pool, size, takes) = (&state.pool, state.size?, place.permits);
-    if takes > size {
-        return Some(format!("its run takes {takes} permits of pool {pool}, which has {size}: it can never run"));
-    }
-    let free = u64::from(size).saturating_sub(state.held);
+    let (pool, takes) = (&state.pool, place.permits);
     let ahead = match place.ahead {
         0 => String::new(),
         1 => ", and 1 queued slot is ahead".to_owned(),
         ahead => format!(", and {ahead} queued slots are ahead"),
     };
+    if let Some(words) = tokens(place) {
+        return Some(format!("{words}{ahead}"));
+    }
+    let size = state.size?;
+    if takes > size {
+        return Some(format!("its run takes {takes} permits of pool {pool}, which has {size}: it can never run"));
+    }
+    let free = u64::from(size).saturating_sub(state.held);
     if free < u64::from(takes) {
         let takes = if takes == 1 { String::new() } else { format!("; it takes {takes}") };
         let held = state.held;
@@ -27,6 +32,22 @@ pub(super) fn blocker(place: &PoolPlace) -> Option<String> {
     let kept =
         format!("{free} of {size} permits of pool {pool} are free, and may be reserved for {}", first.slot.short());
     Some(format!("{kept}, which takes {}{ahead}", first.permits))
+}
+
+/// The reason for which the rate of a pool keeps a slot queued; none if the tokens are there, or its permits are not.
+fn tokens(place: &PoolPlace) -> Option<String> {
+    let (state, takes) = (&place.state, place.permits);
+    let (pool, rate) = (&state.pool, state.rate.as_ref()?);
+    let burst = rate.rate.burst;
+    if takes > burst {
+        return Some(format!(
+            "its run takes {takes} tokens of {pool}, of which at most {burst} add up: it can never run"
+        ));
+    }
+    let has_places = state.size.is_none_or(|size| state.held + u64::from(takes) <= u64::from(size));
+    let at = place.tokens_at.filter(|_| has_places && rate.tokens < takes)?;
+    let what = if takes == 1 { "next token".to_owned() } else { format!("{takes} tokens") };
+    Some(format!("waits for {pool}: {what} at {}", text::format_short(at)))
 }
 
 /// `a@2016-01-01T00:00Z(2), b@2016-01-01T01:00Z and 4 more`
@@ -46,8 +67,8 @@ fn holders(state: &PoolState) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kelos_core::{Holder, Waiter};
-    use kelos_model::{PoolId, RunId, SlotRef, WorkflowId};
+    use kelos_core::{Holder, RateState, Waiter};
+    use kelos_model::{PoolId, RunId, SlotRef, TokenRate, WorkflowId};
 
     use super::*;
 
@@ -63,6 +84,7 @@ mod tests {
         let state = PoolState {
             pool: PoolId::new("spark").unwrap(),
             size: Some(4),
+            rate: None,
             is_disputed: false,
             held: held.iter().map(|(_, permits)| u64::from(*permits)).sum(),
             holders: held.iter().map(holder).collect(),
@@ -71,7 +93,7 @@ mod tests {
             oldest_since: None,
             first: first.iter().map(waiter).collect(),
         };
-        PoolPlace { state, permits, ahead: first.len() as u64 }
+        PoolPlace { state, permits, tokens_at: None, ahead: first.len() as u64 }
     }
 
     #[test]
@@ -91,6 +113,17 @@ mod tests {
             words(&[("a", 2)], 1, &["x"]).unwrap(),
             "2 of 4 permits of pool spark are free, and may be reserved for x@2016-01-01T00:00Z, which takes 3, and 1 queued \
              slot is ahead"
+        );
+        let limited = |tokens, at: &str| {
+            let mut place = place(&[("a", 1)], 1, &["x"]);
+            let rate = TokenRate { tokens: 60, millis: 60_000, burst: 1 };
+            place.state.rate = Some(RateState { rate, tokens, next: None });
+            (place.state.size, place.tokens_at) = (None, Some(at.parse().unwrap()));
+            blocker(&place)
+        };
+        assert_eq!(
+            limited(0, "2016-01-01T12:00:01Z").unwrap(),
+            "waits for spark: next token at 2016-01-01T12:00:01Z, and 1 queued slot is ahead"
         );
         assert_eq!(words(&[], 5, &[]).unwrap(), "its run takes 5 permits of pool spark, which has 4: it can never run");
     }

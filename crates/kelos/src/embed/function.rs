@@ -179,7 +179,7 @@ pub(super) fn ended(end: Result<FunctionEnd, tokio::task::JoinError>) -> Functio
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Failure {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let reason = message.map_or_else(|| "panicked".to_owned(), |message| format!("panicked: {message}"));
     Failure { reason, code: None }

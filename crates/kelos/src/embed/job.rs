@@ -22,8 +22,9 @@ use super::input::{Input, ScheduledTime, SlotInput};
 use super::mistakes::Mistake;
 use super::output;
 use super::period::Period;
-use super::platform::PlacesUse;
+use super::platform::PlatformUse;
 use super::retry::Retry;
+use super::scheduler::{OwnPlanner, Scheduler};
 
 /// The time that a function has to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -149,6 +150,7 @@ enum Timing {
     Once,
     Cron(String),
     Periods(Calendar),
+    Own(OwnPlanner),
 }
 
 /// A job without the type of its input.
@@ -168,7 +170,7 @@ pub(super) struct JobDraft {
     at_a_time: Option<u32>,
     trigger: Trigger,
     constraints: Vec<Constraint>,
-    places: Vec<PlacesUse>,
+    platforms: Vec<PlatformUse>,
     about: About,
 }
 
@@ -228,10 +230,11 @@ impl<I> Job<I> {
         self
     }
 
-    /// Places that each run holds: all that it needs or none.
+    /// Takes something scarce for each run before it starts: places that it holds, tokens of a rate that it spends. A run gets all that it
+    /// needs or none.
     #[must_use]
-    pub fn on(mut self, places: impl Into<PlacesUse>) -> Self {
-        self.draft.places.push(places.into());
+    pub fn on(mut self, platform: impl Into<PlatformUse>) -> Self {
+        self.draft.platforms.push(platform.into());
         self
     }
 
@@ -270,6 +273,15 @@ impl<I: DeserializeOwned> Job<I> {
     #[must_use]
     pub fn on_demand(mut self) -> Self {
         self.draft.timing = Timing::OnDemand;
+        self
+    }
+}
+
+impl<I: Serialize + DeserializeOwned + Send + 'static> Job<I> {
+    /// The slots that a [scheduler](Scheduler) of your own plans.
+    #[must_use]
+    pub fn planned_by(mut self, scheduler: impl Scheduler<Context = I>) -> Self {
+        self.draft.timing = Timing::Own(OwnPlanner::new(scheduler));
         self
     }
 }
@@ -355,7 +367,7 @@ impl JobDraft {
             at_a_time: None,
             trigger: Trigger::Always,
             constraints: Vec::new(),
-            places: Vec::new(),
+            platforms: Vec::new(),
             about: About::default(),
         }
     }
@@ -363,6 +375,14 @@ impl JobDraft {
     /// Whether it is to be started once.
     pub(super) fn is_once(&self) -> bool {
         matches!(self.timing, Timing::Once)
+    }
+
+    /// The scheduler of one's own that plans its slots.
+    pub(super) fn planner(&self) -> Option<&OwnPlanner> {
+        match &self.timing {
+            Timing::Own(planner) => Some(planner),
+            _ => None,
+        }
     }
 
     /// The definition, or its mistakes.
@@ -407,9 +427,9 @@ impl JobDraft {
     fn keys(&self) -> Result<Keys, Mistake> {
         match &self.timing {
             Timing::Unsaid => Err(self.mistake("nothing says when it runs").hint(
-                "end its definition with `.cron(\"0 6 * * *\")`, `.every(&calendar)`, `.on_demand()` or `.once()`",
+                "end its definition with `.cron(\"0 6 * * *\")`, `.every(&calendar)`, `.on_demand()`, `.once()` or `.planned_by(scheduler)`",
             )),
-            Timing::OnDemand | Timing::Once => {
+            Timing::OnDemand | Timing::Once | Timing::Own(_) => {
                 Ok(Keys::Requests(Box::new(Program { name: self.id.clone(), kind: None })))
             }
             Timing::Periods(calendar) => Ok(Keys::Schedule(Schedule::Calendar(calendar.clone()))),
@@ -427,16 +447,17 @@ impl JobDraft {
     /// Its pools, ascending, each once.
     fn pools(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
         let mut pools: Vec<PoolUse> = Vec::new();
-        for one in &self.places {
-            mistakes.extend(one.lack().map(|words| self.mistake(words).hint("make it larger, or take fewer")));
+        for one in &self.platforms {
             match one.pool() {
                 Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
-                    Some(other) => other.permits += pool.permits,
+                    Some(other) => other.permits = other.permits.saturating_add(pool.permits),
                     None => pools.push(pool),
                 },
-                Err(error) => mistakes.push(self.mistake(format!("the name of places is refused: {error}"))),
+                Err(error) => mistakes.push(self.mistake(format!("the name of what is scarce is refused: {error}"))),
             }
         }
+        let flaws = pools.iter().filter_map(PoolUse::flaw);
+        mistakes.extend(flaws.map(|words| self.mistake(format!("each run {words}"))));
         pools.sort_by(|a, b| a.pool.cmp(&b.pool));
         pools
     }

@@ -1,6 +1,8 @@
-//! What is scarce: places that runs hold, shared by all jobs and by scripts.
+//! What is scarce: places that runs hold, and rates at which they start, shared by all jobs and by scripts.
 
-use kelos_model::workflow::PoolUse;
+use std::time::Duration;
+
+use kelos_model::workflow::{PoolUse, TokenRate};
 use kelos_model::{IdError, PoolId};
 
 /// So many places that runs hold while they are live, such as the slots of a cluster. It is a pool: scripts use it by its name.
@@ -31,34 +33,88 @@ impl Places {
     }
 }
 
-/// How many places each run of a job holds: one of `&places`, two of `(&places, 2)`.
+/// So many tokens in a time, which come at an even pace, such as the calls that a service allows. Who takes a token spends it. It is a pool:
+/// scripts use it by its name, with `celos.rate`.
+///
+/// ```
+/// use std::time::Duration;
+/// use kelos::embed::{Context, Project, Rate, job};
+///
+/// async fn sync(_: Context, customer: String, _: ()) -> Result<(), String> {
+///     println!("asking for {customer}");
+///     Ok(())
+/// }
+///
+/// let crm = Rate::new("crm-api", 60, Duration::from_secs(60)).burst(10).concurrent(4);
+/// let sync = job("sync", sync).with(()).on(&crm).on_demand();
+/// assert!(Project::new("customers", "1.0").add(sync).check().is_ok());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacesUse {
-    places: Places,
+pub struct Rate {
+    name: String,
+    rate: TokenRate,
+    concurrent: Option<u32>,
+}
+
+impl Rate {
+    /// A number of tokens in a time, under a name. One token adds up while nobody takes it.
+    #[must_use]
+    pub fn new(name: &str, tokens: u32, time: Duration) -> Rate {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Rate { name: name.to_owned(), rate: TokenRate { tokens, millis, burst: 1 }, concurrent: None }
+    }
+
+    /// Lets so many tokens add up while nobody takes them, so that as many may go at once.
+    #[must_use]
+    pub fn burst(mut self, tokens: u32) -> Rate {
+        self.rate.burst = tokens;
+        self
+    }
+
+    /// Lets at most so many run at the same time, too.
+    #[must_use]
+    pub fn concurrent(mut self, runs: u32) -> Rate {
+        self.concurrent = Some(runs);
+        self
+    }
+}
+
+/// A part of something scarce that a run takes: one of `&places` or `&rate`, two of `(&places, 2)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlatformUse {
+    name: String,
+    size: u32,
+    rate: Option<TokenRate>,
     each: u32,
 }
 
-impl From<&Places> for PlacesUse {
-    fn from(places: &Places) -> Self {
-        PlacesUse { places: places.clone(), each: 1 }
-    }
-}
-
-impl From<(&Places, u32)> for PlacesUse {
+impl From<(&Places, u32)> for PlatformUse {
     fn from((places, each): (&Places, u32)) -> Self {
-        PlacesUse { places: places.clone(), each }
+        PlatformUse { name: places.name.clone(), size: places.size, rate: None, each }
     }
 }
 
-impl PlacesUse {
-    pub(super) fn pool(&self) -> Result<PoolUse, IdError> {
-        Ok(PoolUse { pool: PoolId::new(&self.places.name)?, size: self.places.size, permits: self.each })
+impl From<&Places> for PlatformUse {
+    fn from(places: &Places) -> Self {
+        (places, 1).into()
     }
+}
 
-    /// The sentence about runs that never get what they need.
-    pub(super) fn lack(&self) -> Option<String> {
-        let Places { name, size } = &self.places;
-        let each = self.each;
-        (each > *size).then(|| format!("each run takes {each} places of \"{name}\", which has {size}"))
+impl From<(&Rate, u32)> for PlatformUse {
+    fn from((rate, each): (&Rate, u32)) -> Self {
+        let size = rate.concurrent.unwrap_or(PoolUse::BOUNDLESS);
+        PlatformUse { name: rate.name.clone(), size, rate: Some(rate.rate), each }
+    }
+}
+
+impl From<&Rate> for PlatformUse {
+    fn from(rate: &Rate) -> Self {
+        (rate, 1).into()
+    }
+}
+
+impl PlatformUse {
+    pub(super) fn pool(&self) -> Result<PoolUse, IdError> {
+        Ok(PoolUse { pool: PoolId::new(&self.name)?, size: self.size, permits: self.each, rate: self.rate })
     }
 }

@@ -18,6 +18,7 @@ use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
 use super::job::{Job, JobDraft};
 use super::mistakes::{Mistake, Mistakes};
 use super::running::{RequestError, RunningProject};
+use super::scheduler::OwnPlanner;
 use crate::node::{Node, NodeConfig, NodeError};
 
 /// A set of jobs, which are deployed together.
@@ -192,8 +193,9 @@ impl Project {
         // The texts of the program's files are not known; changed definitions are a deployment.
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
-        let running = RunningProject::new(node, functions, temporary);
+        let mut running = RunningProject::new(node, functions, temporary);
         running.start_once(once).await?;
+        running.follow(self.planners());
         Ok(running)
     }
 
@@ -210,6 +212,12 @@ impl Project {
     /// The jobs that are to be started once.
     pub(super) fn once(&self) -> BTreeSet<WorkflowId> {
         self.jobs.iter().filter(|job| job.is_once()).filter_map(|job| WorkflowId::new(&job.id).ok()).collect()
+    }
+
+    /// The schedulers of one's own, by the jobs whose slots they plan.
+    pub(super) fn planners(&self) -> BTreeMap<WorkflowId, OwnPlanner> {
+        let planner = |job: &JobDraft| Some((WorkflowId::new(&job.id).ok()?, job.planner()?.clone()));
+        self.jobs.iter().filter_map(planner).collect()
     }
 
     /// The settings of the scheduler.

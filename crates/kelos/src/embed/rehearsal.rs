@@ -30,6 +30,7 @@ use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
 use super::project::Project;
 use super::run_output::RunOutput;
+use super::scheduler::OwnPlanner;
 
 /// The time that a function may take in earnest, before it is taken for one that never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -97,6 +98,7 @@ pub struct Rehearsal {
 /// The surroundings of the scheduler: functions, their ends, and what is there.
 struct RehearsalStage {
     jobs: BTreeMap<WorkflowId, FunctionJob>,
+    planners: BTreeMap<WorkflowId, OwnPlanner>,
     runtime: Runtime,
     locks: Locks,
     reader: Arc<OnceLock<Arc<dyn Queries>>>,
@@ -134,6 +136,7 @@ impl Rehearsal {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let stage = RehearsalStage {
             jobs,
+            planners: project.planners(),
             runtime: runtime.map_err(RehearsalError::Runtime)?,
             locks: Locks::default(),
             reader: Arc::new(known),
@@ -206,7 +209,7 @@ impl Rehearsal {
     pub fn start(&mut self, job: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
         let json = serde_json::to_string(input).map_err(|error| unsound("the input", &error))?;
         let arguments = [(INPUT.to_owned(), json)].into();
-        self.ask(FireRequest { workflow: id(job)?, arguments, unconstrained: false, reason: None })
+        self.ask(FireRequest { workflow: id(job)?, arguments, priority: 0, unconstrained: false, reason: None })
     }
 
     /// Makes any request to the scheduler, and lets its consequences happen.
@@ -272,6 +275,20 @@ impl Rehearsal {
         let run = self.reader.slot_runs(&slot)?.pop();
         let outputs = run.as_ref().and_then(|run| run.outputs.as_deref());
         Ok(output::read(&slot.to_string(), outputs).map_err(Box::<OutputError>::new)?)
+    }
+
+    /// Starts that schedulers of one's own want now, and the moment at which they want to be asked again.
+    fn plan(&self) -> Result<(Vec<Input>, Option<Timestamp>), StoreError> {
+        let (mut inputs, mut again) = (Vec::new(), None);
+        for (job, planner) in &self.stage.planners {
+            planner.refresh(job, &*self.reader)?;
+            let planned = planner.plan(job, self.now);
+            let ask = |start: FireRequest| Input::Asked { token: 0, by: Actor::person("scheduler"), ask: start.into() };
+            inputs.extend(planned.starts.into_iter().map(ask));
+            // What is not after this moment has been asked just now.
+            again = again.into_iter().chain(planned.again.filter(|at| *at > self.now)).min();
+        }
+        Ok((inputs, again))
     }
 
     /// The account of `kelos why` of a slot now, in one line.
@@ -396,7 +413,11 @@ impl Surroundings for Rehearsal {
 
     /// Advances the clock to the next event, but not beyond the end.
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, TurnError> {
-        let next = due.into_iter().chain(self.stage.due.peek().map(|Reverse((at, _))| *at)).min();
+        let (starts, again) = self.plan()?;
+        if !starts.is_empty() {
+            return Ok(Some(starts));
+        }
+        let next = due.into_iter().chain(again).chain(self.stage.due.peek().map(|Reverse((at, _))| *at)).min();
         let Some(next) = next.filter(|next| *next <= self.until) else { return Ok(None) };
         self.now = next.max(self.now);
         Ok(Some(self.stage.take_due(self.now)))

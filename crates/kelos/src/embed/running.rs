@@ -1,6 +1,6 @@
 //! A project that runs: starts of jobs, their ends, pauses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_core::{FireRequest, Pause, Resume};
@@ -9,11 +9,13 @@ use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
 
 use super::function::FunctionExecutor;
 use super::input::INPUT;
 use super::outcome;
 use super::output::{self, OutputError};
+use super::scheduler::OwnPlanner;
 use crate::node::Node;
 
 /// A request that was not carried out. Messages complete "failed to …".
@@ -82,12 +84,13 @@ pub struct RunningProject {
     node: Node,
     functions: FunctionExecutor,
     by: Actor,
+    planning: JoinSet<()>,
     _folder: Option<tempfile::TempDir>,
 }
 
 impl RunningProject {
     pub(super) fn new(node: Node, functions: FunctionExecutor, folder: Option<tempfile::TempDir>) -> RunningProject {
-        RunningProject { node, functions, by: Actor::person("program"), _folder: folder }
+        RunningProject { node, functions, by: Actor::person("program"), planning: JoinSet::new(), _folder: folder }
     }
 
     /// The node, for servers and requests of all kinds.
@@ -117,7 +120,7 @@ impl RunningProject {
         let json =
             serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
         let arguments = [(INPUT.to_owned(), json)].into();
-        let request = FireRequest { workflow, arguments, unconstrained: false, reason: None };
+        let request = FireRequest { workflow, arguments, priority: 0, unconstrained: false, reason: None };
         Ok(self.handle().ask(&self.by, request).await?)
     }
 
@@ -206,8 +209,17 @@ impl RunningProject {
         Ok(())
     }
 
+    /// Lets schedulers of one's own plan, as long as the project runs.
+    pub(super) fn follow(&mut self, planners: BTreeMap<WorkflowId, OwnPlanner>) {
+        for (job, planner) in planners {
+            let (handle, reader) = (self.handle().clone(), self.reader().clone());
+            self.planning.spawn(planner.follow(job, handle, reader, Actor::person("scheduler")));
+        }
+    }
+
     /// Asks live functions to end, waits for them, and ends the engine.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
+        self.planning.shutdown().await;
         self.functions.stop().await;
         self.node.stop().await;
     }

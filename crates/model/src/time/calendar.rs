@@ -7,8 +7,9 @@ use jiff::civil::Weekday;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::cron::Cron;
+use super::cron::{Cron, DateRule};
 use super::cron_schedule::{CronSchedule, Fold, Gap};
+use super::dates::Dates;
 use super::text::format_short;
 use super::zone::Zone;
 use crate::ranges::Range;
@@ -58,6 +59,37 @@ pub enum CalendarUnit {
         #[serde(default)]
         zone: Zone,
     },
+    /// From a business day of a zone to the next: a weekend belongs to the day before it.
+    Business {
+        /// The zone.
+        #[serde(default)]
+        zone: Zone,
+        /// The days of the week that are no business days.
+        #[serde(default = "weekend", skip_serializing_if = "is_weekend", with = "weekdays")]
+        weekend: Vec<Weekday>,
+        /// The dates that are no business days.
+        #[serde(default, skip_serializing_if = "Dates::is_empty")]
+        holidays: Dates,
+    },
+    /// From one of some dates of a zone to the next. The last date is only an end.
+    Dates {
+        /// The zone.
+        #[serde(default)]
+        zone: Zone,
+        /// The dates.
+        dates: Dates,
+    },
+}
+
+/// The days that are no business days where nothing is said.
+pub const WEEKEND: [Weekday; 2] = [Weekday::Saturday, Weekday::Sunday];
+
+fn weekend() -> Vec<Weekday> {
+    WEEKEND.to_vec()
+}
+
+fn is_weekend(days: &[Weekday]) -> bool {
+    days == WEEKEND
 }
 
 fn one() -> u8 {
@@ -73,12 +105,24 @@ fn is_one(hours: &u8) -> bool {
     *hours == 1
 }
 
-/// A number of hours that doesn't divide a day into periods.
+/// A calendar without periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{hours} hours don't divide a day: expected 1, 2, 3, 4, 6, 8 or 12, or days, weeks or months")]
-pub struct CalendarError {
-    /// The number of hours.
-    pub hours: u8,
+pub enum CalendarError {
+    /// A number of hours that doesn't divide a day into periods.
+    #[error("{hours} hours don't divide a day: expected 1, 2, 3, 4, 6, 8 or 12, or days, weeks or months")]
+    Hours {
+        /// The number of hours.
+        hours: u8,
+    },
+    /// A week without business days.
+    #[error("every day of the week belongs to the weekend: expected one business day at least")]
+    Weekend,
+    /// So few dates that there is no period between them.
+    #[error("{dates} dates have no period between them: expected two at least, of which the last is only an end")]
+    Dates {
+        /// The number of dates.
+        dates: usize,
+    },
 }
 
 /// A period: the half-open interval from one boundary of a calendar to the next.
@@ -146,8 +190,32 @@ impl Calendar {
         Calendar::of(CalendarUnit::Monthly { zone })
     }
 
+    /// From a business day of a zone to the next: those of Monday to Friday that are no holidays. Friday's period reaches until Monday.
+    ///
+    /// ```
+    /// use kelos_model::time::{Calendar, Dates, Zone};
+    ///
+    /// let target2: Dates = "2026-04-03 Good Friday\n2026-04-06 Easter Monday".parse()?;
+    /// let days = Calendar::business_days(Zone::parse("Europe/Paris")?, &target2);
+    /// let maundy_thursday = days.period_with("2026-04-04T12:00Z".parse()?).unwrap();
+    /// assert_eq!(maundy_thursday.to_string(), "2026-04-01T22:00Z to 2026-04-06T22:00Z");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn business_days(zone: Zone, holidays: &Dates) -> Calendar {
+        Calendar::of(CalendarUnit::Business { zone, weekend: weekend(), holidays: holidays.clone() })
+    }
+
+    /// From one of some dates of a zone to the next: the periods of an accounting year, the sprints of a team. The last date is only an end.
+    ///
+    /// # Errors
+    /// When there are not two dates.
+    pub fn of_dates(zone: Zone, dates: &Dates) -> Result<Calendar, CalendarError> {
+        Calendar::try_from(CalendarUnit::Dates { zone, dates: dates.clone() })
+    }
+
     fn of(unit: CalendarUnit) -> Calendar {
-        let cron = Cron::parse(&unit.expression()).expect("a valid constant");
+        let cron = unit.cron();
         let schedule = CronSchedule::new(cron, unit.zone(), Gap::Shift, Fold::Auto).of_periods();
         Calendar { unit, schedule }
     }
@@ -206,9 +274,20 @@ impl CalendarUnit {
     fn zone(&self) -> Zone {
         match self {
             CalendarUnit::Hourly { .. } => Zone::utc(),
-            CalendarUnit::Daily { zone } | CalendarUnit::Weekly { zone, .. } | CalendarUnit::Monthly { zone } => {
-                zone.clone()
-            }
+            CalendarUnit::Daily { zone }
+            | CalendarUnit::Weekly { zone, .. }
+            | CalendarUnit::Monthly { zone }
+            | CalendarUnit::Business { zone, .. }
+            | CalendarUnit::Dates { zone, .. } => zone.clone(),
+        }
+    }
+
+    fn cron(&self) -> Cron {
+        let cron = Cron::parse(&self.expression()).expect("a valid constant");
+        match self {
+            CalendarUnit::Business { holidays, .. } => cron.on(DateRule::Except(holidays.clone())),
+            CalendarUnit::Dates { dates, .. } => cron.on(DateRule::Only(dates.clone())),
+            _ => cron,
         }
     }
 
@@ -216,10 +295,15 @@ impl CalendarUnit {
         match self {
             CalendarUnit::Hourly { hours: 1 } => "0 0 * * * ?".to_owned(),
             CalendarUnit::Hourly { hours } => format!("0 0 0/{hours} * * ?"),
-            CalendarUnit::Daily { .. } => "0 0 0 * * ?".to_owned(),
+            CalendarUnit::Daily { .. } | CalendarUnit::Dates { .. } => "0 0 0 * * ?".to_owned(),
             // Quartz counts from 1 = Sunday.
             CalendarUnit::Weekly { first, .. } => format!("0 0 0 ? * {}", first.to_sunday_one_offset()),
             CalendarUnit::Monthly { .. } => "0 0 0 1 * ?".to_owned(),
+            CalendarUnit::Business { weekend, .. } => {
+                let open = Weekday::Monday.cycle_forward().take(7).filter(|day| !weekend.contains(day));
+                let open: Vec<String> = open.map(|day| day.to_sunday_one_offset().to_string()).collect();
+                format!("0 0 0 ? * {}", open.join(","))
+            }
         }
     }
 }
@@ -229,7 +313,13 @@ impl TryFrom<CalendarUnit> for Calendar {
 
     fn try_from(unit: CalendarUnit) -> Result<Calendar, CalendarError> {
         match unit {
-            CalendarUnit::Hourly { hours } if !HOURS.contains(&hours) => Err(CalendarError { hours }),
+            CalendarUnit::Hourly { hours } if !HOURS.contains(&hours) => Err(CalendarError::Hours { hours }),
+            CalendarUnit::Business { weekend, .. }
+                if Weekday::Monday.cycle_forward().take(7).all(|day| weekend.contains(&day)) =>
+            {
+                Err(CalendarError::Weekend)
+            }
+            CalendarUnit::Dates { dates, .. } if dates.len() < 2 => Err(CalendarError::Dates { dates: dates.len() }),
             unit => Ok(Calendar::of(unit)),
         }
     }
@@ -241,7 +331,8 @@ impl From<Calendar> for CalendarUnit {
     }
 }
 
-/// Writes `each hour`, `each 6 hours`, `each day of Europe/Paris`, `each week of UTC, from Monday`.
+/// Writes `each hour`, `each 6 hours`, `each day of Europe/Paris`, `each week of UTC, from Monday`, `each business day of UTC, with 6
+/// holidays`.
 impl fmt::Display for Calendar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.unit {
@@ -250,6 +341,13 @@ impl fmt::Display for Calendar {
             CalendarUnit::Daily { zone } => write!(f, "each day of {zone}"),
             CalendarUnit::Weekly { zone, first } => write!(f, "each week of {zone}, from {first:?}"),
             CalendarUnit::Monthly { zone } => write!(f, "each month of {zone}"),
+            CalendarUnit::Business { zone, holidays, .. } => {
+                let (number, s) = (holidays.len(), if holidays.len() == 1 { "" } else { "s" });
+                write!(f, "each business day of {zone}, with {number} holiday{s}")
+            }
+            CalendarUnit::Dates { zone, dates } => {
+                write!(f, "from each of {} dates of {zone} to the next", dates.len())
+            }
         }
     }
 }
@@ -261,14 +359,38 @@ mod weekday {
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's with passes a reference")]
     pub(super) fn serialize<S: Serializer>(day: &Weekday, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format!("{day:?}").to_lowercase())
+        serializer.serialize_str(&name(*day))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Weekday, D::Error> {
         let text = String::deserialize(deserializer)?;
+        read(&text).map_err(serde::de::Error::custom)
+    }
+
+    pub(super) fn name(day: Weekday) -> String {
+        format!("{day:?}").to_lowercase()
+    }
+
+    pub(super) fn read(text: &str) -> Result<Weekday, String> {
         let mut days = Weekday::Monday.cycle_forward().take(7);
-        days.find(|day| format!("{day:?}").to_lowercase() == text).ok_or_else(|| {
-            serde::de::Error::custom(format!("unknown day {text:?}: expected one such as \"monday\" or \"sunday\""))
-        })
+        let wrong = || format!("unknown day {text:?}: expected one such as \"monday\" or \"sunday\"");
+        days.find(|day| name(*day) == text).ok_or_else(wrong)
+    }
+}
+
+/// The written form of days of the week: `["saturday", "sunday"]`.
+mod weekdays {
+    use jiff::civil::Weekday;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::weekday;
+
+    pub(super) fn serialize<S: Serializer>(days: &[Weekday], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(days.iter().map(|day| weekday::name(*day)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Weekday>, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        names.iter().map(|name| weekday::read(name).map_err(serde::de::Error::custom)).collect()
     }
 }

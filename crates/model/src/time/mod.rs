@@ -5,6 +5,7 @@
 mod calendar;
 pub mod cron;
 mod cron_schedule;
+mod dates;
 mod duration;
 mod firing;
 mod legacy;
@@ -17,9 +18,10 @@ mod typed;
 mod window;
 pub mod zone;
 
-pub use calendar::{Calendar, CalendarError, CalendarUnit, HOURS, Period};
+pub use calendar::{Calendar, CalendarError, CalendarUnit, HOURS, Period, WEEKEND};
 pub use cron::{Cron, CronDialect, CronError, CronField};
 pub use cron_schedule::{CronSchedule, Fold, Gap};
+pub use dates::{Dates, DatesError};
 pub use duration::{DurationError, format_duration, format_millis, parse_duration, parse_millis};
 pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};

@@ -3,6 +3,7 @@
 mod catch_up;
 mod endless;
 mod keys;
+mod pool;
 mod row;
 mod source;
 mod wait;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 pub use catch_up::{LATE, PlanMisfires, past_slots};
 pub use endless::SLOWED;
 pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
+pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
 pub use wait::WaitStart;
@@ -23,7 +25,7 @@ pub use wait::WaitStart;
 use crate::constraint::Constraint;
 use crate::dormant::Dormant;
 use crate::function::FunctionRef;
-use crate::id::{PoolId, WorkflowId};
+use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
 use crate::project::{ProjectName, former_member};
@@ -185,18 +187,6 @@ impl Workflow {
         };
         Range::new(self.start_time.unwrap_or(Timestamp::MIN), self.end_time.map_or(Timestamp::MAX, end))
     }
-}
-
-/// The permits that a run takes of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PoolUse {
-    /// The pool.
-    pub pool: PoolId,
-    /// How many permits it has, as this definition has it; where definitions disagree, the smallest size holds.
-    pub size: u32,
-    /// How many of them each run takes.
-    pub permits: u32,
 }
 
 /// A job: an executor with its settings and properties.

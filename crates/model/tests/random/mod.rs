@@ -20,7 +20,7 @@ use kelos_model::workflow::{
 use kelos_model::{
     Actor, ActorKind, Answer, BackfillId, Backlog, Breach, Collection, Constraint, Fact, Finding, Freeze, Gate,
     Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy,
-    RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, Trigger, Workflow, WorkflowEvent, WorkflowId,
+    RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -328,12 +328,15 @@ pub(crate) fn collected() -> BoxedStrategy<Collection> {
 
 fn calendar() -> BoxedStrategy<Calendar> {
     let zone = prop::sample::select(vec!["UTC", "Europe/Berlin"]).prop_map(|name| Zone::parse(name).unwrap());
-    (0..4, zone, prop::sample::select(HOURS.to_vec()))
-        .prop_map(|(unit, zone, hours)| match unit {
+    let dates = || [jiff::civil::date(2026, 1, 5), jiff::civil::date(2026, 4, 6)].into_iter().collect();
+    (0..6, zone, prop::sample::select(HOURS.to_vec()))
+        .prop_map(move |(unit, zone, hours)| match unit {
             0 => Calendar::hours(hours).unwrap(),
             1 => Calendar::daily(zone),
             2 => Calendar::weekly(zone, jiff::civil::Weekday::Wednesday),
-            _ => Calendar::monthly(zone),
+            3 => Calendar::monthly(zone),
+            4 => Calendar::business_days(zone, &dates()),
+            _ => Calendar::of_dates(zone, &dates()).unwrap(),
         })
         .boxed()
 }
@@ -491,8 +494,14 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
     let provenance = prop::sample::select(vec![Provenance::File, Provenance::Api, Provenance::Code]);
     let source =
         (provenance, text(), any::<u32>()).prop_map(|(provenance, file, line)| Source { provenance, file, line });
-    let pools = prop::option::of((any::<u32>(), any::<u32>()))
-        .prop_map(|pool| pool.map(|(size, permits)| PoolUse { pool: PoolId::new("p").unwrap(), size, permits }));
+    let pools =
+        prop::option::of((any::<u32>(), any::<u32>(), prop::option::of((any::<u32>(), any::<u64>(), any::<u32>()))))
+            .prop_map(|pool| {
+                pool.map(|(size, permits, rate)| {
+                    let rate = rate.map(|(tokens, millis, burst)| TokenRate { tokens, millis, burst });
+                    PoolUse { pool: PoolId::new("p").unwrap(), size, permits, rate }
+                })
+            });
     let limit = prop::option::of(0..u32::MAX);
     let what = (workflow(), source, keys(), whole_trigger(), prop::collection::vec(constraint(), 0..3));
     let how = (
@@ -578,6 +587,7 @@ pub(crate) fn moments() -> BoxedStrategy<Moments> {
             frozen,
             resumed: updated,
             started_until: fired_until,
+            spent: updated.into_iter().map(|at| (PoolId::new("p").unwrap(), at)).collect(),
         })
         .boxed()
 }

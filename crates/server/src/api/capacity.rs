@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, Waiter};
+use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, RateState, Waiter};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_wire::{
-    AllRunsDto, CapacityDto, FullWorkflowDto, HolderDto, Instant, PoolDto, ProblemDetailsDto, WaiterDto,
+    AllRunsDto, CapacityDto, FullWorkflowDto, HolderDto, Instant, PoolDto, ProblemDetailsDto, RateStateDto, WaiterDto,
     WorkflowRunsDto,
 };
 
@@ -38,6 +38,7 @@ impl FromLibrary<PoolState> for PoolDto {
         PoolDto {
             name: pool.pool.to_string(),
             size: pool.size,
+            rate: pool.rate.map(RateStateDto::from_library),
             disputed: pool.is_disputed,
             held: pool.held,
             holders: pool.holders.into_iter().map(HolderDto::from_library).collect(),
@@ -46,6 +47,12 @@ impl FromLibrary<PoolState> for PoolDto {
             oldest_since: pool.oldest_since.map(Instant),
             first: pool.first.into_iter().map(WaiterDto::from_library).collect(),
         }
+    }
+}
+
+impl FromLibrary<RateState> for RateStateDto {
+    fn from_library(state: RateState) -> RateStateDto {
+        RateStateDto { rate: (&state.rate).into(), left: state.tokens, next: state.next.map(Instant) }
     }
 }
 

@@ -5,11 +5,12 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use kelos_front::caller::{self, Door};
 use kelos_front::fault::Fault;
 use kelos_front::query::{bad_query, plain_words};
 use kelos_front::{App, key};
-use kelos_model::time::parse_instant;
+use kelos_model::time::{Zone, parse_instant};
 use kelos_model::{Actor, BackfillId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -198,6 +199,29 @@ pub(super) struct At(pub(super) Timestamp);
 impl<'de> Deserialize<'de> for At {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         from_text(deserializer, |text| parse_instant(text).map(At).map_err(|error| error.to_string()))
+    }
+}
+
+/// A day: `2026-03-29`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Day(pub(super) Date);
+
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer, |text| {
+            let read = text.parse::<Date>().ok().filter(|day| day.to_string() == text);
+            read.map(Day).ok_or_else(|| format!("\"{text}\" is no day, expected one such as 2026-03-29"))
+        })
+    }
+}
+
+/// A zone, by its name.
+#[derive(Debug, Clone)]
+pub(super) struct ZoneName(pub(super) Zone);
+
+impl<'de> Deserialize<'de> for ZoneName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer, |text| Zone::parse(text).map(ZoneName).map_err(|error| error.to_string()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The native API, under `/api/v1`.
 
 mod backfills;
+mod calendar;
 mod capacity;
 mod dto;
 mod endpoints;
@@ -8,6 +9,7 @@ mod events;
 mod extract;
 mod facts;
 mod failures;
+mod focus;
 mod graph;
 mod groups;
 mod health;
@@ -105,6 +107,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::children))
         .routes(routes!(stuck::stuck))
         .routes(routes!(failures::failures))
+        .routes(routes!(calendar::calendar))
+        .routes(routes!(focus::focus))
         .routes(routes!(capacity::capacity))
         .routes(routes!(rerun::rerun))
         .routes(routes!(slots::kill))

@@ -3,6 +3,7 @@
 mod backfill_pages;
 mod backfills;
 mod board;
+mod calendar;
 mod capacity;
 mod cdap_calls;
 mod cdap_client;
@@ -23,6 +24,7 @@ mod described;
 mod dice;
 mod display;
 mod failures;
+mod focus;
 mod frozen;
 mod graph;
 mod groups;

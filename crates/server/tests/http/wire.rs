@@ -3,12 +3,12 @@
 
 use axum::http::Method;
 use kelos_wire::{
-    BackfillCausesDto, BackfillDto, BackfillResultDto, CapacityDto, ChildrenDto, CriticalPathDto, DecisionDto,
-    DeploymentDto, DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto, FactSourceDto,
-    FailureListDto, GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, OutputLinesDto, PageDto, ParentsDto,
-    PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto, RegisterDto, RerunResultDto, RunDto,
-    SlotDto, StepResultDto, StuckListDto, SubmitResultDto, SubmittedListDto, TellResultDto, TimesDto, UpstreamDto,
-    VersionDto, WhyDto, WorkerDto, WorkflowDetailDto, WorkflowDto,
+    BackfillCausesDto, BackfillDto, BackfillResultDto, CalendarDto, CapacityDto, ChildrenDto, CriticalPathDto,
+    DecisionDto, DeploymentDto, DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto,
+    FactSourceDto, FailureListDto, FocusDto, GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, OutputLinesDto,
+    PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto, RegisterDto,
+    RerunResultDto, RunDto, SlotDto, StepResultDto, StuckListDto, SubmitResultDto, SubmittedListDto, TellResultDto,
+    TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto, WorkflowDetailDto, WorkflowDto,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +78,8 @@ fn got(uri: &str, segments: &[&str], text: &str) {
         ["failures"] => same::<FailureListDto>(uri, text),
         ["stuck"] => same::<StuckListDto>(uri, text),
         ["capacity"] => same::<CapacityDto>(uri, text),
+        ["focus"] => same::<FocusDto>(uri, text),
+        ["calendar"] => same::<CalendarDto>(uri, text),
         ["runs"] => same::<PageDto<RunDto>>(uri, text),
         ["events"] => same::<EventPageDto>(uri, text),
         ["backfills"] => same::<ListDto<BackfillDto>>(uri, text),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{Offer, POOL_PATIENCE};
-use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, TokenRate, Workflow, WorkflowId};
 
 use super::{Spec, schedules};
 
@@ -28,6 +28,28 @@ struct InLine {
     workflow: WorkflowId,
 }
 
+/// The rest of a pool.
+#[derive(Debug, Clone, Copy)]
+struct Remainder {
+    permits: u32,
+    /// Its tokens, if it has a rate.
+    tokens: Option<u32>,
+}
+
+impl Remainder {
+    fn has_permits(self, one: &PoolUse) -> bool {
+        self.permits >= one.permits
+    }
+
+    fn has_tokens(self, one: &PoolUse) -> bool {
+        self.tokens.is_none_or(|tokens| tokens >= one.permits)
+    }
+
+    fn has(self, one: &PoolUse) -> bool {
+        self.has_permits(one) && self.has_tokens(one)
+    }
+}
+
 /// The queued slots that may start and the capacity in use, for one step.
 pub(super) struct Dispatch<'a> {
     spec: &'a mut Spec,
@@ -40,6 +62,7 @@ pub(super) struct Dispatch<'a> {
 impl Spec {
     /// Starts all slots that may: first those that the limit on all runs held back, in order, then by limits, workers and pools.
     pub(super) fn dispatch(&mut self) -> Vec<RunId> {
+        self.forgive_rates();
         let mut dispatch = Dispatch { queues: self.queues(), active: self.active(), spec: self, started: Vec::new() };
         dispatch.serve_held_back();
         let ids: Vec<WorkflowId> = dispatch.spec.workflows.keys().cloned().collect();
@@ -93,6 +116,37 @@ impl Spec {
         queues
     }
 
+    /// The rate of each pool: the slowest of all definitions.
+    fn rates(&self) -> BTreeMap<PoolId, TokenRate> {
+        let mut rates: BTreeMap<PoolId, TokenRate> = BTreeMap::new();
+        for one in self.workflows.values().flat_map(|workflow| &workflow.pools) {
+            let Some(rate) = one.rate else { continue };
+            rates.entry(one.pool.clone()).and_modify(|slowest| *slowest = rate.min(*slowest)).or_insert(rate);
+        }
+        rates
+    }
+
+    /// Has no rate owe more tokens than add up.
+    fn forgive_rates(&mut self) {
+        let now = self.now.as_millisecond();
+        for (pool, rate) in self.rates() {
+            let most = now + i64::from(rate.burst) * pace(&rate);
+            self.full_at.entry(pool).and_modify(|at| *at = most.min(*at));
+        }
+    }
+
+    /// The tokens of a pool with a rate, counted one by one.
+    fn tokens(&self, pool: &PoolId, rate: &TokenRate) -> u32 {
+        let now = self.now.as_millisecond();
+        let mut full_at = self.full_at.get(pool).copied().unwrap_or(now);
+        let mut tokens = rate.burst;
+        while full_at > now && tokens > 0 {
+            full_at -= pace(rate);
+            tokens -= 1;
+        }
+        if full_at > now { 0 } else { tokens }
+    }
+
     fn active(&self) -> BTreeMap<WorkflowId, usize> {
         let mut active = BTreeMap::new();
         for (slot, _) in self.slots.iter().filter(|(_, state)| state.alive) {
@@ -100,6 +154,11 @@ impl Spec {
         }
         active
     }
+}
+
+/// The milliseconds from one token to the next.
+fn pace(rate: &TokenRate) -> i64 {
+    i64::try_from(rate.millis / u64::from(rate.tokens)).unwrap_or(i64::MAX)
 }
 
 impl Dispatch<'_> {
@@ -176,7 +235,7 @@ impl Dispatch<'_> {
             return false;
         };
         let left = self.left();
-        let fits = workflow.pools.iter().all(|one| left[&one.pool] >= one.permits);
+        let fits = workflow.pools.iter().all(|one| left[&one.pool].has(one));
         fits && self.free() > 0 && workflow.concurrency.is_none_or(|limit| self.active_of(id) < limit as usize)
     }
 
@@ -207,16 +266,23 @@ impl Dispatch<'_> {
             let next = line.iter().find(|place| last.as_ref().is_none_or(|last| *place > last)).cloned();
             let Some(place) = next else { return };
             let uses = self.spec.workflows[&place.workflow].pools.clone();
-            let short: Vec<&PoolUse> = uses.iter().filter(|one| left[&one.pool] < one.permits).collect();
-            let kept: Vec<&PoolUse> = match short.len() {
-                0 => uses.iter().collect(),
-                _ if self.is_patient(&place, &line) => uses.iter().collect(),
-                1 => short.clone(),
-                _ => Vec::new(),
-            };
+            let short: Vec<&PoolUse> = uses.iter().filter(|one| !left[&one.pool].has(one)).collect();
+            // Tokens come by themselves, and are not reserved for a slot that also waits for permits.
+            let waits_for_tokens = uses.iter().all(|one| left[&one.pool].has_permits(one));
             let fits = short.is_empty();
-            for one in kept {
-                left.entry(one.pool.clone()).and_modify(|left| *left = left.saturating_sub(one.permits));
+            let keeps_all = fits || self.is_patient(&place, &line);
+            for one in &uses {
+                let rest = left[&one.pool];
+                let alone = !keeps_all && short.len() == 1 && !rest.has(one);
+                let (permits, tokens) = match (keeps_all, alone) {
+                    (true, _) => (one.permits, if waits_for_tokens { one.permits } else { 0 }),
+                    (_, true) if !rest.has_permits(one) => (u32::MAX, 0),
+                    (_, true) => (0, u32::MAX),
+                    _ => (0, 0),
+                };
+                let rest = left.get_mut(&one.pool).expect("a pool that is named");
+                rest.permits = rest.permits.saturating_sub(permits);
+                rest.tokens = rest.tokens.map(|left| left.saturating_sub(tokens));
             }
             if fits && only.is_none_or(|id| *id == place.workflow) {
                 self.start_or_hold_back(&place.workflow);
@@ -233,13 +299,18 @@ impl Dispatch<'_> {
         }
     }
 
-    /// The free permits of each pool: its smallest size, less the permits of live runs by their latest definitions.
-    fn left(&self) -> BTreeMap<PoolId, u32> {
-        let mut left = self.sizes();
+    /// The free permits of each pool, its smallest size less the permits of live runs by their latest definitions; and its tokens.
+    fn left(&self) -> BTreeMap<PoolId, Remainder> {
+        let rates = self.spec.rates();
+        let tokens = |pool: &PoolId| rates.get(pool).map(|rate| self.spec.tokens(pool, rate));
+        let sizes = self.sizes().into_iter();
+        let mut left: BTreeMap<PoolId, Remainder> =
+            sizes.map(|(pool, permits)| (pool.clone(), Remainder { permits, tokens: tokens(&pool) })).collect();
         for (id, workflow) in &self.spec.known {
             let runs = u32::try_from(self.active_of(id)).unwrap_or(u32::MAX);
             for one in &workflow.pools {
-                left.entry(one.pool.clone()).and_modify(|left| *left = left.saturating_sub(runs * one.permits));
+                left.entry(one.pool.clone())
+                    .and_modify(|left| left.permits = left.permits.saturating_sub(runs * one.permits));
             }
         }
         left
@@ -257,7 +328,10 @@ impl Dispatch<'_> {
     /// the pool has.
     fn line(&self) -> BTreeSet<InLine> {
         let sizes = self.sizes();
-        let could_go = |pools: &[PoolUse]| !pools.is_empty() && pools.iter().all(|one| one.permits <= sizes[&one.pool]);
+        let rates = self.spec.rates();
+        let adds_up = |one: &PoolUse| rates.get(&one.pool).is_none_or(|rate| one.permits <= rate.burst);
+        let fits = |one: &PoolUse| one.permits <= sizes[&one.pool] && adds_up(one);
+        let could_go = |pools: &[PoolUse]| !pools.is_empty() && pools.iter().all(fits);
         let waiting = self.spec.workflows.values().filter(|workflow| could_go(&workflow.pools));
         let place = |id: &WorkflowId| {
             let InQueue { priority, at, key } = self.next(id)?;
@@ -302,9 +376,21 @@ impl Dispatch<'_> {
     fn start(&mut self, id: &WorkflowId, place: &InQueue) {
         let slot = SlotRef::new(id.clone(), place.key.clone());
         self.take_worker(&slot);
+        self.take_tokens(id);
         self.queues.entry(id.clone()).or_default().remove(place);
         *self.active.entry(id.clone()).or_default() += 1;
         self.started.extend(self.spec.start(slot));
+    }
+
+    /// Spends the tokens that a run takes.
+    fn take_tokens(&mut self, id: &WorkflowId) {
+        let (rates, now) = (self.spec.rates(), self.spec.now.as_millisecond());
+        for one in self.spec.workflows.get(id).map(|workflow| workflow.pools.clone()).unwrap_or_default() {
+            if let Some(rate) = rates.get(&one.pool) {
+                let full_at = self.spec.full_at.entry(one.pool).or_insert(now);
+                *full_at = now.max(*full_at) + i64::from(one.permits) * pace(rate);
+            }
+        }
     }
 
     /// Assigns a job to the worker that waits for it by its id, or else the one with most room, the last by name.

@@ -3,7 +3,7 @@
 use crate::{About, EventFilter, Journal, Lease, PENDING, PageRequest, SlotFilter, StoreError};
 use kelos_model::workflow::{LastRun, Moments};
 use kelos_model::{
-    Actor, Breach, Event, EventRecord, Fact, FactKey, Freeze, Invariant, Occurrence, Outcome, RunId, SlotEvent,
+    Actor, Breach, Event, EventRecord, Fact, FactKey, Freeze, Invariant, Occurrence, Outcome, PoolId, RunId, SlotEvent,
     SlotState, WorkflowEvent,
 };
 use serde_json::json;
@@ -169,6 +169,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     row.moments = Moments {
         resumed: Some(hour(5)),
         started_until: Some(hour(6)),
+        spent: [(PoolId::new("crm").expect("a name"), hour(7))].into(),
         updated: Some(hour(1)),
         fired_until: Some(hour(2)),
         fired: [("0 4 * * *".into(), hour(2))].into(),

@@ -12,6 +12,7 @@ use super::{MOST_ROWS, MOST_RUNS, Name, TimelineData, path};
 use crate::documents::Document;
 use crate::page::{segment, slot_href, workflow_href};
 use crate::runs::{class, letter};
+use crate::selection::choice;
 use crate::words;
 
 /// Height of a lane, and of a bar in it, in pixels.
@@ -95,17 +96,6 @@ fn filters(shown: &TimelineData) -> Markup {
             (choice("tag", "All tags", view.tag.as_deref(), &shown.tags))
             (choice("state", "All states", view.state.map(RunState::as_str), &states))
             button { "Show" }
-        }
-    }
-}
-
-fn choice(name: &str, all: &str, chosen: Option<&str>, options: &[String]) -> Markup {
-    html! {
-        @if !options.is_empty() {
-            select name=(name) aria-label=(name) {
-                option value="" { (all) }
-                @for option in options { option value=(option) selected[chosen == Some(option)] { (option) } }
-            }
         }
     }
 }

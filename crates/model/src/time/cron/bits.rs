@@ -44,6 +44,13 @@ impl Years {
         }
     }
 
+    /// The set of some years.
+    pub(super) fn of(years: impl Iterator<Item = i16>) -> Years {
+        let mut set = Years::default();
+        years.for_each(|year| set.insert(year.into()));
+        set
+    }
+
     pub(super) fn contains(&self, year: i16) -> bool {
         (FIRST_YEAR..=LAST_YEAR).contains(&year) && {
             let n = (year - FIRST_YEAR) as usize;

@@ -45,11 +45,13 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use error::{CronDialect, CronError, CronField};
 pub(super) use search::FiringDay;
+
+use super::dates::Dates;
 
 /// A cron expression: a set of civil times. Equal if the text is equal. Cheap to clone.
 #[derive(Clone)]
@@ -62,6 +64,15 @@ pub struct Cron {
     years: bits::Years,
     hours_stepped: bool,
     minutes_stepped: bool,
+    /// The dates that it is confined to, or that it leaves out; not a part of any text.
+    dates: Option<DateRule>,
+}
+
+/// The dates that a calendar confines its boundaries to, or leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum DateRule {
+    Only(Dates),
+    Except(Dates),
 }
 
 /// The times of a day that fire, the same on every day; bit `n` is the value `n`.
@@ -80,6 +91,25 @@ impl Cron {
     /// Refuses what these refuse; the error names the field, its place, and what was expected.
     pub fn parse(expression: &str) -> Result<Cron, CronError> {
         parse::parse(expression)
+    }
+
+    /// The same times, where the dates allow them.
+    pub(super) fn on(self, dates: DateRule) -> Cron {
+        let years = match &dates {
+            DateRule::Only(only) => bits::Years::of(only.iter().map(|date| date.year())),
+            DateRule::Except(_) => self.years,
+        };
+        Cron { years, dates: Some(dates), ..self }
+    }
+
+    /// The days of the month that begins on a date, bit `n` for day `n`.
+    fn days_of(&self, first: Date) -> u64 {
+        let days = self.days.mask(first);
+        match &self.dates {
+            None => days,
+            Some(DateRule::Only(dates)) => days & dates.in_month(first),
+            Some(DateRule::Except(dates)) => days & !dates.in_month(first),
+        }
     }
 
     /// The dialect in which it was read.
@@ -145,7 +175,7 @@ impl fmt::Debug for Cron {
 
 impl PartialEq for Cron {
     fn eq(&self, other: &Cron) -> bool {
-        self.text == other.text
+        self.text == other.text && self.dates == other.dates
     }
 }
 
@@ -154,6 +184,7 @@ impl Eq for Cron {}
 impl Hash for Cron {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
+        self.dates.hash(state);
     }
 }
 

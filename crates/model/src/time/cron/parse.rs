@@ -31,17 +31,16 @@ fn unix(source: &Source<'_>, spans: &[Range<usize>]) -> Result<Cron, CronError> 
         return Err(source.error(CronField::DayOfWeek, weekday.clone(), fault));
     }
     let [minute, hour, day, month, weekday] = drafts;
-    let mut years = bits::Years::default();
-    (bits::FIRST_YEAR..=bits::LAST_YEAR).for_each(|year| years.insert(year.into()));
     Ok(Cron {
         text: source.expression.into(),
         dialect: source.dialect,
         times: DayTimes { hours: hour.set, minutes: minute.set, seconds: 1 },
         days: unix::days(&day, &weekday),
         months: month.set,
-        years,
+        years: bits::Years::of(bits::FIRST_YEAR..=bits::LAST_YEAR),
         hours_stepped: hour.stepped,
         minutes_stepped: minute.stepped,
+        dates: None,
     })
 }
 
@@ -64,6 +63,7 @@ fn quartz(source: &Source<'_>, spans: &[Range<usize>]) -> Result<Cron, CronError
         years: year.years,
         hours_stepped: hour.stepped,
         minutes_stepped: minute.stepped,
+        dates: None,
     })
 }
 

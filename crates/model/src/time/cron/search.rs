@@ -97,7 +97,7 @@ impl Cron {
         };
         self.years.contains(date.year())
             && self.months >> date.month() & 1 == 1
-            && self.days.mask(date.first_of_month()) >> date.day() & 1 == 1
+            && self.days_of(date.first_of_month()) >> date.day() & 1 == 1
     }
 
     /// The first day that fires from the day `from` on, if its month begins before `until`.
@@ -111,7 +111,7 @@ impl Cron {
                     return None;
                 }
                 let day = if found == next_month { next_day } else { 1 };
-                if let Some(day) = bits::next(self.days.mask(first), day) {
+                if let Some(day) = bits::next(self.days_of(first), day) {
                     return Some(begin + i64::from(day - 1) * DAY);
                 }
                 (next_month, next_day) = (found + 1, 1);
@@ -132,7 +132,7 @@ impl Cron {
                     return None;
                 }
                 let day = if found == next_month { next_day } else { 31 };
-                if let Some(day) = bits::last(self.days.mask(first), day) {
+                if let Some(day) = bits::last(self.days_of(first), day) {
                     return Some(begin + i64::from(day - 1) * DAY);
                 }
                 (next_month, next_day) = (found - 1, 31);

@@ -438,8 +438,8 @@ pub(super) async fn start(
 
 async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Fault> {
     check(&request)?;
-    let StartRequest { arguments, unconstrained, reason } = request;
-    let ask = FireRequest { workflow, arguments, unconstrained, reason };
+    let StartRequest { arguments, priority, unconstrained, reason } = request;
+    let ask = FireRequest { workflow, arguments, priority, unconstrained, reason };
     let slot = app.ask(by, ask).await?;
     slots::found(app, slot).await
 }

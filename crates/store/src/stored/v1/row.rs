@@ -6,12 +6,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::workflow::{LastRun, Moments, PlanState};
-use kelos_model::{Actor, BackfillId, Backlog, Breach, Freeze, Kill, RunId, Stretch};
+use kelos_model::{Actor, BackfillId, Backlog, Breach, Freeze, Kill, PoolId, RunId, Stretch};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::StoredBreach;
 use super::names::{StoredActor, StoredName, StoredRange, StoredRunId};
-use crate::stored::form::{As, Form, ReadForm, WriteForm, forms, is_zero};
+use crate::stored::form::{As, Form, Plain, ReadForm, WriteForm, forms, is_zero};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Moments", rename_all = "camelCase")]
@@ -30,6 +30,8 @@ pub(crate) struct StoredMoments {
     resumed: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started_until: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<BTreeMap<StoredName, Plain>>")]
+    spent: BTreeMap<PoolId, Timestamp>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use jiff::civil::Weekday;
 use kelos_model::WorkflowId;
 use kelos_model::time::Window;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
-use kelos_model::time::{Calendar, CalendarUnit, Cron, CronSchedule, Firing, Zone};
+use kelos_model::time::{Calendar, CalendarUnit, Cron, CronSchedule, Dates, Firing, WEEKEND, Zone};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -43,6 +43,46 @@ enum StoredCalendar {
         #[serde(with = "As::<StoredZone>")]
         zone: Zone,
     },
+    Business {
+        #[serde(with = "As::<StoredZone>")]
+        zone: Zone,
+        #[serde(default = "usual_weekend", skip_serializing_if = "is_usual_weekend")]
+        weekend: Vec<StoredDay>,
+        #[serde(default, skip_serializing_if = "Dates::is_empty", with = "As::<StoredDates>")]
+        holidays: Dates,
+    },
+    Dates {
+        #[serde(with = "As::<StoredZone>")]
+        zone: Zone,
+        #[serde(with = "As::<StoredDates>")]
+        dates: Dates,
+    },
+}
+
+/// A day of the week in a list.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct StoredDay(#[serde(with = "As::<StoredWeekday>")] Weekday);
+
+fn usual_weekend() -> Vec<StoredDay> {
+    WEEKEND.map(StoredDay).into()
+}
+
+fn is_usual_weekend(days: &[StoredDay]) -> bool {
+    days == usual_weekend()
+}
+
+/// Dates, each as its text.
+struct StoredDates;
+
+impl Form<Dates> for StoredDates {
+    fn write<S: Serializer>(value: &Dates, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(value.iter().map(|date| date.to_string()))
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dates, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts.join("\n").parse().map_err(D::Error::custom)
+    }
 }
 
 fn one() -> u8 {
@@ -73,6 +113,10 @@ impl Form<Calendar> for StoredCalendar {
             CalendarUnit::Daily { zone } => StoredCalendar::Daily { zone },
             CalendarUnit::Weekly { zone, first } => StoredCalendar::Weekly { zone, first },
             CalendarUnit::Monthly { zone } => StoredCalendar::Monthly { zone },
+            CalendarUnit::Business { zone, weekend, holidays } => {
+                StoredCalendar::Business { zone, weekend: weekend.into_iter().map(StoredDay).collect(), holidays }
+            }
+            CalendarUnit::Dates { zone, dates } => StoredCalendar::Dates { zone, dates },
         };
         stored.serialize(serializer)
     }
@@ -83,6 +127,12 @@ impl Form<Calendar> for StoredCalendar {
             StoredCalendar::Daily { zone } => CalendarUnit::Daily { zone },
             StoredCalendar::Weekly { zone, first } => CalendarUnit::Weekly { zone, first },
             StoredCalendar::Monthly { zone } => CalendarUnit::Monthly { zone },
+            StoredCalendar::Business { zone, weekend, holidays } => CalendarUnit::Business {
+                zone,
+                weekend: weekend.into_iter().map(|StoredDay(day)| day).collect(),
+                holidays,
+            },
+            StoredCalendar::Dates { zone, dates } => CalendarUnit::Dates { zone, dates },
         };
         Calendar::try_from(unit).map_err(D::Error::custom)
     }

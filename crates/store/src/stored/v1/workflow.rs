@@ -11,7 +11,8 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId,
+    Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger, Workflow,
+    WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -87,6 +88,16 @@ struct StoredPoolUse {
     pool: PoolId,
     size: u32,
     permits: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredTokenRate>>")]
+    rate: Option<TokenRate>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TokenRate", rename_all = "camelCase")]
+struct StoredTokenRate {
+    tokens: u32,
+    millis: u64,
+    burst: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -265,6 +276,7 @@ impl Form<Source> for StoredSource {
 forms! {
     StoredWorkflow of Workflow,
     StoredPoolUse of PoolUse,
+    StoredTokenRate of TokenRate,
     StoredWaitStart of WaitStart,
     StoredProvenance of Provenance,
     StoredKeys of Keys,

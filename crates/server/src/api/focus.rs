@@ -1,0 +1,120 @@
+//! What lies between two moments.
+
+use axum::Json;
+use axum::extract::State;
+use kelos_explain::periods::{self, Blocked, Focus, FocusBox, FocusQuery, FocusRow, Selection};
+use kelos_front::App;
+use kelos_front::fault::Fault;
+use kelos_model::WorkflowId;
+use kelos_model::ranges::Range;
+use kelos_model::time::Zone;
+use kelos_wire::{BlockedDto, FocusBoxDto, FocusDto, FocusRowDto, ProblemDetailsDto, counts};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::dto::FromLibrary;
+use super::extract::{At, Query, ZoneName};
+
+/// The part of time to look at, and the workflows.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FocusListQuery {
+    /// The first moment.
+    #[param(value_type = String)]
+    from: At,
+    /// The first moment beyond.
+    #[param(value_type = String)]
+    to: At,
+    /// Only this workflow, even if it is no longer defined.
+    #[param(value_type = Option<String>)]
+    workflow: Option<WorkflowId>,
+    /// Only workflows of this project.
+    project: Option<String>,
+    /// Only workflows with this tag.
+    tag: Option<String>,
+    /// The zone of the days, weeks and months in which many slots are counted, by default UTC.
+    #[param(value_type = Option<String>)]
+    zone: Option<ZoneName>,
+    /// Whether to tell the versions of definitions.
+    #[serde(default)]
+    versions: bool,
+    /// The number of workflows to pass over, by default 0. An answer has 50 at the most.
+    #[serde(default)]
+    skip: usize,
+}
+
+impl FromLibrary<FocusBox> for FocusBoxDto {
+    fn from_library(one: FocusBox) -> FocusBoxDto {
+        FocusBoxDto {
+            from: one.range.start.into(),
+            to: one.range.end.into(),
+            total: one.total(),
+            states: counts(one.states),
+            to_come: one.to_come,
+            version: one.version,
+        }
+    }
+}
+
+impl FromLibrary<FocusRow> for FocusRowDto {
+    fn from_library(row: FocusRow) -> FocusRowDto {
+        FocusRowDto {
+            workflow: row.workflow.to_string(),
+            periods: row.is_of_periods,
+            paused: row.is_paused,
+            boxes: row.boxes.into_iter().map(FocusBoxDto::from_library).collect(),
+        }
+    }
+}
+
+impl FromLibrary<Blocked> for BlockedDto {
+    fn from_library(one: Blocked) -> BlockedDto {
+        BlockedDto { slot: (&one.slot).into(), state: one.state.as_str().into(), blockers: one.blockers }
+    }
+}
+
+fn answer(range: Range, found: Focus) -> FocusDto {
+    FocusDto {
+        from: range.start.into(),
+        to: range.end.into(),
+        rows: found.rows.into_iter().map(FocusRowDto::from_library).collect(),
+        more: found.more,
+        blocked: found.blocked.into_iter().map(BlockedDto::from_library).collect(),
+        partial: found.is_partial,
+    }
+}
+
+/// Tells what lies between two moments: the slots of each workflow, those that succeeded side by side as one, and what the others
+/// wait for. Where a workflow has more than 240, they are counted by hours, days, weeks or months.
+#[utoipa::path(get, path = "/focus", tag = "slots", params(FocusListQuery), responses(
+    (status = 200, description = "The workflows and their slots", body = FocusDto),
+    (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
+))]
+pub(super) async fn focus(
+    Query(wanted): Query<FocusListQuery>,
+    State(app): State<App>,
+) -> Result<Json<FocusDto>, Fault> {
+    let range =
+        super::slots::range(Some(wanted.from), Some(wanted.to))?.unwrap_or(Range::new(wanted.from.0, wanted.to.0));
+    let most = i64::from(periods::MOST_FOCUS_HOURS);
+    if range.end.duration_since(range.start).as_hours() > most {
+        let why = format!("`from` and `to` are too far apart, expected at most {most} hours");
+        return Err(Fault::bad_request("bad-query", why));
+    }
+    let zone = wanted.zone.map_or_else(Zone::utc, |zone| zone.0);
+    let of = Selection { workflow: wanted.workflow, project: wanted.project, tag: wanted.tag };
+    let named = of.workflow.clone();
+    let query = FocusQuery { of, range, zone, versions: wanted.versions, skip: wanted.skip };
+    let now = app.handle().now();
+    let (unknown, found) = app
+        .read(move |reader| {
+            let unknown = named.map_or(Ok(None), |id| Ok(reader.workflow(&id)?.is_none().then_some(id)))?;
+            Ok((unknown, periods::focus(reader, &query, now)?))
+        })
+        .await?;
+    match unknown {
+        Some(unknown) => Err(super::workflows::unknown(&unknown)),
+        None => Ok(Json(answer(range, found))),
+    }
+}
