@@ -4,6 +4,7 @@
 
 mod crash;
 mod dist;
+mod outside;
 mod packages;
 mod release;
 mod sim;

@@ -4,10 +4,12 @@
 //! that crates for tests are left out of the packages.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
 
+use crate::outside;
 use crate::workspace::{cargo, metadata, root};
 
 /// The crate that outsiders depend on.
@@ -21,6 +23,9 @@ pub(crate) struct PackageArguments {
     /// Build each package from its own content.
     #[arg(long)]
     verify: bool,
+    /// Build and test a project outside of the workspace from the packages; the project is made with this program `kelos`.
+    #[arg(long, value_name = "KELOS")]
+    outside: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &PackageArguments) -> ExitCode {
@@ -43,8 +48,11 @@ fn package(arguments: &PackageArguments) -> Result<(), String> {
     }
     command.extend(published.iter().flat_map(|name| ["--package", name]));
     cargo(&root, &command)?;
-    println!("{} packages: {}", published.len(), Vec::from_iter(published).join(", "));
-    Ok(())
+    println!("{} packages: {}", published.len(), Vec::from_iter(published.iter().copied()).join(", "));
+    let Some(kelos) = &arguments.outside else { return Ok(()) };
+    let target = metadata["target_directory"].as_str().ok_or("find the target folder")?;
+    let kelos = kelos.canonicalize().map_err(|error| format!("find {}: {error}", kelos.display()))?;
+    outside::build(&root, Path::new(target), &kelos, &published)
 }
 
 /// The face and all crates of the workspace that it needs.

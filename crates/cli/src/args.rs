@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export, failures,
-    graph, groups, import, init, list, logs, man, pause, plan, relatives, run_job, schedule, schedules, schema, serve,
-    shadow, source, start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
+    graph, groups, import, init, list, logs, man, new, pause, plan, relatives, run_job, schedule, schedules, schema,
+    serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -69,6 +69,8 @@ macro_rules! commands {
 commands! {
     /// Write a first project: a script, its tests, settings for editors
     Init(init::InitArgs) => init::run,
+    /// Write a Rust program with jobs of its own
+    New(new::NewArgs) => new::run,
     /// Run a folder of scripts, with its state kept in that folder
     Up(up::UpArgs) => up::run,
     /// Run a server, with the options of Celos

@@ -95,7 +95,7 @@ fn show(found: &CalendarDto) {
     }
 }
 
-/// What is not done.
+/// The numbers of slots that are not done, in words.
 fn note(day: &CalendarDayDto) -> String {
     let parts = [
         (day.failed, "failed"),

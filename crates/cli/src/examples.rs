@@ -66,6 +66,13 @@ const EXAMPLES: &[Examples] = &[
     ),
     of("init", &[("kelos init", "in this folder"), ("kelos init first", "in a new folder")]),
     of(
+        "new",
+        &[
+            ("kelos new --rust shop", "in a new folder"),
+            ("kelos new --rust shop --sources ../kelos", "built with a checkout of Kelos"),
+        ],
+    ),
+    of(
         "up",
         &[
             ("kelos up", "the scripts of this folder"),

@@ -280,7 +280,7 @@ fn told(day: &DayCompletion) -> String {
     format!("{}: {} of {} done{parts}", day.date, day.done, words::count(day.total(), "slot"))
 }
 
-/// What lies in a day.
+/// The address of the focus page of a day.
 fn focus_href(view: &CalendarView, day: &DayCompletion) -> String {
     let mut all = vec![
         format!("from={}", segment(&format_short(day.range.start))),

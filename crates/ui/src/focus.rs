@@ -221,7 +221,7 @@ fn others(view: &FocusView, found: &Focus) -> Markup {
     }
 }
 
-/// What the waiting slots wait for.
+/// The waiting slots with their obstacles.
 fn blocked(found: &Focus) -> Markup {
     html! {
         @if !found.blocked.is_empty() {

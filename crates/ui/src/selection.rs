@@ -18,7 +18,7 @@ pub(super) struct SelectionFields {
     pub(super) tag: Option<String>,
 }
 
-/// What there is to choose from.
+/// The names to choose from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choices {
     projects: Vec<String>,

@@ -68,6 +68,6 @@ pub struct BlockedDto {
     pub slot: SlotNameDto,
     /// Its state.
     pub state: Code,
-    /// What is in the way, in words.
+    /// The obstacles, in words.
     pub blockers: Vec<String>,
 }

@@ -1,7 +1,5 @@
 //! `kelos init`: the files of a first project, from templates.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +9,7 @@ use crate::apps::TASKS_JSON;
 use crate::failure::Failure;
 use crate::folder;
 use crate::options::Form;
+use crate::templates::{self, Template, is_there};
 use crate::text;
 
 #[derive(clap::Args)]
@@ -20,15 +19,6 @@ pub(crate) struct InitArgs {
     dir: PathBuf,
     #[command(flatten)]
     form: Form,
-}
-
-/// A file of a first project.
-struct Template {
-    /// Its path in the project.
-    path: &'static str,
-    /// A description for people.
-    about: &'static str,
-    text: &'static str,
 }
 
 /// A file that is kept as it is if there is one: repositories have it before they have a project.
@@ -55,12 +45,14 @@ pub(crate) fn run(args: &InitArgs) -> Result<u8, Failure> {
     refuse_projects(dir, &doing)?;
     let (kept, new): (Vec<&Template>, Vec<&Template>) =
         TEMPLATES.iter().partition(|one: &&Template| one.path == GITIGNORE && is_there(&dir.join(one.path)));
-    let taken: Vec<&str> = new.iter().map(|one| one.path).filter(|path| is_there(&dir.join(path))).collect();
+    let taken = templates::taken(dir, &new);
     if !taken.is_empty() {
-        return Err(Failure::bad(format!("{doing}: {} exists", taken.join(", ")))
-            .hint("nothing was written, because nothing is ever overwritten; name another folder"));
+        let exist = format!("{doing}: {} exists", taken.join(", "));
+        return Err(Failure::bad(exist).hint(templates::NOTHING_WRITTEN));
     }
-    write(dir, &new, Timestamp::now()).map_err(|error| Failure::bad(format!("{doing}: {error}")))?;
+    let now = Timestamp::now();
+    let written = templates::write(dir, &new, |text| filled(text, now));
+    written.map_err(|error| Failure::bad(format!("{doing}: {error}")))?;
     if args.form.json {
         let paths = |files: &[&Template]| files.iter().map(|one| one.path).collect::<Vec<_>>();
         text::json(&json!({ "dir": dir.to_string_lossy(), "written": paths(&new), "kept": paths(&kept) }));
@@ -85,40 +77,6 @@ fn refuse_projects(dir: &Path, doing: &str) -> Result<(), Failure> {
     Err(Failure::bad(format!("{doing}: {what}")).hint(hint))
 }
 
-/// Whether anything has this name, also a link to nothing.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
-}
-
-/// Writes all files, or none: those that were written are removed if one can't be.
-fn write(dir: &Path, templates: &[&Template], now: Timestamp) -> Result<(), String> {
-    let mut written: Vec<PathBuf> = Vec::new();
-    for template in templates {
-        let path = dir.join(template.path);
-        if let Err(error) = write_new(&path, &filled(template.text, now)) {
-            for path in &written {
-                let _ = fs::remove_file(path);
-            }
-            return Err(format!("write {}: {error}", path.display()));
-        }
-        written.push(path);
-    }
-    Ok(())
-}
-
-/// Writes a file that does not exist, with its folder. What was written of it is removed if that fails.
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    let end = file.write_all(text.as_bytes());
-    if end.is_err() {
-        let _ = fs::remove_file(path);
-    }
-    end
-}
-
 /// A template with its days: the first is yesterday, so that some hours of the workflow are past, but not many.
 fn filled(template: &str, now: Timestamp) -> String {
     let day = |ago: i64| {
@@ -129,38 +87,20 @@ fn filled(template: &str, now: Timestamp) -> String {
 
 /// The list of the files that were written, and the next two commands.
 fn report(dir: &Path, written: &[&Template], keeps_gitignore: bool) -> String {
-    let mut lines = vec![format!("wrote a project to {}", dir.display())];
-    lines.extend(written.iter().map(|one| format!("  {:<20}  {}", one.path, one.about)));
+    let mut lines = templates::listed(dir, written);
     if keeps_gitignore {
         lines.push(format!("{GITIGNORE} was kept as it is; add the line /.kelos/ to it"));
     }
-    let (place, argument) = argument(dir);
+    let (place, argument) = templates::argument(dir);
     lines.push(format!("Next{place}:"));
     lines.push(format!("  kelos test{argument}"));
     lines.push(format!("  kelos up{argument}"));
     lines.join("\n")
 }
 
-/// The folder as the argument of a command that is pasted into a shell; a name that is no text can't be pasted.
-fn argument(dir: &Path) -> (&'static str, String) {
-    match dir.to_str() {
-        Some(".") => ("", String::new()),
-        Some(name) if name.starts_with('-') => ("", format!(" {}", text::quoted(&format!("./{name}")))),
-        Some(name) => ("", format!(" {}", text::quoted(name))),
-        None => (", in that folder", String::new()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn folders_are_arguments_that_a_shell_takes_as_they_are() {
-        let argument = |name: &str| argument(Path::new(name)).1;
-        assert_eq!([".", "a/b-1", "-x"].map(argument), ["", " a/b-1", " ./-x"]);
-        assert_eq!(argument("it's $(here)\n"), " 'it'\\''s $(here)\n'");
-    }
 
     #[test]
     fn the_days_of_a_project_are_yesterday_and_today() {

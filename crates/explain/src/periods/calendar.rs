@@ -10,7 +10,7 @@ use kelos_model::{SlotState, WorkflowId};
 use kelos_store::{Columns, Queries, StoreError, Tally};
 
 use super::days::columns_of;
-use super::{Days, Scheduled, Selection};
+use super::{Days, ScheduledWorkflow, Selection};
 
 /// The most days of a calendar: ten years.
 pub const MOST_DAYS: usize = 3_660;
@@ -130,7 +130,7 @@ pub fn read(reader: &dyn Queries, query: &CalendarQuery, now: Timestamp) -> Resu
 fn tallies(
     reader: &dyn Queries,
     columns: &Columns,
-    workflows: &[Scheduled],
+    workflows: &[ScheduledWorkflow],
     mut counts: impl FnMut(&[Tally]),
 ) -> Result<(), StoreError> {
     if workflows.len() <= ONE_BY_ONE {
@@ -147,8 +147,8 @@ fn tallies(
 
 /// Counts the times that are to be planned: mostly of today, and of all days since a workflow is paused. Workflows of one schedule
 /// that are planned up to the same time are counted once.
-fn add_to_come(days: &mut [DayCompletion], workflows: &[Scheduled], now: Timestamp) {
-    let mut alike: BTreeMap<(String, Timestamp, Timestamp), (u64, &Scheduled)> = BTreeMap::new();
+fn add_to_come(days: &mut [DayCompletion], workflows: &[ScheduledWorkflow], now: Timestamp) {
+    let mut alike: BTreeMap<(String, Timestamp, Timestamp), (u64, &ScheduledWorkflow)> = BTreeMap::new();
     for workflow in workflows {
         if let Some((schedule, range)) = workflow.to_come(now) {
             let (gap, fold) = (schedule.gap(), schedule.effective_fold());

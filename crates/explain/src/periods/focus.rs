@@ -10,7 +10,7 @@ use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError, Tally};
 
 use super::days::columns_of;
-use super::{Days, Scheduled, Selection};
+use super::{Days, ScheduledWorkflow, Selection};
 use crate::why;
 
 /// The most hours of a part of time: those of ten years.
@@ -42,7 +42,7 @@ pub struct FocusQuery {
     pub skip: usize,
 }
 
-/// What lies in a part of time.
+/// The slots in a part of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Focus {
     /// The workflows with their slots, by id.
@@ -52,7 +52,7 @@ pub struct Focus {
     /// How many workflows come after these.
     pub more: usize,
     /// Slots that wait, the oldest first.
-    pub blocked: Vec<Blocked>,
+    pub blocked: Vec<BlockedSlot>,
     /// Whether more slots wait than are explained.
     pub is_partial: bool,
 }
@@ -87,12 +87,12 @@ pub struct FocusBox {
 
 /// A slot that waits, and for what.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Blocked {
+pub struct BlockedSlot {
     /// The slot.
     pub slot: SlotRef,
     /// Its state.
     pub state: SlotState,
-    /// What is in the way, in words.
+    /// The obstacles, in words.
     pub blockers: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ pub fn read(reader: &dyn Queries, query: &FocusQuery, now: Timestamp) -> Result<
 fn one_by_one(
     reader: &dyn Queries,
     query: &FocusQuery,
-    workflow: &Scheduled,
+    workflow: &ScheduledWorkflow,
     now: Timestamp,
 ) -> Result<Option<Vec<FocusBox>>, StoreError> {
     let range = reaching_into(workflow.schedule.as_ref(), query.range);
@@ -236,7 +236,7 @@ fn joined(boxes: Vec<FocusBox>) -> Vec<FocusBox> {
 fn counted(
     reader: &dyn Queries,
     query: &FocusQuery,
-    workflows: &[(usize, &Scheduled)],
+    workflows: &[(usize, &ScheduledWorkflow)],
     now: Timestamp,
 ) -> Result<Vec<(usize, Vec<FocusBox>)>, StoreError> {
     if workflows.is_empty() {
@@ -265,7 +265,7 @@ fn counted(
             }
         }
     }
-    let finished = |(place, one): &(usize, &Scheduled)| {
+    let finished = |(place, one): &(usize, &ScheduledWorkflow)| {
         let mut boxes = rows.remove(&one.row.id).unwrap_or_default();
         if let Some((schedule, to_come)) = one.to_come(now) {
             boxes.iter_mut().for_each(|cell| cell.to_come += schedule.count(both(cell.range, to_come)));
@@ -305,7 +305,7 @@ fn cells(zone: &Zone, range: Range) -> Vec<Range> {
     cells
 }
 
-/// What the waiting slots of the rows wait for.
+/// Adds the obstacles of the waiting slots of the rows.
 fn explain(reader: &dyn Queries, found: &mut Focus, now: Timestamp) -> Result<(), StoreError> {
     let waits = |one: &FocusBox| {
         let state = one.only().filter(|state| {
@@ -320,7 +320,7 @@ fn explain(reader: &dyn Queries, found: &mut Focus, now: Timestamp) -> Result<()
     waiting.truncate(MOST_BLOCKED);
     for (slot, state) in waiting {
         let blockers = why::read(reader, &slot, now, true, None)?.blockers;
-        found.blocked.push(Blocked { slot, state, blockers });
+        found.blocked.push(BlockedSlot { slot, state, blockers });
     }
     Ok(())
 }

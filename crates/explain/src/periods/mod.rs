@@ -17,7 +17,7 @@ use kelos_store::{Queries, StoreError};
 pub use calendar::{CalendarQuery, CompletionCalendar, DayCompletion, MOST_CELLS, MOST_DAYS, read as calendar};
 pub use days::Days;
 pub use focus::{
-    Blocked, Focus, FocusBox, FocusQuery, FocusRow, MOST_HOURS as MOST_FOCUS_HOURS, MOST_ROWS, read as focus,
+    BlockedSlot, Focus, FocusBox, FocusQuery, FocusRow, MOST_HOURS as MOST_FOCUS_HOURS, MOST_ROWS, read as focus,
 };
 
 use crate::schedule;
@@ -35,7 +35,7 @@ pub struct Selection {
 
 /// A workflow with slots by time.
 #[derive(Debug, Clone)]
-struct Scheduled {
+struct ScheduledWorkflow {
     row: WorkflowRow,
     /// None where it is not known: of a dependent schedule that leads nowhere.
     schedule: Option<CronSchedule>,
@@ -51,17 +51,17 @@ impl Selection {
     }
 
     /// The chosen workflows that have a schedule, by id.
-    fn read(&self, reader: &dyn Queries) -> Result<Vec<Scheduled>, StoreError> {
+    fn read(&self, reader: &dyn Queries) -> Result<Vec<ScheduledWorkflow>, StoreError> {
         let rows = reader.workflows(self.workflow.as_ref())?;
         let with_schedule = |row: WorkflowRow| {
             let schedule = schedule::resolved(reader, &row)?.ok();
-            Ok(Scheduled { row, schedule })
+            Ok(ScheduledWorkflow { row, schedule })
         };
         rows.into_iter().filter(|row| self.accepts(row)).map(with_schedule).collect()
     }
 }
 
-impl Scheduled {
+impl ScheduledWorkflow {
     /// The times that have no slot yet and will have one: those of its schedule within its bounds that come after what is planned.
     fn to_come(&self, now: Timestamp) -> Option<(&CronSchedule, Range)> {
         let (row, schedule) = (&self.row, self.schedule.as_ref().filter(|_| self.row.present)?);

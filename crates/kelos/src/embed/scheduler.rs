@@ -8,17 +8,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_core::FireRequest;
-use kelos_engine::Handle;
+use kelos_engine::{AskError, Handle};
 use kelos_model::event::Event;
 use kelos_model::{Actor, SlotKey, SlotRef, SlotState, WorkflowId};
-
 use kelos_store::{About, EventFilter, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::function::panicked;
 use super::input::INPUT;
-use super::running::RequestError;
 
 /// The longest time between two looks at the clock.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -71,7 +69,7 @@ pub trait Scheduler: Send + 'static {
     fn plan(&mut self, now: Timestamp, slots: &PlannedSlots<Self::Context>) -> Plan<Self::Context>;
 }
 
-/// What a [`Scheduler`] wants.
+/// The slots that a [`Scheduler`] starts, and when it plans again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<C> {
     starts: Vec<(C, i32)>,
@@ -111,7 +109,7 @@ impl<C> Plan<C> {
 pub struct PlannedSlot<C> {
     /// The slot.
     pub slot: SlotRef,
-    /// What it is about.
+    /// Its context: the input of the function.
     pub context: C,
     /// Its state.
     pub state: SlotState,
@@ -233,6 +231,15 @@ impl<S: Scheduler> PlannerFace for Planner<S> {
     }
 }
 
+/// A planned slot that was not opened.
+#[derive(Debug, thiserror::Error)]
+enum PlanError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// The planner of a job, whatever its scheduler.
 #[derive(Clone)]
 pub(super) struct OwnPlanner(Arc<Mutex<dyn PlannerFace>>);
@@ -291,7 +298,7 @@ impl OwnPlanner {
         handle: &Handle,
         reader: &dyn Queries,
         by: &Actor,
-    ) -> Result<Option<Timestamp>, RequestError> {
+    ) -> Result<Option<Timestamp>, PlanError> {
         loop {
             self.refresh(workflow, reader)?;
             let PlannedStarts { starts, again } = self.plan(workflow, Timestamp::now());

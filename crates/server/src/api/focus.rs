@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos_explain::periods::{self, Blocked, Focus, FocusBox, FocusQuery, FocusRow, Selection};
+use kelos_explain::periods::{self, BlockedSlot, Focus, FocusBox, FocusQuery, FocusRow, Selection};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
@@ -68,8 +68,8 @@ impl FromLibrary<FocusRow> for FocusRowDto {
     }
 }
 
-impl FromLibrary<Blocked> for BlockedDto {
-    fn from_library(one: Blocked) -> BlockedDto {
+impl FromLibrary<BlockedSlot> for BlockedDto {
+    fn from_library(one: BlockedSlot) -> BlockedDto {
         BlockedDto { slot: (&one.slot).into(), state: one.state.as_str().into(), blockers: one.blockers }
     }
 }
