@@ -10,6 +10,7 @@
 pub mod embed;
 #[cfg(feature = "node")]
 mod node;
+pub mod requests;
 
 pub use kelos_core::Config;
 pub use kelos_engine::clock::{Clock, system_clock};

@@ -281,6 +281,11 @@ fn a_tag_is_paused_as_a_whole() {
         assert!(!running.reader().slot(&slot).unwrap().unwrap().state.is_final());
         running.resume_tag("crm").await.unwrap();
         assert!(running.end(&slot).await.unwrap().is_success());
+        assert_eq!(running.pause_all().await.unwrap().len(), 3);
+        let slot = running.start("c", &()).await.unwrap();
+        assert!(!running.reader().slot(&slot).unwrap().unwrap().state.is_final());
+        assert_eq!(running.resume_all().await.unwrap().len(), 3);
+        assert!(running.end(&slot).await.unwrap().is_success());
         running.stop().await;
     });
 }

@@ -66,9 +66,19 @@ pub fn read_log(dir: &Path, offset: u64, max_len: usize) -> Result<LogChunk, Loc
 /// The last line that is not empty of what the run in `dir` has written so far, without control characters; none where there is no
 /// output. A long line is cut.
 pub fn last_line(dir: &Path) -> Result<Option<String>, LocalError> {
-    let from = log_len(dir)?.saturating_sub(LAST_LINE_SEARCHED);
-    let chunk = read_log(dir, from, LAST_LINE_SEARCHED as usize)?;
-    let text = String::from_utf8_lossy(&chunk.bytes);
+    let end = log_len(dir)?;
+    let mut from = end.saturating_sub(LAST_LINE_SEARCHED);
+    let mut bytes = Vec::new();
+    // A read ends with its segment, and the last line may be in the next one.
+    while from < end {
+        let chunk = read_log(dir, from, LAST_LINE_SEARCHED as usize)?;
+        if chunk.bytes.is_empty() {
+            break;
+        }
+        from = chunk.next_offset;
+        bytes.extend(chunk.bytes);
+    }
+    let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().rev().map(printable).find(|line| !line.is_empty()))
 }
 

@@ -15,6 +15,7 @@ mod floor;
 mod idle;
 mod large;
 mod latency;
+mod library;
 mod noop;
 mod pages;
 mod rehearse;
@@ -27,7 +28,8 @@ use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
-                     rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS]";
+                     rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
+                     series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS]";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +53,10 @@ fn main() -> Outcome {
         Some("dry-run") => dry::run(),
         Some("facts") => facts::throughput(number(1, 1_000_000)),
         Some("facts-latency") => facts::latency(number(1, 10_000)),
+        Some("series") => library::year(number(1, 100)),
+        Some("decade") => library::decade(number(1, 1_000)),
+        Some("backfills") => library::backfills(number(1, 120)),
+        Some("sequence") => library::sequence(number(1, 40)),
         Some("facts-idle") => facts::idle(number(1, 60)),
         Some("flood") => flood::run(number(1, 600_000)),
         Some("rehearse") => rehearse::run(number(1, 10)),

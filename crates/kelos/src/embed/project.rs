@@ -10,7 +10,7 @@ use kelos_engine::AskError;
 use kelos_executors::local::own_shim;
 use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
-use kelos_model::{Workflow, WorkflowId};
+use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, StoreError};
 use tokio::runtime::Handle;
 
@@ -146,6 +146,7 @@ impl Project {
         }
         mistakes.extend(self.circles(&workflows));
         mistakes.extend(self.unresolved(&workflows));
+        mistakes.extend(self.early(&workflows));
         mistakes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         if mistakes.is_empty() { Ok(workflows) } else { Err(Mistakes(mistakes)) }
     }
@@ -172,6 +173,19 @@ impl Project {
         resolve(&schedules).into_iter().filter_map(problem).collect()
     }
 
+    /// Jobs with times before the start of another one that they wait for, which has no slots then.
+    fn early(&self, workflows: &[Workflow]) -> Vec<Mistake> {
+        let by_id: BTreeMap<&WorkflowId, &Workflow> = workflows.iter().map(|one| (&one.id, one)).collect();
+        let mistake = |child: &Workflow, parent: &WorkflowId| {
+            let (own, first) = (child.start_time?, by_id.get(parent)?.start_time?);
+            let job = self.jobs.iter().find(|job| job.id == child.id.as_str() && own < first)?;
+            let words = format!("it starts at {own}, and waits for \"{parent}\", which starts at {first}");
+            Some(job.mistake(words).hint(format!("let it start with \"{parent}\", or later")))
+        };
+        let pairs = workflows.iter().flat_map(|child| required(&child.trigger).into_iter().map(move |id| (child, id)));
+        pairs.filter_map(|(child, parent)| mistake(child, parent)).collect()
+    }
+
     /// Starts an engine for the project inside of this program, on the current Tokio runtime.
     ///
     /// # Errors
@@ -187,13 +201,14 @@ impl Project {
         let launcher = Node::launcher_of(&config)?;
         let functions = FunctionExecutor::new(jobs, runtime.clone(), launcher);
         config.executors = std::mem::take(&mut config.executors).with(FUNCTION, functions.clone());
+        // Before the node starts: it may begin runs at once, whose functions ask what failed before.
+        functions.connect(store.reader());
         let node = Node::start(config, store, runtime)?;
-        functions.connect(node.reader().clone());
         let once = self.once();
         // The texts of the program's files are not known; changed definitions are a deployment.
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
-        let mut running = RunningProject::new(node, functions, temporary);
+        let mut running = RunningProject::new(self.name.clone(), node, functions, temporary);
         running.start_once(once).await?;
         running.follow(self.planners());
         Ok(running)
@@ -251,5 +266,14 @@ impl Project {
         }
         let _ = folder;
         Ok(Box::new(MemoryStore::new()))
+    }
+}
+
+/// The workflows whose slots of the same time a trigger can't do without.
+fn required(trigger: &Trigger) -> Vec<&WorkflowId> {
+    match trigger {
+        Trigger::Success { workflow } => vec![workflow],
+        Trigger::And { triggers } => triggers.iter().flat_map(required).collect(),
+        _ => Vec::new(),
     }
 }

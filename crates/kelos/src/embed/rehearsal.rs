@@ -160,6 +160,12 @@ impl Rehearsal {
         Ok(rehearsal)
     }
 
+    /// All that is stored.
+    #[must_use]
+    pub fn reader(&self) -> &Arc<dyn Queries> {
+        &self.reader
+    }
+
     /// The present moment.
     #[must_use]
     pub fn now(&self) -> Timestamp {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_core::{FireRequest, Pause, Resume};
+use kelos_core::{FireRequest, Pause, Request, Resume};
 use kelos_engine::{AskError, Handle};
+use kelos_model::workflow::About;
 use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
@@ -81,6 +82,7 @@ impl EndedSlot {
 /// It ends with [`RunningProject::stop`]. A program that just ends leaves its live functions for the next start to find: their attempts
 /// then count as failed.
 pub struct RunningProject {
+    project: String,
     node: Node,
     functions: FunctionExecutor,
     by: Actor,
@@ -89,8 +91,14 @@ pub struct RunningProject {
 }
 
 impl RunningProject {
-    pub(super) fn new(node: Node, functions: FunctionExecutor, folder: Option<tempfile::TempDir>) -> RunningProject {
-        RunningProject { node, functions, by: Actor::person("program"), planning: JoinSet::new(), _folder: folder }
+    pub(super) fn new(
+        project: String,
+        node: Node,
+        functions: FunctionExecutor,
+        folder: Option<tempfile::TempDir>,
+    ) -> RunningProject {
+        let (by, planning) = (Actor::person("program"), JoinSet::new());
+        RunningProject { project, node, functions, by, planning, _folder: folder }
     }
 
     /// The node, for servers and requests of all kinds.
@@ -121,7 +129,7 @@ impl RunningProject {
             serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
         let arguments = [(INPUT.to_owned(), json)].into();
         let request = FireRequest { workflow, arguments, priority: 0, unconstrained: false, reason: None };
-        Ok(self.handle().ask(&self.by, request).await?)
+        self.ask(request).await
     }
 
     /// Waits for the end of a slot: also for one that somebody else started, or that began before a restart.
@@ -149,13 +157,36 @@ impl RunningProject {
         self.end(&slot).await
     }
 
+    /// Makes any request to the scheduler, in the name of this program: a rerun, a kill, a backfill.
+    ///
+    /// ```
+    /// use kelos::embed::{Context, Project, job};
+    /// use kelos::requests::Rerun;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let greet = job("greet", async |_: Context, name: String, ()| Ok::<_, String>(format!("hello {name}")));
+    /// let running = Project::new("hello", "1.0").add(greet.with(()).on_demand()).start().await?;
+    /// let slot = running.run("greet", &"Ann").await?.slot;
+    /// running.ask(Rerun { slot: slot.clone(), reason: Some("she did not listen".to_owned()) }).await?;
+    /// assert_eq!(running.end(&slot).await?.run.map(|run| run.number), Some(2));
+    /// running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// When the engine refuses it, or does not answer.
+    pub async fn ask<R: Request>(&self, request: R) -> Result<R::Answer, RequestError> {
+        Ok(self.handle().ask(&self.by, request).await?)
+    }
+
     /// Starts no slot of a job until it is resumed. Live runs go on.
     ///
     /// # Errors
     /// When there is no such job, or the engine refuses.
     pub async fn pause(&self, job: &str) -> Result<(), RequestError> {
         let workflow = known(job)?;
-        Ok(self.handle().ask(&self.by, Pause { workflow, reason: None }).await?)
+        self.ask(Pause { workflow, reason: None }).await
     }
 
     /// Ends a pause.
@@ -164,7 +195,7 @@ impl RunningProject {
     /// When there is no such job, or the engine refuses.
     pub async fn resume(&self, job: &str) -> Result<(), RequestError> {
         let workflow = known(job)?;
-        Ok(self.handle().ask(&self.by, Resume { workflow, reason: None }).await?)
+        self.ask(Resume { workflow, reason: None }).await
     }
 
     /// Pauses all jobs that have a tag, and returns their ids.
@@ -172,11 +203,15 @@ impl RunningProject {
     /// # Errors
     /// When the store can't be read, or the engine refuses.
     pub async fn pause_tag(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
-        let tagged = self.tagged(tag)?;
-        for workflow in &tagged {
-            self.pause(workflow.as_str()).await?;
-        }
-        Ok(tagged)
+        self.pause_those(self.jobs(|about| about.tags.iter().any(|one| one == tag))?).await
+    }
+
+    /// Pauses all jobs of this project, and returns their ids. Scripts and other projects in the same store go on.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the engine refuses.
+    pub async fn pause_all(&self) -> Result<Vec<WorkflowId>, RequestError> {
+        self.pause_those(self.jobs(|_| true)?).await
     }
 
     /// Resumes all jobs that have a tag, and returns their ids.
@@ -184,18 +219,36 @@ impl RunningProject {
     /// # Errors
     /// When the store can't be read, or the engine refuses.
     pub async fn resume_tag(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
-        let tagged = self.tagged(tag)?;
-        for workflow in &tagged {
-            self.resume(workflow.as_str()).await?;
-        }
-        Ok(tagged)
+        self.resume_those(self.jobs(|about| about.tags.iter().any(|one| one == tag))?).await
     }
 
-    fn tagged(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
+    /// Resumes all jobs of this project, and returns their ids.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the engine refuses.
+    pub async fn resume_all(&self) -> Result<Vec<WorkflowId>, RequestError> {
+        self.resume_those(self.jobs(|_| true)?).await
+    }
+
+    async fn pause_those(&self, jobs: Vec<WorkflowId>) -> Result<Vec<WorkflowId>, RequestError> {
+        for workflow in &jobs {
+            self.pause(workflow.as_str()).await?;
+        }
+        Ok(jobs)
+    }
+
+    async fn resume_those(&self, jobs: Vec<WorkflowId>) -> Result<Vec<WorkflowId>, RequestError> {
+        for workflow in &jobs {
+            self.resume(workflow.as_str()).await?;
+        }
+        Ok(jobs)
+    }
+
+    /// The jobs of this project that are such.
+    fn jobs(&self, such: impl Fn(&About) -> bool) -> Result<Vec<WorkflowId>, RequestError> {
         let rows = self.reader().workflows(None)?;
-        let has_tag =
-            rows.into_iter().filter(|row| row.present && row.definition.about.tags.iter().any(|one| one == tag));
-        Ok(has_tag.map(|row| row.id).collect())
+        let own = rows.into_iter().filter(|row| row.present && row.definition.project == self.project);
+        Ok(own.filter(|row| such(&row.definition.about)).map(|row| row.id).collect())
     }
 
     /// Starts jobs that have no slot yet.

@@ -1,0 +1,143 @@
+//! Projects in trouble: beside another one, with far too much output, with a job that is gone, with times that never meet.
+
+use std::future::pending;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kelos::embed::{Calendar, Context, Period, Project, Retry, RunningProject, job};
+use kelos::{SlotRef, SlotState, Trigger};
+use kelos_executors::local::last_line;
+use kelos_executors::run_ref;
+
+/// Runs a test on a runtime of its own.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
+}
+
+async fn nothing(_: Context, _: Period, (): ()) -> Result<(), String> {
+    Ok(())
+}
+
+async fn is_in(running: &RunningProject, slot: &SlotRef, state: SlotState) {
+    let mut commits = running.handle().watch_commits();
+    while running.reader().slot(slot).unwrap().is_none_or(|slot| slot.state != state) {
+        commits.changed().await.unwrap();
+    }
+}
+
+#[test]
+fn two_projects_in_one_process_know_nothing_of_each_other() {
+    run(async {
+        let project = |number: u32| {
+            let count = job("count", async |context: Context, (): (), number: u32| {
+                // The name of a lock belongs to its project.
+                let _lock = context.lock("all").await;
+                Ok::<_, String>(number)
+            });
+            Project::new("shop", "1.0").add(count.with(number).on_demand())
+        };
+        let (one, two) = (project(1).start().await.unwrap(), project(2).start().await.unwrap());
+        one.pause("count").await.unwrap();
+        let waiting = one.start("count", &()).await.unwrap();
+        assert_eq!(two.run("count", &()).await.unwrap().output::<u32>().unwrap(), 2);
+        assert!(!one.reader().slot(&waiting).unwrap().unwrap().state.is_final());
+        one.resume("count").await.unwrap();
+        assert_eq!(one.end(&waiting).await.unwrap().output::<u32>().unwrap(), 1);
+        one.stop().await;
+        assert_eq!(two.run("count", &()).await.unwrap().output::<u32>().unwrap(), 2);
+        two.stop().await;
+    });
+}
+
+#[test]
+fn a_folder_is_that_of_one_project_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = || Project::new("shop", "1.0").folder(folder.path());
+    run(async {
+        let first = project().start().await.unwrap();
+        let error = match project().start().await {
+            Ok(_) => panic!("two projects write to one folder"),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains("another server leads on this database"), "{error}");
+        first.stop().await;
+        project().start().await.unwrap().stop().await;
+    });
+}
+
+#[test]
+fn of_a_hundred_megabytes_of_output_the_last_ones_are_kept() {
+    let size = |folder: &Path| -> u64 {
+        let files = std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().metadata().unwrap());
+        files.filter(std::fs::Metadata::is_file).map(|one| one.len()).sum()
+    };
+    run(async {
+        let chatty = job("chatty", async |context: Context, (): (), ()| {
+            let line = "x".repeat((1 << 20) - 1);
+            (0..100).for_each(|_| context.log(&line));
+            context.log("the end");
+            Ok::<_, String>(())
+        });
+        let running = Project::new("shop", "1.0").add(chatty.with(()).on_demand()).start().await.unwrap();
+        let ended = running.run("chatty", &()).await.unwrap();
+        assert!(ended.is_success());
+        let dir = running.node().launcher().dirs().path(&run_ref(&ended.run.unwrap().id));
+        assert!(size(&dir) < 40 << 20, "{} bytes", size(&dir));
+        let text = last_line(&dir).unwrap();
+        assert_eq!(text.as_deref(), Some("the end"));
+        running.stop().await;
+    });
+}
+
+#[test]
+fn work_of_a_job_that_is_gone_ends_and_stays_to_be_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    let with_job = || {
+        let hang = job("hang", async |_: Context, (): (), calls: Arc<AtomicU32>| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            pending::<Result<(), String>>().await
+        });
+        Project::new("shop", "1.0")
+            .folder(folder.path())
+            .add(hang.with(calls.clone()).retry(Retry::never()).on_demand())
+    };
+    let slot = run(async {
+        let running = with_job().start().await.unwrap();
+        let slot = running.start("hang", &()).await.unwrap();
+        is_in(&running, &slot, SlotState::Running).await;
+        // As if the program were killed.
+        running.handle().stop().await;
+        slot
+    });
+    run(async {
+        let running = Project::new("shop", "1.1").folder(folder.path()).start().await.unwrap();
+        let ended = running.end(&slot).await.unwrap();
+        assert_eq!(ended.state, SlotState::Failed);
+        assert_eq!(ended.reason(), Some("the program that did it has ended"));
+        let refusal = running.start("hang", &()).await.unwrap_err().to_string();
+        assert!(refusal.contains("hang"), "{refusal}");
+        running.stop().await;
+    });
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_job_that_starts_before_what_it_waits_for_is_a_mistake() {
+    let series = |id: &str, since: &str| {
+        job(id, nothing).with(()).every(&Calendar::daily(kelos::embed::Zone::utc())).since(since.parse().unwrap())
+    };
+    let after = |since: &str| {
+        let when = Trigger::Success { workflow: "load".parse().unwrap() };
+        Project::new("shop", "1.0").add(series("load", "2026-02-01T00:00:00Z")).add(series("sum", since).when(when))
+    };
+    assert!(after("2026-02-01T00:00:00Z").check().is_ok());
+    let mistakes = after("2026-01-01T00:00:00Z").check().unwrap_err();
+    let said = mistakes.to_string();
+    assert!(
+        said.contains("\"sum\": it starts at 2026-01-01T00:00:00Z, and waits for \"load\", which starts at"),
+        "{said}"
+    );
+    assert!(said.contains("hint: let it start with \"load\", or later"), "{said}");
+}
