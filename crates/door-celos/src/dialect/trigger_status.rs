@@ -111,6 +111,7 @@ fn class_of(kind: &ReasonKind) -> &'static str {
         ReasonKind::Offset => "OffsetTrigger",
         ReasonKind::Delay => "DelayTrigger",
         ReasonKind::Success => "SuccessTrigger",
+        ReasonKind::Covers => "CoversTrigger",
         ReasonKind::HdfsPath => "HDFSCheckTrigger",
         ReasonKind::LocalPath => "FileCheckTrigger",
         ReasonKind::Path => "PathTrigger",

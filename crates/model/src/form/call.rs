@@ -217,13 +217,19 @@ impl<'a, T> Call<'a, T> {
 
     /// A length of time that can't be left out, in seconds.
     pub(super) fn seconds(&self, name: &'static str) -> Result<i64, FormError> {
-        let given = self.required(name, self.get(name))?;
-        match &given.value {
+        let given = self.optional_seconds(name)?;
+        self.required(name, given)
+    }
+
+    /// A length of time, in seconds.
+    pub(super) fn optional_seconds(&self, name: &'static str) -> Result<Option<i64>, FormError> {
+        let read = |given: &Argument<'_>| match &given.value {
             ArgumentValue::Word(word) => parse_duration(word).map_err(|error| given.wrong(error.to_string())),
             ArgumentValue::Json(value) => value.as_i64().ok_or_else(|| {
                 given.wrong(format!("{given} is no length of time: expected a whole number of seconds"))
             }),
-        }
+        };
+        self.get(name).map(read).transpose()
     }
 
     /// A length of time that can't be left out, in milliseconds.

@@ -40,12 +40,13 @@ const PATH: [Parameter; 6] = [
 ];
 
 /// All kinds of triggers, in the order in which they are explained.
-pub static SIGNATURES: [&Signature; 16] = [
+pub static SIGNATURES: [&Signature; 17] = [
     &FIRED,
     &PARTITIONS,
     &ENDED,
     &SIGNAL,
     &SUCCESS,
+    &COVERS,
     &JOB,
     &DELAY,
     &PATH_ANYWHERE,
@@ -141,6 +142,26 @@ static SUCCESS: Signature = Signature {
     parameters: &[WORKFLOW],
     nests: Nests::Nothing,
     read: |call| Ok(Trigger::Success { workflow: call.workflow("workflow")? }),
+};
+
+static COVERS: Signature = Signature {
+    name: "covers",
+    aliases: &[],
+    json: "covers",
+    usage: "covers(WORKFLOW, from=DURATION, to=DURATION)",
+    example: "covers(hourly, from=-1h)",
+    meaning: "when each slot of another workflow whose period intersects its own has succeeded: the hours of a day, the day of an \
+              hour. `from` shifts the start of its own period, `to` the end; on itself only earlier slots count",
+    parameters: &[
+        WORKFLOW,
+        optional("from", ParameterType::Seconds, Position::Named, "how much later than its own period they begin"),
+        optional("to", ParameterType::Seconds, Position::Named, "how much later than its own period they end"),
+    ],
+    nests: Nests::Nothing,
+    read: |call| {
+        let (from, to) = (call.optional_seconds("from")?, call.optional_seconds("to")?);
+        Ok(Trigger::Covers { workflow: call.workflow("workflow")?, from: from.unwrap_or(0), to: to.unwrap_or(0) })
+    },
 };
 
 static JOB: Signature = Signature {
@@ -317,6 +338,11 @@ impl Grammar for Trigger {
             Trigger::Offset { seconds, .. } => (&OFFSET, vec![("seconds", Seconds(*seconds))]),
             Trigger::Delay { seconds } => (&DELAY, vec![("seconds", Seconds(*seconds))]),
             Trigger::Success { workflow } => (&SUCCESS, vec![("workflow", Text(workflow.as_str()))]),
+            Trigger::Covers { workflow, from, to } => {
+                let shifts = [("from", *from), ("to", *to)].into_iter().filter(|(_, seconds)| *seconds != 0);
+                let shifts = shifts.map(|(name, seconds)| (name, Seconds(seconds)));
+                (&COVERS, std::iter::once(("workflow", Text(workflow.as_str()))).chain(shifts).collect())
+            }
             Trigger::Job { workflow, job } => (&JOB, vec![("workflow", Text(workflow.as_str())), ("job", Text(job))]),
             Trigger::Path(check) => path(check),
             Trigger::Partitions { dataset, count } => {

@@ -38,7 +38,7 @@ struct WaitGraph<'w>(BTreeMap<&'w WorkflowId, BTreeMap<&'w WorkflowId, i64>>);
 impl<'w> WaitGraph<'w> {
     fn new(workflows: impl IntoIterator<Item = &'w Workflow>) -> WaitGraph<'w> {
         let timed = workflows.into_iter().filter(|one| matches!(one.keys, Keys::Schedule(_)));
-        WaitGraph(timed.map(|one| (&one.id, latest(required(&one.trigger)))).collect())
+        WaitGraph(timed.map(|one| (&one.id, latest(required(&one.trigger, &one.id)))).collect())
     }
 
     /// Leaves out what is in no circle of workflows, and waits for a workflow's own past.
@@ -125,17 +125,22 @@ impl<'w> WaitGraph<'w> {
 }
 
 /// The slots that must have succeeded before a slot with this trigger may go, by how many seconds they are later.
-fn required(trigger: &Trigger) -> BTreeSet<(&WorkflowId, i64)> {
+fn required<'t>(trigger: &'t Trigger, own: &WorkflowId) -> BTreeSet<(&'t WorkflowId, i64)> {
     match trigger.node() {
         Node::Leaf(Leaf::Slot(workflow)) => BTreeSet::from([(workflow, 0)]),
+        // Of itself only earlier periods count, of which there is none where they begin no earlier. The last period of another workflow
+        // ends so much later at least, and along a circle ends may be added up as starts are.
+        Node::Leaf(Leaf::Periods(covered)) if covered.workflow == own && covered.from < 0 => BTreeSet::new(),
+        Node::Leaf(Leaf::Periods(covered)) if covered.workflow == own => BTreeSet::from([(covered.workflow, 0)]),
+        Node::Leaf(Leaf::Periods(covered)) => BTreeSet::from([(covered.workflow, covered.to)]),
         Node::Leaf(_) | Node::Not(_) => BTreeSet::new(),
         Node::Later(seconds, nested) => {
-            let nested = required(nested).into_iter();
+            let nested = required(nested, own).into_iter();
             nested.filter_map(|(workflow, later)| Some((workflow, later.checked_add(seconds)?))).collect()
         }
-        Node::All(nested) => nested.iter().flat_map(required).collect(),
+        Node::All(nested) => nested.iter().flat_map(|one| required(one, own)).collect(),
         Node::Any(nested) => {
-            let all = nested.iter().map(required);
+            let all = nested.iter().map(|one| required(one, own));
             all.reduce(|some, others| some.intersection(&others).copied().collect()).unwrap_or_default()
         }
     }
@@ -207,6 +212,16 @@ mod tests {
         assert!(circles(&[("a", later(-3600, "a"))]).is_empty());
         assert!(circles(&[("a", success("b")), ("b", later(-3600, "a"))]).is_empty());
         assert!(circles(&[("a", later(3600, "b")), ("b", later(-7200, "a"))]).is_empty());
+    }
+
+    #[test]
+    fn periods_that_cover_each_other_are_a_deadlock() {
+        let covers = |name: &str, from, to| Trigger::Covers { workflow: id(name), from, to };
+        let both = [("a", covers("b", 0, 0)), ("b", success("a"))];
+        assert_eq!(circles(&both), [circle(&[("a", 0), ("b", 0)])]);
+        assert!(circles(&[("a", covers("b", -3600, -3600)), ("b", covers("a", 0, 0))]).is_empty());
+        assert_eq!(circles(&[("a", covers("a", 0, 0))]), [circle(&[("a", 0)])]);
+        assert!(circles(&[("a", covers("a", -3600, 0))]).is_empty());
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Digest {
         });
         self.finding(&reason.finding);
         self.text("(");
-        reason.nested.iter().for_each(|nested| self.reason(nested));
+        reason.nested.iter().filter(|nested| is_news(reason, nested)).for_each(|nested| self.reason(nested));
         self.text(")");
     }
 
@@ -114,7 +114,12 @@ impl Digest {
                 self.slot(slot);
                 self.state(*state);
             }
-            Finding::EmptyJobId { workflow } => self.workflow(workflow),
+            Finding::PeriodsCounted { workflow, from, to, .. } => {
+                self.workflow(workflow);
+                self.moment(*from);
+                self.moment(*to);
+            }
+            Finding::EmptyJobId { workflow } | Finding::NoPeriods { workflow } => self.workflow(workflow),
             Finding::ProbeAsked { probe } => self.probe(probe),
             Finding::ProbeAnswered { probe, verdict, .. } => {
                 self.probe(probe);
@@ -221,5 +226,14 @@ impl Digest {
         self.number(min_count.map_or(-1, i64::from));
         self.number(min_bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)));
         self.number(min_age_seconds.map_or(-1, i64::from));
+    }
+}
+
+/// Whether what is nested counts. Of the periods that a slot waits for, only those that ended without success are worth a line.
+fn is_news(reason: &Reason, nested: &Reason) -> bool {
+    match (&reason.finding, &nested.finding) {
+        (Finding::PeriodsCounted { .. }, Finding::UpstreamIs { state, .. }) => state.is_final(),
+        (Finding::PeriodsCounted { .. }, _) => false,
+        _ => true,
     }
 }

@@ -68,6 +68,24 @@ pub enum Finding {
         /// Its state.
         state: SlotState,
     },
+    /// So many of the periods of another workflow that intersect an interval have succeeded. Some of the others are nested.
+    PeriodsCounted {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// The beginning of the interval.
+        from: Timestamp,
+        /// Its end, exclusive.
+        to: Timestamp,
+        /// How many have.
+        succeeded: u64,
+        /// How many there are.
+        total: u64,
+    },
+    /// A workflow has no schedule, so that its slots have no periods.
+    NoPeriods {
+        /// The workflow.
+        workflow: WorkflowId,
+    },
     /// A template gave an empty job id.
     EmptyJobId {
         /// The workflow of the jobs.
@@ -355,6 +373,8 @@ codes! {
     UpstreamAsked "upstream-asked",
     UpstreamMissing "upstream-missing",
     UpstreamIs "upstream-is",
+    PeriodsCounted "periods-counted",
+    NoPeriods "no-periods",
     EmptyJobId "empty-job-id",
     ProbeAsked "probe-asked",
     ProbeAnswered "probe-answered",
@@ -437,6 +457,8 @@ impl Finding {
             | Finding::UpstreamAsked { .. }
             | Finding::UpstreamMissing { .. }
             | Finding::UpstreamIs { .. }
+            | Finding::PeriodsCounted { .. }
+            | Finding::NoPeriods { .. }
             | Finding::EmptyJobId { .. }
             | Finding::ProbeAsked { .. }
             | Finding::ProbeAnswered { .. }

@@ -41,6 +41,8 @@ pub enum ReasonKind {
     Offset,
     Delay,
     Success,
+    /// The periods of another workflow: some of those that have not succeeded are nested.
+    Covers,
     HdfsPath,
     LocalPath,
     Path,
@@ -83,6 +85,7 @@ impl ReasonKind {
             ReasonKind::Offset => "offset",
             ReasonKind::Delay => "delay",
             ReasonKind::Success => "success",
+            ReasonKind::Covers => "covers",
             ReasonKind::HdfsPath => "hdfs-path",
             ReasonKind::LocalPath => "local-path",
             ReasonKind::Path => "path",

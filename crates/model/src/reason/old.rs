@@ -119,7 +119,7 @@ fn kind(kind: &ReasonKind) -> u8 {
         ReasonKind::Not => 3,
         ReasonKind::Offset => 4,
         ReasonKind::Delay => 5,
-        ReasonKind::Success => 6,
+        ReasonKind::Success | ReasonKind::Covers => 6,
         ReasonKind::HdfsPath => 7,
         ReasonKind::LocalPath => 8,
         ReasonKind::Path => 9,

@@ -44,6 +44,10 @@ fn of_trigger(reason: &Reason) -> String {
         Finding::UpstreamAsked { slot } | Finding::UpstreamMissing { slot } | Finding::UpstreamIs { slot, .. } => {
             format!("Workflow slot {} {}", slot.short(), if is_met { "is ready" } else { "is not ready" })
         }
+        Finding::PeriodsCounted { workflow, succeeded, total, .. } => {
+            periods(workflow, *succeeded, *total, &reason.nested)
+        }
+        Finding::NoPeriods { workflow } => format!("{workflow} has no schedule, so that its slots have no periods"),
         Finding::EmptyJobId { workflow } => format!("No job of {workflow} has an empty id"),
         Finding::ProbeAsked { probe } => asked(&reason.kind, probe),
         Finding::ProbeAnswered { probe, verdict, detail, .. } => answered(&reason.kind, probe, *verdict, detail),
@@ -147,6 +151,7 @@ pub fn blockers(reason: &Reason) -> Vec<String> {
         (Answer::Met, _) => Vec::new(),
         (_, ReasonKind::Not) if reason.is_uncertain() => reason.nested.iter().flat_map(blockers).collect(),
         (_, ReasonKind::Not) => vec![reason.nested.first().map_or_else(own, unwanted)],
+        (_, ReasonKind::Covers) => vec![own()],
         _ if reason.nested.is_empty() => vec![own()],
         _ => reason.nested.iter().flat_map(blockers).collect(),
     }
@@ -165,6 +170,33 @@ fn negation(reason: &Reason) -> &'static str {
         (false, true) => "Not ready, nested trigger is ready",
         (false, false) => "Not ready, nested trigger is not known",
     }
+}
+
+/// `Waits for 3 of 24 periods of hourly: 2026-03-29T01:00Z (failed), …`
+fn periods(workflow: &WorkflowId, succeeded: u64, total: u64, nested: &[Reason]) -> String {
+    let open = total.saturating_sub(succeeded);
+    if open == 0 {
+        return match total {
+            0 => format!("No period of {workflow} is to be waited for"),
+            1 => format!("The period of {workflow} has succeeded"),
+            _ => format!("All {total} periods of {workflow} have succeeded"),
+        };
+    }
+    let named = nested.iter().filter_map(|one| {
+        let (slot, state) = match &one.finding {
+            Finding::UpstreamIs { slot, state } => (slot, state.as_str()),
+            Finding::UpstreamMissing { slot } => (slot, "not there yet"),
+            Finding::UpstreamAsked { slot } => (slot, "being asked for"),
+            _ => return None,
+        };
+        Some(format!("{} ({state})", slot.key.time().map_or_else(|| slot.key.to_string(), format_short)))
+    });
+    let mut named: Vec<String> = named.collect();
+    match open.saturating_sub(named.len() as u64) {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    format!("Waits for {open} of {total} periods of {workflow}: {}", named.join(", "))
 }
 
 /// The subject of a probe: `HDFS path hdfs://n/in`, `File /in (at least 3 files)`, `Function of a.js`.

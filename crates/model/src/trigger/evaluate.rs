@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FileSystem, PathCheck, Trigger};
+use super::{Covered, FileSystem, PathCheck, Trigger, covers};
 use crate::facts::{Occurrence, Subject, Tally};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
-use crate::key::SlotRef;
+use crate::key::{SlotKey, SlotRef};
 use crate::probe::{Probe, ProbeAnswer, Verdict};
+use crate::ranges::Range;
 use crate::reason::{Answer, Finding, Reason, ReasonKind};
 use crate::state::SlotState;
 use crate::template::KeyValues;
@@ -22,6 +23,10 @@ pub trait Facts {
     fn now(&self) -> Timestamp;
     /// The state of another slot; an inner none where it does not exist.
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>>;
+    /// The period of the slot of a workflow at a time, up to the next time of its schedule; none without a schedule.
+    fn period(&self, workflow: &WorkflowId, time: Timestamp) -> Option<Range>;
+    /// The slots of a workflow whose periods intersect an interval, ascending; none where the workflow has no times.
+    fn slots_in(&self, workflow: &WorkflowId, interval: Range) -> Option<Vec<Timestamp>>;
     /// The outside world's answer.
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer>;
     /// The tally of a subject that the slot has collected.
@@ -72,6 +77,7 @@ impl TriggerWalk<'_> {
             Trigger::Offset { seconds, trigger } => self.offset(*seconds, trigger, key),
             Trigger::Delay { seconds } => self.delay(*seconds, key),
             Trigger::Success { workflow } => self.success(workflow, key),
+            Trigger::Covers { workflow, from, to } => self.covers(workflow, *from, *to, key),
             Trigger::Job { workflow, job } => self.job(workflow, job, key),
             Trigger::Path(check) => self.path(check, key),
             Trigger::Function { function } => self.function(function, key),
@@ -166,6 +172,25 @@ impl TriggerWalk<'_> {
             None => SlotRef::new(workflow.clone(), key.key().clone()),
         };
         self.other(ReasonKind::Success, slot)
+    }
+
+    fn covers(&mut self, workflow: &WorkflowId, from: i64, to: i64, key: &KeyValues) -> Reason {
+        let Some(period) = self.own_period(key) else {
+            let finding = Finding::NoPeriods { workflow: self.workflow.clone() };
+            return Reason::leaf(ReasonKind::Covers, Answer::Never, finding);
+        };
+        let interval = Covered { workflow, later: 0, from, to }.interval(self.workflow, period);
+        covers::cover(workflow, interval, self.facts, &mut self.wakers)
+    }
+
+    /// The period of the slot: that of its schedule, or the day that a job names.
+    fn own_period(&self, key: &KeyValues) -> Option<Range> {
+        let time = key.time()?;
+        match key.key() {
+            SlotKey::Time(_) => self.facts.period(self.workflow, time),
+            SlotKey::Job(_) => Some(Range::new(time, time.checked_add(SignedDuration::from_hours(24)).ok()?)),
+            SlotKey::Moment(_) | SlotKey::Flow(_) => None,
+        }
     }
 
     fn job(&mut self, workflow: &WorkflowId, job: &str, key: &KeyValues) -> Reason {

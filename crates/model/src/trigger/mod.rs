@@ -2,6 +2,7 @@
 
 mod certain;
 mod check;
+mod covers;
 mod evaluate;
 mod node;
 mod path;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use covers::{Covered, SlotTimes};
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use node::{FactLeaf, Leaf, Node};
 pub(crate) use path::normal;
@@ -66,6 +68,18 @@ pub enum Trigger {
         /// The other workflow.
         workflow: WorkflowId,
     },
+    /// Met when each slot of another workflow whose period intersects the slot's own has succeeded; of its own workflow only earlier
+    /// slots count.
+    Covers {
+        /// The other workflow.
+        workflow: WorkflowId,
+        /// So many seconds after the start of its own period the interval begins, before it where negative.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        from: i64,
+        /// So many seconds after the end of its own period the interval ends, before it where negative.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        to: i64,
+    },
     /// Met when a job has succeeded: a slot of a workflow that is keyed by job ids.
     Job {
         /// The workflow of the job.
@@ -105,6 +119,11 @@ pub enum Trigger {
         /// The function.
         function: FunctionRef,
     },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(seconds: &i64) -> bool {
+    *seconds == 0
 }
 
 impl Trigger {
@@ -178,11 +197,11 @@ impl Trigger {
         self.of_leaves(|leaf| if let Leaf::Job(workflow, _) = leaf { Some(workflow) } else { None })
     }
 
-    /// The workflows whose slots it looks at, by time or by job id, in order of appearance.
+    /// The workflows whose slots it looks at, by time, by period or by job id, in order of appearance.
     #[must_use]
     pub fn upstream(&self) -> Vec<&WorkflowId> {
         self.of_leaves(|leaf| match leaf {
-            Leaf::Slot(workflow) | Leaf::Job(workflow, _) => Some(workflow),
+            Leaf::Slot(workflow) | Leaf::Periods(Covered { workflow, .. }) | Leaf::Job(workflow, _) => Some(workflow),
             _ => None,
         })
     }

@@ -19,6 +19,13 @@ pub fn node_words(node: &Trigger) -> (String, Option<&WorkflowId>) {
         Trigger::Offset { seconds, .. } => format!("for the slot {} later", span(*seconds)),
         Trigger::Delay { seconds } => format!("{} after its time", span(*seconds)),
         Trigger::Success { workflow } => return ("success of the same slot of".to_owned(), Some(workflow)),
+        Trigger::Covers { workflow, from: 0, to: 0 } => {
+            return ("success of all periods that intersect its own of".to_owned(), Some(workflow));
+        }
+        Trigger::Covers { workflow, from, to } => {
+            let words = format!("success of all periods from {} to {} of", moved(*from, "start"), moved(*to, "end"));
+            return (words, Some(workflow));
+        }
         Trigger::Job { workflow, job } => return (format!("success of the job {job} of"), Some(workflow)),
         Trigger::Path(check) => path(check),
         Trigger::Partitions { dataset, count: 1 } => format!("a new partition of {dataset}"),
@@ -32,6 +39,15 @@ pub fn node_words(node: &Trigger) -> (String, Option<&WorkflowId>) {
         Trigger::Function { function } => format!("a function in {}", function.file),
     };
     (words, None)
+}
+
+/// A boundary of a slot's own period, shifted: `its start`, `1 day before its start`.
+fn moved(seconds: i64, boundary: &str) -> String {
+    match seconds {
+        0 => format!("its {boundary}"),
+        seconds if seconds < 0 => format!("{} before its {boundary}", span(seconds.saturating_neg())),
+        seconds => format!("{} after its {boundary}", span(seconds)),
+    }
 }
 
 /// The end of a run, as a verb.

@@ -115,6 +115,7 @@ enum StoredReasonKind {
     Offset,
     Delay,
     Success,
+    Covers,
     HdfsPath,
     LocalPath,
     Path,
@@ -206,6 +207,18 @@ enum StoredFinding {
         slot: SlotRef,
         #[serde(with = "As::<StoredSlotState>")]
         state: SlotState,
+    },
+    PeriodsCounted {
+        #[serde(with = "As::<StoredName>")]
+        workflow: WorkflowId,
+        from: Timestamp,
+        to: Timestamp,
+        succeeded: u64,
+        total: u64,
+    },
+    NoPeriods {
+        #[serde(with = "As::<StoredName>")]
+        workflow: WorkflowId,
     },
     EmptyJobId {
         #[serde(with = "As::<StoredName>")]

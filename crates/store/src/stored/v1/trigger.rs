@@ -40,6 +40,12 @@ pub(super) enum StoredTrigger {
         #[serde(with = "As::<StoredName>")]
         workflow: WorkflowId,
     },
+    Covers {
+        #[serde(with = "As::<StoredName>")]
+        workflow: WorkflowId,
+        from: i64,
+        to: i64,
+    },
     Job {
         #[serde(with = "As::<StoredName>")]
         workflow: WorkflowId,

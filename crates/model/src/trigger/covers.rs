@@ -1,0 +1,277 @@
+//! Waiting for periods: of another workflow's slots, those whose periods intersect a slot's own.
+//!
+//! The period of a slot reaches from its time to the next time of its schedule, whether the schedule is a calendar or a cron
+//! expression. All are half-open intervals, so that a day of 23 hours intersects 23 hours.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Facts, Leaf, Node, Trigger, Waker};
+use crate::id::WorkflowId;
+use crate::key::SlotRef;
+use crate::ranges::Range;
+use crate::reason::{Answer, Finding, Reason, ReasonKind};
+use crate::state::SlotState;
+use crate::time::CronSchedule;
+use crate::workflow::Workflow;
+
+/// The most periods that a reason names.
+const NAMED: usize = 3;
+
+/// The times of a workflow's slots: those of its schedule between its start and its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotTimes {
+    schedule: CronSchedule,
+    bounds: Range,
+}
+
+impl SlotTimes {
+    /// The times of a workflow with a resolved schedule.
+    #[must_use]
+    pub fn of(workflow: &Workflow, schedule: &CronSchedule) -> SlotTimes {
+        SlotTimes { schedule: schedule.clone(), bounds: workflow.bounds(schedule) }
+    }
+
+    /// The period from a time to the next of the schedule; none where a calendar has no further boundary.
+    #[must_use]
+    pub fn period(&self, start: Timestamp) -> Option<Range> {
+        let end = self.schedule.next_after(start);
+        let end = if self.schedule.is_of_periods() { end? } else { end.unwrap_or(Timestamp::MAX) };
+        Some(Range::new(start, end))
+    }
+
+    /// The slots whose periods intersect an interval, ascending.
+    #[must_use]
+    pub fn slots_in(&self, interval: Range) -> Vec<Timestamp> {
+        if interval.is_empty() {
+            return Vec::new();
+        }
+        let first = self.schedule.last_until(interval.start).unwrap_or(interval.start);
+        let times = self.schedule.times(first.max(self.bounds.start), interval.end.min(self.bounds.end));
+        times.filter(|start| self.period(*start).is_some()).collect()
+    }
+}
+
+/// Periods that a trigger waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Covered<'a> {
+    /// The workflow of the periods.
+    pub workflow: &'a WorkflowId,
+    /// The slot that is asked about lies so many seconds later.
+    pub later: i64,
+    /// So many seconds after the start of that slot's period the interval begins.
+    pub from: i64,
+    /// So many seconds after its end the interval ends.
+    pub to: i64,
+}
+
+impl Covered<'_> {
+    /// The interval in which a slot of `dependent` waits for periods, where the period of the slot that is asked about is this. Of its own
+    /// workflow it waits for earlier ones only.
+    #[must_use]
+    pub fn interval(&self, dependent: &WorkflowId, period: Range) -> Range {
+        let end = later(period.end, self.to);
+        let end = if self.workflow == dependent { end.min(period.start) } else { end };
+        Range::new(later(period.start, self.from), end)
+    }
+
+    /// The slots of `dependent` that wait for a period, if they exist.
+    #[must_use]
+    pub fn waiting_for(&self, period: Range, dependent: &WorkflowId, times: &SlotTimes) -> Vec<Timestamp> {
+        // The same algebra the other way round. Periods of slots that are asked about at a distance may have other lengths.
+        let moved = Range::new(
+            later(later(period.start, self.to.saturating_neg()), self.later.saturating_neg()),
+            later(later(period.end, self.from.saturating_neg()), self.later.saturating_neg()),
+        );
+        let slots = times.slots_in(moved).into_iter();
+        slots.filter(|slot| self.workflow != dependent || later(*slot, self.later) > period.start).collect()
+    }
+}
+
+impl Trigger {
+    /// The periods of other workflows that it waits for, in order of appearance.
+    #[must_use]
+    pub fn covered(&self) -> Vec<Covered<'_>> {
+        match self.node() {
+            Node::Leaf(Leaf::Periods(covered)) => vec![covered],
+            Node::Later(seconds, trigger) => {
+                let nested = trigger.covered().into_iter();
+                nested.filter_map(|one| Some(Covered { later: one.later.checked_add(seconds)?, ..one })).collect()
+            }
+            _ => self.nested().iter().flat_map(Trigger::covered).collect(),
+        }
+    }
+}
+
+/// Whether the periods of a workflow that intersect an interval have all succeeded. Without such a period they have.
+pub(super) fn cover(workflow: &WorkflowId, interval: Range, facts: &dyn Facts, wakers: &mut Vec<Waker>) -> Reason {
+    let Some(times) = facts.slots_in(workflow, interval) else {
+        return Reason::leaf(ReasonKind::Covers, Answer::NotYet, Finding::NoPeriods { workflow: workflow.clone() });
+    };
+    let total = times.len() as u64;
+    let mut open: Vec<(u8, SlotRef, Option<Option<SlotState>>)> = Vec::new();
+    for time in times {
+        let slot = SlotRef::at(workflow.clone(), time);
+        let known = facts.slot(&slot);
+        wakers.push(Waker::Slot(slot.clone()));
+        if known != Some(Some(SlotState::Succeeded)) {
+            open.push((urgency(known), slot, known));
+        }
+    }
+    let succeeded = total - open.len() as u64;
+    let finding = Finding::PeriodsCounted {
+        workflow: workflow.clone(),
+        from: interval.start,
+        to: interval.end,
+        succeeded,
+        total,
+    };
+    open.sort_by_key(|(urgency, ..)| *urgency);
+    let answer = if open.is_empty() { Answer::Met } else { Answer::NotYet };
+    let named = open.into_iter().take(NAMED);
+    let nested = named.map(|(_, slot, known)| {
+        let finding = match known {
+            None => Finding::UpstreamAsked { slot },
+            Some(None) => Finding::UpstreamMissing { slot },
+            Some(Some(state)) => Finding::UpstreamIs { slot, state },
+        };
+        Reason::leaf(ReasonKind::Success, Answer::NotYet, finding)
+    });
+    Reason { kind: ReasonKind::Covers, answer, finding, nested: nested.collect() }
+}
+
+/// What a reason names first: slots that are not known yet, and those that have ended otherwise than with success.
+fn urgency(known: Option<Option<SlotState>>) -> u8 {
+    match known {
+        None => 0,
+        Some(Some(state)) if state.is_final() => 1,
+        Some(_) => 2,
+    }
+}
+
+fn later(at: Timestamp, seconds: i64) -> Timestamp {
+    let end = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(end)
+}
+
+impl Reason {
+    /// The same with the periods that have succeeded by now, which no log line tells of one by one. No answer changes.
+    #[must_use]
+    pub fn with_periods(mut self, facts: &dyn Facts) -> Reason {
+        if let Finding::PeriodsCounted { workflow, from, to, .. } = &self.finding {
+            let now = cover(workflow, Range::new(*from, *to), facts, &mut Vec::new());
+            return if now.answer == self.answer { now } else { self };
+        }
+        self.nested = self.nested.into_iter().map(|nested| nested.with_periods(facts)).collect();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Weekday;
+
+    use super::*;
+    use crate::time::{Calendar, Cron, Schedule, Zone};
+    use crate::workflow::Job;
+
+    const HOUR: i64 = 3600;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a moment")
+    }
+
+    fn id(name: &str) -> WorkflowId {
+        WorkflowId::new(name).expect("an id")
+    }
+
+    fn paris() -> Zone {
+        Zone::parse("Europe/Paris").expect("a zone")
+    }
+
+    fn times(calendar: &Calendar) -> SlotTimes {
+        let schedule = Schedule::Calendar(calendar.clone());
+        let workflow = Workflow::new(id("any"), schedule, Job::new("command", serde_json::Map::new()));
+        SlotTimes::of(&workflow, calendar.schedule())
+    }
+
+    /// How many periods of one calendar a slot of another waits for, and the first and the last of them.
+    fn span(own: &Calendar, start: &str, upstream: &Calendar, from: i64, to: i64) -> (usize, String, String) {
+        let up = id("up");
+        let period = times(own).period(at(start)).expect("a period");
+        let covered = Covered { workflow: &up, later: 0, from, to };
+        let slots = times(upstream).slots_in(covered.interval(&id("down"), period));
+        for slot in &slots {
+            let back = covered.waiting_for(times(upstream).period(*slot).unwrap(), &id("down"), &times(own));
+            assert!(back.contains(&at(start)), "{slot} doesn't lead back to {start}");
+        }
+        let text = |at: Option<&Timestamp>| at.map(ToString::to_string).unwrap_or_default();
+        (slots.len(), text(slots.first()), text(slots.last()))
+    }
+
+    #[test]
+    fn a_day_covers_the_hours_that_it_has() {
+        let (days, hours) = (Calendar::daily(paris()), Calendar::hourly());
+        let of = |start: &str| span(&days, start, &hours, 0, 0);
+        assert_eq!(of("2026-03-27T23:00:00Z"), (24, "2026-03-27T23:00:00Z".into(), "2026-03-28T22:00:00Z".into()));
+        assert_eq!(of("2026-03-28T23:00:00Z"), (23, "2026-03-28T23:00:00Z".into(), "2026-03-29T21:00:00Z".into()));
+        assert_eq!(of("2026-10-24T22:00:00Z"), (25, "2026-10-24T22:00:00Z".into(), "2026-10-25T22:00:00Z".into()));
+    }
+
+    #[test]
+    fn an_hour_lies_in_a_day_and_in_a_week() {
+        let (days, weeks) = (Calendar::daily(paris()), Calendar::weekly(paris(), Weekday::Monday));
+        let hour = "2026-03-29T01:00:00Z";
+        assert_eq!(span(&Calendar::hourly(), hour, &days, 0, 0).1, "2026-03-28T23:00:00Z");
+        assert_eq!(span(&Calendar::hourly(), hour, &weeks, 0, 0).1, "2026-03-22T23:00:00Z");
+    }
+
+    #[test]
+    fn offsets_shift_and_widen() {
+        let (days, hours) = (Calendar::daily(Zone::utc()), Calendar::hourly());
+        let day = "2026-05-05T00:00:00Z";
+        assert_eq!(span(&days, day, &hours, -HOUR, 0), (25, "2026-05-04T23:00:00Z".into(), "2026-05-05T23:00:00Z".into()));
+        assert_eq!(span(&days, day, &hours, -24 * HOUR, -24 * HOUR).1, "2026-05-04T00:00:00Z");
+        // A part of an hour is the whole hour.
+        assert_eq!(span(&days, day, &hours, -60, 60).0, 26);
+        assert_eq!(span(&days, day, &hours, 24 * HOUR, 0).0, 0, "nothing lies in an empty interval");
+    }
+
+    #[test]
+    fn months_cover_business_days_that_reach_into_them() {
+        let (months, days) = (Calendar::monthly(Zone::utc()), Calendar::business_days(Zone::utc(), &"".parse().unwrap()));
+        // 1 August 2026 is a Saturday, which belongs to Friday, 31 July.
+        let (count, first, _) = span(&months, "2026-08-01T00:00:00Z", &days, 0, 0);
+        assert_eq!((count, first.as_str()), (22, "2026-07-31T00:00:00Z"));
+    }
+
+    #[test]
+    fn the_last_of_some_dates_begins_no_period() {
+        let dates = Calendar::of_dates(Zone::utc(), &"2026-01-05\n2026-02-02".parse().unwrap()).unwrap();
+        let of = |start: &str| span(&Calendar::daily(Zone::utc()), start, &dates, 0, 0).0;
+        assert_eq!((of("2026-01-04T00:00:00Z"), of("2026-02-01T00:00:00Z"), of("2026-02-02T00:00:00Z")), (0, 1, 0));
+    }
+
+    #[test]
+    fn times_of_cron_reach_to_the_next() {
+        let cron = CronSchedule::utc(Cron::parse("0 0 6 * * ?").unwrap());
+        let workflow = Workflow {
+            start_time: Some(at("2026-05-05T00:00:00Z")),
+            ..Workflow::new(id("cron"), Schedule::Cron(cron.clone()), Job::new("command", serde_json::Map::new()))
+        };
+        let times = SlotTimes::of(&workflow, &cron);
+        let day = |text: &str| times.slots_in(Range::new(at(text), at(text) + SignedDuration::from_hours(24)));
+        assert_eq!(day("2026-05-06T00:00:00Z"), [at("2026-05-05T06:00:00Z"), at("2026-05-06T06:00:00Z")]);
+        assert_eq!(day("2026-05-05T00:00:00Z"), [at("2026-05-05T06:00:00Z")], "before its start there is none");
+    }
+
+    #[test]
+    fn a_workflow_waits_for_its_own_past_only() {
+        let (up, days) = (id("up"), Calendar::daily(Zone::utc()));
+        let covered = Covered { workflow: &up, later: 0, from: -48 * HOUR, to: 0 };
+        let period = times(&days).period(at("2026-05-05T00:00:00Z")).unwrap();
+        let slots = times(&days).slots_in(covered.interval(&up, period));
+        assert_eq!(slots, [at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")]);
+        let back = covered.waiting_for(times(&days).period(at("2026-05-04T00:00:00Z")).unwrap(), &up, &times(&days));
+        assert_eq!(back, [at("2026-05-05T00:00:00Z"), at("2026-05-06T00:00:00Z")]);
+    }
+}
