@@ -145,6 +145,7 @@ fn tree(graph: &GraphDto) -> Vec<String> {
 /// The label of an edge, unless it is plain success at the same time.
 fn annotation(edge: &EdgeDto) -> String {
     match (edge.kind.as_str(), edge.later_seconds) {
+        ("periods", _) => "  [waits for all periods that intersect]".to_owned(),
         ("schedule", _) => "  [uses its schedule]".to_owned(),
         ("jobs", _) => match groups(edge).as_str() {
             "" => "  [waits for its jobs]".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! [`Workflows`]: crate::workflows::Workflows
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::dormant::NoTimes;
@@ -47,8 +47,10 @@ impl Core {
         };
         // Computed before anything is removed: removed workflows count, too.
         let keyed = self.workflows.are_keyed_otherwise(all);
+        let mut moved = BTreeSet::new();
         for (id, project) in self.workflows.gone_with(all) {
             self.remove(&id, mandate_of(&project).as_ref());
+            moved.insert(id);
         }
         let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
@@ -67,7 +69,12 @@ impl Core {
             let rescheduled = self.reschedule(id, schedule);
             if changed || rekeyed || rescheduled {
                 self.wake_all(id);
+                moved.insert(id.clone());
             }
+        }
+        // Who waits for their periods may wait for others now.
+        for id in self.workflows.covering(&moved) {
+            self.wake_all(&id);
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::paths::PathGraph;
+use kelos_model::trigger::Covered;
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::jobs::Jobs;
@@ -21,8 +22,17 @@ pub(crate) const LARGEST_DOWNSTREAM: usize = 100_000;
 /// The least number of slots that are read from the past at once, so that a long chain needs few questions.
 const FEWEST_READ: usize = 256;
 
-/// For each workflow, the workflows whose triggers refer to its slots, with the offset in seconds.
-type Lookers = BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>;
+/// For each workflow, the workflows whose triggers refer to its slots, and how.
+type Lookers<'a> = BTreeMap<&'a WorkflowId, Vec<(&'a WorkflowId, Look<'a>)>>;
+
+/// The way in which a trigger refers to slots of another workflow.
+#[derive(Clone, Copy)]
+enum Look<'a> {
+    /// The slot that lies so many seconds later.
+    Later(i64),
+    /// The slots whose periods intersect its own.
+    Periods(Covered<'a>),
+}
 
 /// The result of a search for the slots downstream of one.
 #[derive(Default)]
@@ -74,11 +84,14 @@ impl Dependents<'_> {
         found
     }
 
-    fn lookers(&self) -> Lookers {
+    fn lookers(&self) -> Lookers<'_> {
         let mut lookers = Lookers::new();
         for (id, workflow) in self.workflows.iter().filter(|(_, workflow)| workflow.is_present()) {
-            for (upstream, seconds) in workflow.definition().trigger.looks_at() {
-                lookers.entry(upstream.clone()).or_default().push((id.clone(), seconds));
+            let trigger = &workflow.definition().trigger;
+            let later = trigger.looks_at().into_iter().map(|(upstream, seconds)| (upstream, Look::Later(seconds)));
+            let periods = trigger.covered().into_iter().map(|covered| (covered.workflow, Look::Periods(covered)));
+            for (upstream, look) in later.chain(periods) {
+                lookers.entry(upstream).or_default().push((id, look));
             }
         }
         lookers
@@ -96,16 +109,30 @@ impl Dependents<'_> {
     /// The slots whose triggers refer to a slot, or to a path that it writes, whether they exist or not.
     fn of<'b>(
         &'b self,
-        lookers: &'b Lookers,
+        lookers: &'b Lookers<'b>,
         paths: &'b PathGraph,
         slot: &'b SlotRef,
     ) -> impl Iterator<Item = SlotRef> + 'b {
         let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
-        let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
-        let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
-        let all = by_time.chain(self.jobs.listed_children(slot)).chain(paths.readers(slot));
+        let by_trigger = of.iter().flat_map(move |(id, look)| match look {
+            Look::Later(seconds) => {
+                let key = seconds.checked_neg().and_then(|earlier| slot.key.offset(earlier));
+                key.map(|key| SlotRef::new((*id).clone(), key)).into_iter().collect()
+            }
+            Look::Periods(covered) => self.covering(id, covered, slot),
+        });
+        let all = by_trigger.chain(self.jobs.listed_children(slot)).chain(paths.readers(slot));
         // A slot that its workflow has no time for is dormant, and left alone.
         all.filter(|dependent| self.may_exist(dependent))
+    }
+
+    /// The slots of a workflow whose triggers wait for the period of a slot.
+    fn covering(&self, id: &WorkflowId, covered: &Covered<'_>, slot: &SlotRef) -> Vec<SlotRef> {
+        let waiting = || {
+            let (upstream, own) = (self.workflows.times(&slot.workflow)?, self.workflows.times(id)?);
+            Some(covered.waiting_for(slot.key.scheduled()?, &upstream, id, &own))
+        };
+        waiting().unwrap_or_default().into_iter().map(|time| SlotRef::at(id.clone(), time)).collect()
     }
 
     /// Whether a slot fits the schedule or the job ids of its workflow.

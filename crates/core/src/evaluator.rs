@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
 use kelos_model::facts::{Collection, Tally};
+use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, evaluate};
 use kelos_model::{
@@ -23,6 +24,7 @@ struct View<'a> {
     now: Timestamp,
     /// Whether this is a view of the past, in which states that slots took on later do not count.
     is_past: bool,
+    workflows: &'a Workflows,
     slots: &'a SlotTable,
     wakes: &'a Wakes,
     collected: Option<&'a Collection>,
@@ -40,6 +42,14 @@ impl Facts for View<'_> {
             return Some(Some(SlotState::Waiting));
         }
         live.map(|live| Some(live.slot.state)).or_else(|| self.wakes.upstream.known(slot))
+    }
+
+    fn period(&self, workflow: &WorkflowId, time: Timestamp) -> Option<Range> {
+        self.workflows.times(workflow)?.period(time)
+    }
+
+    fn slots_in(&self, workflow: &WorkflowId, interval: Range) -> Option<Vec<Timestamp>> {
+        Some(self.workflows.times(workflow)?.slots_in(interval))
     }
 
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
@@ -168,6 +178,7 @@ impl Evaluator<'_> {
         let view = View {
             now: past.unwrap_or(self.now),
             is_past: past.is_some(),
+            workflows: self.workflows,
             slots: self.slots,
             wakes: self.wakes,
             collected,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kelos_model::WorkflowId;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
+use kelos_model::trigger::SlotTimes;
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
 
@@ -14,6 +15,15 @@ use kelos_store::{Queries, StoreError};
 /// When the store can't be read.
 pub fn defined(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
     Ok(reader.workflow(id)?.filter(|row| row.present))
+}
+
+/// The times of the slots of a workflow that is defined now; none where it has no times.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn times(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SlotTimes>, StoreError> {
+    let Some(row) = defined(reader, id)? else { return Ok(None) };
+    Ok(resolved(reader, &row)?.ok().map(|schedule| SlotTimes::of(&row.definition, &schedule)))
 }
 
 /// The cron schedule of a workflow. Only the workflows that it depends on are read.

@@ -18,6 +18,7 @@ mod absent;
 mod backlog;
 mod constraints;
 mod ends;
+mod facts;
 mod outages;
 mod parents;
 mod pools;
@@ -136,6 +137,9 @@ pub(crate) fn read_with(
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
         why.look_at_parents(definitions, &history)?;
     }
+    if at_present {
+        why.count_periods(reader)?;
+    }
     let mut no_way = None;
     if at_present && slot.key.job().is_some() {
         let jobs = definitions.jobs()?;
@@ -194,6 +198,27 @@ impl Why {
         }
         self.blockers = blockers;
         self.headline = headline(self, Some(&slot));
+        Ok(())
+    }
+}
+
+impl Why {
+    /// Reads which of the periods that the slot waits for have succeeded by now. The log doesn't tell of each.
+    fn count_periods(&mut self, reader: &dyn Queries) -> Result<(), StoreError> {
+        let waits = self.state == Some(SlotState::Waiting);
+        let Some(told) = self.trigger.clone().filter(|told| waits && told.answer == Answer::NotYet) else { return Ok(()) };
+        let facts = facts::StoreFacts::new(reader, self.at);
+        let counted = told.clone().with_periods(&facts);
+        facts.check()?;
+        if counted == told {
+            return Ok(());
+        }
+        let (before, after) = (reason::words::blockers(&told), reason::words::blockers(&counted));
+        for (before, after) in before.iter().zip(after) {
+            self.headline = self.headline.replace(before, &after);
+            self.blockers.iter_mut().filter(|blocker| *blocker == before).for_each(|blocker| blocker.clone_from(&after));
+        }
+        (self.trigger, self.found_at) = (Some(counted), Some(self.at));
         Ok(())
     }
 }

@@ -25,6 +25,12 @@ impl Range {
         self.start >= self.end
     }
 
+    /// Whether some moment lies in both.
+    #[must_use]
+    pub fn intersects(&self, other: &Range) -> bool {
+        self.start.max(other.start) < self.end.min(other.end)
+    }
+
     /// Whether a moment lies in it.
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {

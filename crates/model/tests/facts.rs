@@ -24,6 +24,12 @@ impl Facts for Only<'_> {
     fn slot(&self, _: &SlotRef) -> Option<Option<SlotState>> {
         None
     }
+    fn period(&self, _: &WorkflowId, _: Timestamp) -> Option<Range> {
+        None
+    }
+    fn slots_in(&self, _: &WorkflowId, _: Range) -> Option<Vec<Timestamp>> {
+        None
+    }
     fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {
         None
     }

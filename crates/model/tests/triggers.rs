@@ -7,12 +7,14 @@ mod support;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::Tally;
 use kelos_model::function::FunctionRef;
 use kelos_model::probe::Verdict;
 use kelos_model::reason::words;
+use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
+use kelos_model::time::CronSchedule;
 use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Waker, evaluate};
 use kelos_model::{Answer, Probe, ProbeAnswer, Reason, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 
@@ -32,6 +34,16 @@ impl Facts for Known {
 
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
         self.slots.get(slot).copied()
+    }
+
+    /// Each workflow has slots at full hours, but for `none`.
+    fn period(&self, workflow: &WorkflowId, time: Timestamp) -> Option<Range> {
+        (workflow.as_str() != "none").then(|| Range::new(time, time + SignedDuration::from_hours(1)))
+    }
+
+    fn slots_in(&self, workflow: &WorkflowId, interval: Range) -> Option<Vec<Timestamp>> {
+        let hours = CronSchedule::hourly().times(interval.start, interval.end);
+        (workflow.as_str() != "none").then(|| hours.collect())
     }
 
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {

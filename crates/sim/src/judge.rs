@@ -20,7 +20,7 @@ use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore,
 
 use crate::apps::Apps;
 use crate::workload::Workload;
-use crate::world::{World, WorldView};
+use crate::world::{Scan, World, WorldView};
 
 /// How late a poll, a report or a retry may be.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);
@@ -120,7 +120,8 @@ pub fn at_rest(
     }
     let apps = Apps::of(last_definitions(workload), &workload.meant);
     jobs::is_fed(&apps, &*reader, &slots)?;
-    let around = Surroundings { workload, apps: &apps, world, reader: &*reader, slots: &slots, now };
+    let times = Scan::of(present(&*reader)?.iter());
+    let around = Surroundings { workload, apps: &apps, world, reader: &*reader, slots: &slots, times: &times, now };
     slots.iter().try_for_each(|(id, slot)| is_accounted_for(&around, id, slot))
 }
 
@@ -278,6 +279,8 @@ struct Surroundings<'a> {
     world: &'a World,
     reader: &'a dyn Queries,
     slots: &'a BTreeMap<SlotRef, Slot>,
+    /// The schedules in force.
+    times: &'a Scan,
     now: Timestamp,
 }
 
@@ -331,7 +334,7 @@ impl Suspect<'_> {
     }
 
     fn waiting(&self) -> Result<Option<&'static str>, String> {
-        let Surroundings { apps, world, slots, now, .. } = self.around;
+        let Surroundings { apps, world, slots, now, times, .. } = self.around;
         let (id, slot, early) = (self.id, self.slot, self.early());
         let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
         if id.key.job().is_some() {
@@ -343,7 +346,7 @@ impl Suspect<'_> {
         }
         let met = |at| {
             let collected = slot.collected.as_deref();
-            let facts = WorldView { now: at, past: None, world, state: &state, collected };
+            let facts = WorldView { now: at, past: None, world, state: &state, times, collected };
             let values = KeyValues::of(&self.row.definition.keys, &id.key);
             evaluate(&self.row.definition.trigger, &id.workflow, &values, &facts)
         };

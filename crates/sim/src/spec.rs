@@ -13,6 +13,7 @@ use kelos_core::{
 };
 use kelos_model::facts::Tally;
 use kelos_model::probe::plain;
+use kelos_model::ranges::Range;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
@@ -24,7 +25,7 @@ use kelos_model::{
 
 use crate::apps::Apps;
 use crate::workload::{GroupMeanings, schedules};
-use crate::world::{World, WorldView};
+use crate::world::{Scan, World, WorldView};
 
 mod backfills;
 mod catch_up;
@@ -98,6 +99,8 @@ pub struct Spec {
     /// The milliseconds at which the tokens of each rate are all there again.
     full_at: BTreeMap<PoolId, i64>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// The schedules of these.
+    scan: Scan,
     plans: Plans,
     paused: BTreeMap<WorkflowId, bool>,
     /// When workflows that were paused were resumed.
@@ -146,6 +149,7 @@ impl Spec {
             apps: Apps::default(),
             prospects: BTreeSet::new(),
             workflows: BTreeMap::new(),
+            scan: Scan::default(),
             plans: Plans::default(),
             paused: BTreeMap::new(),
             resumed: BTreeMap::new(),
@@ -303,7 +307,8 @@ impl Spec {
             Some(if later(slot) { SlotState::Waiting } else { slot.state })
         };
         let collected = self.slots[slot].collected.as_ref();
-        let seen = WorldView { now: self.now, past, world, state: &state, collected };
+        let times = &self.scan;
+        let seen = WorldView { now: self.now, past, world, state: &state, times, collected };
         evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen)
     }
 
@@ -494,12 +499,17 @@ impl Spec {
     fn reads(&self, slot: &SlotRef, written: &BTreeMap<String, Vec<SlotRef>>) -> Vec<SlotRef> {
         let Some(workflow) = self.workflows.get(&slot.workflow) else { return Vec::new() };
         let values = KeyValues::of(&workflow.keys, &slot.key);
-        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &NoFacts);
+        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &self.unknown());
         let paths = evaluation.wakers.into_iter().filter_map(|waker| match waker {
             Waker::Probe(Probe::Path { uri, .. }) => Some(plain(&uri).into_owned()),
             _ => None,
         });
         paths.filter_map(|path| written.get(&path)).flatten().cloned().collect()
+    }
+
+    /// All facts of the outside unknown, for a trigger that is only asked for its dependencies.
+    fn unknown(&self) -> NoFacts<'_> {
+        NoFacts { times: &self.scan }
     }
 
     fn looks_at(&self, slot: &SlotRef) -> Vec<SlotRef> {
@@ -508,7 +518,7 @@ impl Spec {
         }
         let workflow = &self.workflows[&slot.workflow];
         let values = KeyValues::of(&workflow.keys, &slot.key);
-        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &NoFacts);
+        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &self.unknown());
         let slots = evaluation.wakers.into_iter().filter_map(|waker| match waker {
             Waker::Slot(slot) if slot.key.job().is_none() => Some(slot),
             _ => None,
@@ -572,16 +582,26 @@ fn millis(millis: u64) -> SignedDuration {
     SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-/// Facts of the outside that are all unknown, for a trigger that is only asked for its dependencies.
-struct NoFacts;
+/// Facts of the outside that are all unknown.
+struct NoFacts<'a> {
+    times: &'a Scan,
+}
 
-impl Facts for NoFacts {
+impl Facts for NoFacts<'_> {
     fn now(&self) -> Timestamp {
         Timestamp::UNIX_EPOCH
     }
 
     fn slot(&self, _: &SlotRef) -> Option<Option<SlotState>> {
         None
+    }
+
+    fn period(&self, workflow: &WorkflowId, time: Timestamp) -> Option<Range> {
+        self.times.period(workflow, time)
+    }
+
+    fn slots_in(&self, workflow: &WorkflowId, interval: Range) -> Option<Vec<Timestamp>> {
+        self.times.slots_in(workflow, interval)
     }
 
     fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {

@@ -1,6 +1,7 @@
 //! Workloads: the definitions and requests of a simulated day or two.
 
 mod calendars;
+mod covers;
 mod events;
 mod jobs;
 mod rates;
@@ -117,6 +118,7 @@ impl Workload {
         name_pools(seed, &names, &mut definitions);
         choose_catch_up(seed, &names, &mut definitions);
         calendars::choose(seed, &names, &mut definitions);
+        covers::choose(seed, &names, &mut definitions);
         rates::choose(seed, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));

@@ -2,13 +2,15 @@
 //! of the seed, so that every observer sees the same.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collection, Tally};
 use kelos_model::probe::Verdict;
-use kelos_model::time::parse_instant;
+use kelos_model::ranges::Range;
+use kelos_model::time::{CronSchedule, parse_instant};
 use kelos_model::trigger::Facts;
-use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject};
+use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::rng::draw;
@@ -42,6 +44,8 @@ pub struct WorldView<'a> {
     pub world: &'a World,
     /// The state of a slot, if it exists.
     pub state: &'a dyn Fn(&SlotRef) -> Option<SlotState>,
+    /// The workflows and their schedules, of which the periods are scanned.
+    pub times: &'a Scan,
     /// The collection of the evaluated slot.
     pub collected: Option<&'a Collection>,
 }
@@ -55,12 +59,66 @@ impl Facts for WorldView<'_> {
         Some((self.state)(slot))
     }
 
+    fn period(&self, workflow: &WorkflowId, time: Timestamp) -> Option<Range> {
+        self.times.period(workflow, time)
+    }
+
+    fn slots_in(&self, workflow: &WorkflowId, interval: Range) -> Option<Vec<Timestamp>> {
+        self.times.slots_in(workflow, interval)
+    }
+
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
         Some(self.world.answer(probe, self.now))
     }
 
     fn collected(&self, subject: &Subject) -> Option<&Tally> {
         self.collected.and_then(|collected| collected.of(subject))
+    }
+}
+
+/// The schedules of workflows with their bounds, for a plain scan of all periods: each time around an interval is tried.
+#[derive(Debug, Clone, Default)]
+pub struct Scan(BTreeMap<WorkflowId, (CronSchedule, Range)>);
+
+/// No period of the simulation is longer, nor lies farther from its slot.
+const AROUND: SignedDuration = SignedDuration::from_hours(26);
+
+impl Scan {
+    /// The schedules of a set of definitions.
+    #[must_use]
+    pub fn of<'w>(all: impl Iterator<Item = &'w Arc<Workflow>>) -> Scan {
+        let all: Vec<Arc<Workflow>> = all.cloned().collect();
+        let schedules = crate::workload::schedules(&all);
+        let bounds = |one: &Arc<Workflow>| {
+            let schedule = schedules.get(&one.id)?.clone();
+            let end = one.end_time.unwrap_or(Timestamp::MAX);
+            Some((one.id.clone(), (schedule, Range::new(one.start_time.unwrap_or(Timestamp::MIN), end))))
+        };
+        Scan(all.iter().filter_map(bounds).collect())
+    }
+
+    /// The period of the slot at a time.
+    pub(crate) fn period(&self, workflow: &WorkflowId, time: Timestamp) -> Option<Range> {
+        let (schedule, _) = self.0.get(workflow)?;
+        let end = schedule.times(time, time + AROUND).find(|other| *other > time);
+        Some(Range::new(time, end.unwrap_or(time + AROUND)))
+    }
+
+    /// The slots whose periods intersect an interval.
+    pub(crate) fn slots_in(&self, workflow: &WorkflowId, interval: Range) -> Option<Vec<Timestamp>> {
+        let (schedule, bounds) = self.0.get(workflow)?;
+        let (mut found, mut before) = (Vec::new(), None);
+        for time in schedule.times(interval.start - AROUND, interval.end + AROUND) {
+            if let Some(start) = before.replace(time) {
+                // A slot about a period must end within the bounds, any other must begin there.
+                let is_last = if schedule.is_of_periods() { time <= bounds.end } else { start < bounds.end };
+                let intersects = start < interval.end && time > interval.start && !interval.is_empty();
+                if intersects && start >= bounds.start && is_last {
+                    found.push(start);
+                }
+            }
+        }
+        Some(found)
     }
 }
 

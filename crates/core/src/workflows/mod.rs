@@ -20,6 +20,7 @@ use kelos_model::backfill::Backfill;
 use kelos_model::dormant::NoTimes;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
+use kelos_model::trigger::SlotTimes;
 use kelos_model::workflow::{LastRun, Moments, PlanState, Provenance, WorkflowRow};
 use kelos_model::{Breach, Freeze, Gate, Invariant, RunId, SlotRef, Workflow, WorkflowId};
 
@@ -77,6 +78,22 @@ impl Workflows {
     /// A workflow that exists or once existed.
     pub(crate) fn get(&self, id: &WorkflowId) -> Option<&WorkflowState> {
         self.all.get(id)
+    }
+
+    /// The times of the slots of a workflow that is defined now; none where it has no times.
+    pub(crate) fn times(&self, id: &WorkflowId) -> Option<SlotTimes> {
+        let one = self.present(id).ok()?;
+        Some(SlotTimes::of(one.definition(), one.schedule().ok()?))
+    }
+
+    /// The present workflows that wait for periods of one of these.
+    pub(crate) fn covering(&self, upstream: &BTreeSet<WorkflowId>) -> Vec<WorkflowId> {
+        let covers = |one: &WorkflowState| {
+            let covered = one.definition().trigger.covered();
+            covered.iter().any(|covered| upstream.contains(covered.workflow))
+        };
+        let all = self.all.iter().filter(|(_, one)| one.is_present() && covers(one));
+        all.map(|(id, _)| id.clone()).collect()
     }
 
     /// A workflow that must be known. If it is not, that is a breach.

@@ -1,6 +1,7 @@
 //! The servlet that evaluates a slot's trigger again, to show why it waits.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use axum::response::Response;
@@ -13,7 +14,7 @@ use kelos_model::reason::words;
 use kelos_model::template::KeyValues;
 use kelos_model::time::format_full;
 use kelos_model::trigger::{Waker, evaluate};
-use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow};
+use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow, WorkflowId};
 use serde::Serialize;
 
 use super::as_json;
@@ -147,7 +148,21 @@ pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Res
 }
 
 async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<KnownFacts, Fault> {
-    let nothing = KnownFacts::nothing(app.handle().now());
+    let mut named: BTreeSet<WorkflowId> =
+        workflow.trigger.covered().into_iter().map(|covered| covered.workflow.clone()).collect();
+    if !named.is_empty() {
+        named.insert(slot.workflow.clone());
+    }
+    let read = app.read(move |reader| {
+        let mut times = BTreeMap::new();
+        for id in named {
+            if let Some(of) = schedule::times(reader, &id)? {
+                times.insert(id, of);
+            }
+        }
+        Ok(times)
+    });
+    let nothing = KnownFacts::nothing(app.handle().now(), read.await?);
     let (mut upstream, mut probes) = (Vec::new(), Vec::new());
     for waker in evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &nothing).wakers
     {
@@ -157,5 +172,5 @@ async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<KnownFac
             Waker::At(_) => {}
         }
     }
-    Ok(KnownFacts::find(app, upstream, probes).await?)
+    Ok(nothing.with(app, upstream, probes).await?)
 }

@@ -74,6 +74,10 @@ impl<'a> Dependents<'a> {
                 false => drop(self.by_name.entry(on).or_default().insert(&row.id)),
             }
         }
+        // Which slots they are depends on both schedules: those that wait are asked what they wait for.
+        for covered in definition.trigger.covered() {
+            self.by_name.entry(covered.workflow).or_default().insert(&row.id);
+        }
         for on in definition.trigger.upstream_jobs() {
             self.by_name.entry(on).or_default().insert(&row.id);
         }

@@ -68,6 +68,8 @@ pub enum EdgeKind {
         /// The difference of that slot's time to its own, in seconds.
         later_seconds: i64,
     },
+    /// A slot depends on the success of all slots of the other workflow whose periods intersect its own.
+    Periods,
     /// Slots are at the times of the other workflow's.
     Schedule,
     /// Jobs of the other workflow have to succeed.
@@ -178,6 +180,8 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
         let edge = |from: &WorkflowId, kind| Edge { from: from.clone(), to: row.id.clone(), kind, groups: Vec::new() };
         let looks = row.definition.trigger.looks_at();
         edges.extend(looks.into_iter().map(|(on, later_seconds)| edge(on, EdgeKind::Success { later_seconds })));
+        let covered = row.definition.trigger.covered().into_iter();
+        edges.extend(covered.map(|covered| edge(covered.workflow, EdgeKind::Periods)));
         match &row.definition.keys {
             Keys::Schedule(Schedule::Dependent(on)) => drop(edges.insert(edge(on, EdgeKind::Schedule))),
             Keys::Schedule(_) | Keys::Requests(_) => {}

@@ -3,10 +3,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collection, Tally};
+use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Facts, evaluate};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Probe, ProbeAnswer, Reason, Slot, SlotRef, SlotState, Subject, Trigger, Workflow};
+use kelos_model::{Probe, ProbeAnswer, Reason, Slot, SlotRef, SlotState, Subject, Trigger, Workflow, WorkflowId};
 
 /// The facts of a slot that collects: nothing about other slots and the outside.
 struct SlotFacts<'a> {
@@ -20,6 +21,14 @@ impl Facts for SlotFacts<'_> {
     }
 
     fn slot(&self, _: &SlotRef) -> Option<Option<SlotState>> {
+        None
+    }
+
+    fn period(&self, _: &WorkflowId, _: Timestamp) -> Option<Range> {
+        None
+    }
+
+    fn slots_in(&self, _: &WorkflowId, _: Range) -> Option<Vec<Timestamp>> {
         None
     }
 

@@ -3,12 +3,13 @@
 
 use jiff::Timestamp;
 use kelos_core::Inspection;
-use kelos_model::facts::Tally;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evaluation, Facts, evaluate};
+use kelos_model::trigger::{Evaluation, evaluate};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Event, EventRecord, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, Stretch, Subject};
+use kelos_model::{Event, EventRecord, SlotEvent, SlotRef, Stretch};
 use kelos_store::{Queries, StoreError};
+
+use super::facts::StoreFacts;
 
 /// The backlog or backfill that contains a time which is no slot yet.
 pub(super) fn part_of(reader: &dyn Queries, row: &WorkflowRow, slot: &SlotRef) -> Result<Option<Stretch>, StoreError> {
@@ -31,13 +32,11 @@ pub(super) fn history(
     let mut history: Vec<EventRecord> =
         stretch.events().into_iter().zip(moments).map(|(what, at)| record(at, what)).collect();
     if stretch.killed.is_none() && now >= stretch.since {
-        let view = BacklogView { reader, now, failed: std::cell::RefCell::new(None) };
+        let view = StoreFacts::new(reader, now);
         let definition = &row.definition;
         let values = KeyValues::of(&definition.keys, &slot.key);
         let Evaluation { explanation, .. } = evaluate(&definition.trigger, &slot.workflow, &values, &view);
-        if let Some(error) = view.failed.into_inner() {
-            return Err(error);
-        }
+        view.check()?;
         history.push(record(now, SlotEvent::Looked { explanation }));
     }
     Ok(history)
@@ -49,36 +48,5 @@ pub(super) fn turn(inspection: Option<&Inspection>) -> String {
         0 => "it is still in the backlog of its workflow".to_owned(),
         1 => "1 slot of its workflow is ahead".to_owned(),
         ahead => format!("{ahead} slots of its workflow are ahead"),
-    }
-}
-
-/// The slots of a store, at present. What a trigger asks of the outside is unknown.
-struct BacklogView<'a> {
-    reader: &'a dyn Queries,
-    now: Timestamp,
-    failed: std::cell::RefCell<Option<StoreError>>,
-}
-
-impl Facts for BacklogView<'_> {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
-        match self.reader.slot(slot) {
-            Ok(found) => Some(found.map(|slot| slot.state)),
-            Err(error) => {
-                self.failed.replace(Some(error));
-                None
-            }
-        }
-    }
-
-    fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {
-        None
-    }
-
-    fn collected(&self, _: &Subject) -> Option<&Tally> {
-        None
     }
 }

@@ -74,16 +74,26 @@ impl Covered<'_> {
         Range::new(later(period.start, self.from), end)
     }
 
-    /// The slots of `dependent` that wait for a period, if they exist.
+    /// The slots of `dependent` that wait for a slot, if they exist: the same algebra the other way round.
     #[must_use]
-    pub fn waiting_for(&self, period: Range, dependent: &WorkflowId, times: &SlotTimes) -> Vec<Timestamp> {
-        // The same algebra the other way round. Periods of slots that are asked about at a distance may have other lengths.
-        let moved = Range::new(
-            later(later(period.start, self.to.saturating_neg()), self.later.saturating_neg()),
-            later(later(period.end, self.from.saturating_neg()), self.later.saturating_neg()),
-        );
-        let slots = times.slots_in(moved).into_iter();
-        slots.filter(|slot| self.workflow != dependent || later(*slot, self.later) > period.start).collect()
+    pub fn waiting_for(
+        &self,
+        slot: Timestamp,
+        upstream: &SlotTimes,
+        dependent: &WorkflowId,
+        times: &SlotTimes,
+    ) -> Vec<Timestamp> {
+        let Some(period) = upstream.period(slot).filter(|_| upstream.bounds.contains(slot)) else { return Vec::new() };
+        let (from, to) = (self.from.saturating_neg(), self.to.saturating_neg());
+        let reaches = later(period.start, to);
+        let first = times.schedule.last_until(reaches).unwrap_or(reaches);
+        let back = self.later.saturating_neg();
+        let candidates = times.schedule.times(later(first, back), later(later(period.end, from), back));
+        let waits = |candidate: &Timestamp| {
+            let asked = times.period(later(*candidate, self.later));
+            asked.is_some_and(|asked| self.interval(dependent, asked).intersects(&period))
+        };
+        candidates.filter(waits).collect()
     }
 }
 
@@ -201,7 +211,7 @@ mod tests {
         let covered = Covered { workflow: &up, later: 0, from, to };
         let slots = times(upstream).slots_in(covered.interval(&id("down"), period));
         for slot in &slots {
-            let back = covered.waiting_for(times(upstream).period(*slot).unwrap(), &id("down"), &times(own));
+            let back = covered.waiting_for(*slot, &times(upstream), &id("down"), &times(own));
             assert!(back.contains(&at(start)), "{slot} doesn't lead back to {start}");
         }
         let text = |at: Option<&Timestamp>| at.map(ToString::to_string).unwrap_or_default();
@@ -271,7 +281,7 @@ mod tests {
         let period = times(&days).period(at("2026-05-05T00:00:00Z")).unwrap();
         let slots = times(&days).slots_in(covered.interval(&up, period));
         assert_eq!(slots, [at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")]);
-        let back = covered.waiting_for(times(&days).period(at("2026-05-04T00:00:00Z")).unwrap(), &up, &times(&days));
+        let back = covered.waiting_for(at("2026-05-04T00:00:00Z"), &times(&days), &up, &times(&days));
         assert_eq!(back, [at("2026-05-05T00:00:00Z"), at("2026-05-06T00:00:00Z")]);
     }
 }

@@ -73,6 +73,8 @@ pub(crate) fn trigger() -> impl Strategy<Value = Trigger> {
             Just(Trigger::Always),
             any::<i64>().prop_map(|seconds| Trigger::Delay { seconds }),
             workflow().prop_map(|workflow| Trigger::Success { workflow }),
+            (workflow(), -9_999_999i64..9_999_999, prop_oneof![Just(0i64), -90_000i64..90_000])
+                .prop_map(|(workflow, from, to)| Trigger::Covers { workflow, from, to }),
             (system, text(), text(), conditions()).prop_map(|(system, path, base, conditions)| Trigger::Path(
                 PathCheck { system, path, base, conditions }
             )),

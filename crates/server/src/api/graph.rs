@@ -106,6 +106,7 @@ impl FromLibrary<Edge> for EdgeDto {
     fn from_library(edge: Edge) -> EdgeDto {
         let (kind, later_seconds) = match edge.kind {
             EdgeKind::Success { later_seconds } => ("success", Some(later_seconds)),
+            EdgeKind::Periods => ("periods", None),
             EdgeKind::Schedule => ("schedule", None),
             EdgeKind::Jobs => ("jobs", None),
             EdgeKind::Ended => ("ended", None),

@@ -16,6 +16,8 @@ use kelos_door_stolos::TasksJson;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::known::KnownFacts;
+use kelos_model::time::resolve;
+use kelos_model::trigger::SlotTimes;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::Folders;
@@ -248,6 +250,17 @@ fn taken_name(
     Ok(workflows.iter().find_map(|one| Some((one.id.clone(), holder(one)?))))
 }
 
+/// The times of the slots of a project's workflows.
+fn times(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
+    let named = workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?)));
+    let mut schedules = resolve(&named.collect());
+    let times = |one: &Arc<Workflow>| {
+        let schedule = schedules.remove(&one.id)?.ok()?;
+        Some((one.id.clone(), SlotTimes::of(one, &schedule)))
+    };
+    workflows.iter().filter_map(times).collect()
+}
+
 /// Adds the effect on existing slots. A project that would take a name of another's is refused.
 async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
     let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();
@@ -260,8 +273,9 @@ async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> 
     let (before, after) = (prepared.before().workflows.clone(), prepared.after().workflows.clone());
     let read = app.read(move |reader| Ok((live(reader, &before, &after, now)?, candidates(reader, &before, &after)?)));
     let (mut effect, candidates) = read.await?;
-    let (slots, probes) = questions(&candidates, &KnownFacts::nothing(now));
-    let known = KnownFacts::find(app, slots.into_iter().collect(), probes.into_iter().collect()).await?;
+    let nothing = KnownFacts::nothing(now, times(&prepared.after().workflows));
+    let (slots, probes) = questions(&candidates, &nothing);
+    let known = nothing.with(app, slots.into_iter().collect(), probes.into_iter().collect()).await?;
     effect.unblocked = unblocked(&candidates, &known);
     prepared.set_slots(effect);
     Ok(())

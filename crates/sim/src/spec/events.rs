@@ -16,7 +16,7 @@ use kelos_model::{
 use serde_json::{Map, Value};
 
 use super::{Spec, SpecSlot, millis};
-use crate::world::World;
+use crate::world::{Scan, World};
 
 type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
 
@@ -87,6 +87,7 @@ impl Spec {
             }
         }
         self.known.extend(all.clone());
+        self.scan = Scan::of(all.values());
         self.workflows = all;
     }
 

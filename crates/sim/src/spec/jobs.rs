@@ -76,7 +76,7 @@ impl Spec {
         let workflow = self.workflows[&slot.workflow].clone();
         let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
         let collected = self.slots[slot].collected.as_ref();
-        let seen = WorldView { now, past: None, world, state: &state, collected };
+        let seen = WorldView { now, past: None, world, state: &state, times: &self.scan, collected };
         let looked = evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen);
         let opened = self.pull_awaited(&looked);
         let next = match looked.explanation.answer {

@@ -173,6 +173,7 @@ fn edges(found: &GraphPage, node: &Node, up: bool) -> Markup {
                         @match edge.kind {
                             EdgeKind::Success { later_seconds: 0 } => {}
                             EdgeKind::Success { later_seconds } => span.soft { ": " (later_told(later_seconds)) },
+                            EdgeKind::Periods => span.soft { ": all periods that intersect" },
                             EdgeKind::Schedule => span.soft { ": the times" },
                             EdgeKind::Jobs => span.soft { ": jobs" },
                             EdgeKind::Ended => span.soft { ": the ends of runs" },
