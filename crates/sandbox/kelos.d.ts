@@ -198,8 +198,8 @@ interface BuilderOptions extends WorkflowBase, CommandOptions {
      * (1 is Sunday); `"minutely"`, `"hourly"` or `"daily"` (at midnight); or `celos.dependentSchedule("my-workflow")`, the times of another workflow.
      */
     schedule: "minutely" | "hourly" | "daily" | (string & {}) | Schedule;
-    /** Workflows whose slots of the same time have to succeed before. */
-    after?: string | string[];
+    /** Workflows whose slots of the same time have to succeed before; or triggers, such as `celos.covers("hourly")`. */
+    after?: string | Trigger | (string | Trigger)[];
     /** The condition on which a slot may start, in addition to `after`. Default: always. */
     trigger?: Trigger;
     /** What is executed, if it is no command: such as `celos.httpExternalService({...})`. Excludes `command` and `shell`. */
@@ -715,6 +715,12 @@ declare namespace celos {
     function fileCheckTrigger(path: string, conditions?: PathConditions): Trigger;
     /** Met when the slot of another workflow at the same time has succeeded. */
     function successTrigger(workflowID: string): Trigger;
+    /**
+     * Met when each slot of another workflow whose period intersects the slot's own has succeeded: the 23, 24 or 25 hours of a day, the day that
+     * an hour lies in. A period reaches from the time of a slot to the next. `from` shifts the start of the slot's own period, `to` the end:
+     * `celos.covers("hourly", {from: "-1d"})` are the hours of the day before, too. Of its own workflow only earlier slots count.
+     */
+    function covers(workflowID: string, options?: { from?: number | string; to?: number | string }): Trigger;
     /**
      * Met when a job of an app has succeeded. In its id `${year}`, `${month}`, `${day}` and the like are replaced by the slot's
      * values: `celos.jobTrigger("model", "${year}${month}${day}_1")`.

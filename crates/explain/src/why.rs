@@ -206,7 +206,9 @@ impl Why {
     /// Reads which of the periods that the slot waits for have succeeded by now. The log doesn't tell of each.
     fn count_periods(&mut self, reader: &dyn Queries) -> Result<(), StoreError> {
         let waits = self.state == Some(SlotState::Waiting);
-        let Some(told) = self.trigger.clone().filter(|told| waits && told.answer == Answer::NotYet) else { return Ok(()) };
+        let Some(told) = self.trigger.clone().filter(|told| waits && told.answer == Answer::NotYet) else {
+            return Ok(());
+        };
         let facts = facts::StoreFacts::new(reader, self.at);
         let counted = told.clone().with_periods(&facts);
         facts.check()?;
@@ -216,7 +218,10 @@ impl Why {
         let (before, after) = (reason::words::blockers(&told), reason::words::blockers(&counted));
         for (before, after) in before.iter().zip(after) {
             self.headline = self.headline.replace(before, &after);
-            self.blockers.iter_mut().filter(|blocker| *blocker == before).for_each(|blocker| blocker.clone_from(&after));
+            self.blockers
+                .iter_mut()
+                .filter(|blocker| *blocker == before)
+                .for_each(|blocker| blocker.clone_from(&after));
         }
         (self.trigger, self.found_at) = (Some(counted), Some(self.at));
         Ok(())

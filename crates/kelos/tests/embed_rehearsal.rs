@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kelos::embed::{Calendar, Context, Period, Places, Project, Rate, Rehearsal, Retry, ScheduledTime, Zone, job};
 use kelos::{CatchUp, SlotState, Trigger};
+use kelos_core::Rerun;
 
 async fn import(context: Context, hour: ScheduledTime, (): ()) -> Result<String, String> {
     context.log(format!("importing {}", hour.time));
@@ -116,6 +118,105 @@ fn days_have_as_many_hours_as_they_have() {
     let mut autumn = Rehearsal::at("2026-10-25T00:00Z", project()).unwrap();
     autumn.run_until("2026-10-26T12:00Z").unwrap();
     assert_eq!(autumn.output::<(String, i64)>("visits", "2026-10-24T22:00Z").unwrap().1, 25);
+}
+
+async fn clicks(_: Context, _: Period, (): ()) -> Result<(), String> {
+    Ok(())
+}
+
+/// Hours of clicks from a moment on, each of which takes two hours to import, and days of visits that cover them.
+fn covering(since: &str) -> Project {
+    let paris = Calendar::daily(Zone::parse("Europe/Paris").unwrap());
+    let clicks = job("clicks", clicks).with(()).every(&Calendar::hourly()).since(since.parse().unwrap());
+    let visits = job("visits", visits).with(()).every(&paris).covers(&clicks);
+    Project::new("web", "1.0").add(clicks.retry(Retry::never())).add(visits)
+}
+
+#[test]
+fn a_day_waits_for_the_hours_that_it_has() {
+    let mut spring = Rehearsal::at("2026-03-28T22:00Z", covering("2026-03-28T23:00:00Z")).unwrap();
+    spring.takes("clicks", Duration::from_secs(2 * 3600)).unwrap();
+    spring.run_until("2026-03-29T22:30Z").unwrap();
+    assert_eq!(spring.state("visits", "2026-03-28T23:00Z").unwrap(), Some(SlotState::Waiting));
+    let words = spring.why("visits", "2026-03-28T23:00Z").unwrap();
+    let two = "2 of 23 periods of clicks: 2026-03-29T20:00Z (running), 2026-03-29T21:00Z (running)";
+    assert!(words.contains(two), "{words}");
+    spring.run_until("2026-03-29T23:30Z").unwrap();
+    let words = spring.why("visits", "2026-03-28T23:00Z").unwrap();
+    assert!(words.contains("1 of 23 periods of clicks: 2026-03-29T21:00Z (running)"), "{words}");
+    spring.run_until("2026-03-30T00:01Z").unwrap();
+    assert_eq!(spring.state("visits", "2026-03-28T23:00Z").unwrap(), Some(SlotState::Succeeded));
+
+    let mut autumn = Rehearsal::at("2026-10-24T21:00Z", covering("2026-10-24T22:00:00Z")).unwrap();
+    autumn.takes("clicks", Duration::from_secs(2 * 3600)).unwrap();
+    autumn.run_until("2026-10-25T23:30Z").unwrap();
+    let words = autumn.why("visits", "2026-10-24T22:00Z").unwrap();
+    assert!(words.contains("2 of 25 periods of clicks: 2026-10-25T21:00Z (running)"), "{words}");
+}
+
+#[test]
+fn an_hour_that_failed_is_named_first() {
+    let mut spring = Rehearsal::at("2026-03-28T22:00Z", covering("2026-03-28T23:00:00Z")).unwrap();
+    spring.fail("clicks", "2026-03-29T03:00Z", 1).unwrap();
+    spring.run_until("2026-03-29T23:00Z").unwrap();
+    let words = spring.why("visits", "2026-03-28T23:00Z").unwrap();
+    assert!(words.contains("1 of 23 periods of clicks: 2026-03-29T03:00Z (failed)"), "{words}");
+}
+
+#[test]
+fn offsets_widen_what_is_covered_and_of_itself_the_past_counts() {
+    let days = Calendar::daily(Zone::utc());
+    let since = "2026-05-04T00:00:00Z".parse().unwrap();
+    let hour = SignedDuration::from_hours(1);
+    let clicks = job("clicks", clicks).with(()).every(&Calendar::hourly()).since(since).retry(Retry::never());
+    let visits = job("visits", visits).with(()).every(&days).since(since).retry(Retry::never());
+    let visits = visits.covers_from(&clicks, -hour, SignedDuration::ZERO).covers_from(
+        "visits",
+        hour * -24,
+        SignedDuration::ZERO,
+    );
+    let score = job("score", visits_of_an_hour).with(()).every(&Calendar::hourly()).since(since).covers("visits");
+    let project = Project::new("web", "1.0").add(clicks).add(visits).add(score);
+    let mut rehearsal = Rehearsal::at("2026-05-04T00:00Z", project).unwrap();
+    rehearsal.fail("clicks", "2026-05-04T23:00Z", 1).unwrap();
+    rehearsal.run_until("2026-05-07T01:00Z").unwrap();
+    // The hour belongs to the 4th, and to the 5th by the offset; the 6th waits for the 5th.
+    let states =
+        |days: &Rehearsal| days.slots("visits").unwrap().into_iter().map(|(_, state)| state).collect::<Vec<_>>();
+    assert_eq!(states(&rehearsal), [SlotState::Waiting; 3]);
+    let words = rehearsal.why("visits", "2026-05-05T00:00Z").unwrap();
+    assert!(words.contains("1 of 25 periods of clicks: 2026-05-04T23:00Z (failed)"), "{words}");
+    assert!(words.contains("1 of 1 periods of visits: 2026-05-04T00:00Z (waiting)"), "{words}");
+    let words = rehearsal.why("score", "2026-05-05T03:00Z").unwrap();
+    assert!(words.contains("1 of 1 periods of visits: 2026-05-05T00:00Z (waiting)"), "{words}");
+    let slot = "clicks@2026-05-04T23:00Z".parse().unwrap();
+    rehearsal.ask(Rerun { slot, reason: None }).unwrap();
+    rehearsal.run_until("2026-05-07T01:01Z").unwrap();
+    assert_eq!(states(&rehearsal), [SlotState::Succeeded; 3]);
+    assert_eq!(rehearsal.state("score", "2026-05-05T03:00Z").unwrap(), Some(SlotState::Succeeded));
+}
+
+async fn visits_of_an_hour(_: Context, _: Period, (): ()) -> Result<(), String> {
+    Ok(())
+}
+
+#[test]
+fn what_can_not_be_covered_is_a_mistake() {
+    let days = || Calendar::daily(Zone::utc());
+    let project = Project::new("web", "1.0")
+        .add(job("visits", visits).with(()).every(&days()).covers("clcks"))
+        .add(job("itself", visits).with(()).every(&days()).covers("itself"))
+        .add(job("calls", visits).with(()).every(&days()).covers("call"))
+        .add(job("call", call).with(()).on_demand());
+    let words: Vec<String> = project.check().unwrap_err().0.into_iter().map(|one| one.message).collect();
+    assert_eq!(
+        words,
+        [
+            "job \"visits\": it waits for periods of \"clcks\", which is not in the project",
+            "job \"itself\": it waits for itself: itself -> itself",
+            "job \"calls\": it waits for periods of \"call\", which has no schedule",
+        ]
+    );
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub fn warnings(loaded: &LoadResult) -> Vec<Problem> {
         }
     }
     found.extend(without_jobs(loaded, &by_id));
+    found.extend(without_periods(loaded, &by_id));
     found.extend(without_programs(loaded, &by_id));
     found.extend(going_round(loaded));
     found.extend(scheduled(loaded, &by_id));
@@ -85,6 +86,21 @@ fn without_jobs(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
             );
             let hint = Some("use celos.successTrigger".to_owned());
             found.push(warning(loaded, workflow, ProblemCode::NoJobs, words, hint));
+        }
+    }
+    found
+}
+
+/// Triggers that wait for periods of a workflow that has no schedule.
+fn without_periods(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for workflow in by_id.values() {
+        let covered = workflow.trigger.covered().into_iter().map(|covered| covered.workflow);
+        for id in covered.filter(|id| by_id.get(id).is_some_and(|one| one.keys.schedule().is_none())) {
+            let words =
+                format!("the trigger of \"{}\" waits for periods of \"{id}\", which has no schedule", workflow.id);
+            let hint = Some("use celos.jobTrigger for jobs".to_owned());
+            found.push(warning(loaded, workflow, ProblemCode::NoPeriods, words, hint));
         }
     }
     found

@@ -108,6 +108,8 @@ codes! {
     UnknownWorkflow "unknown-workflow",
     /// A trigger waits for a job of a workflow that has none.
     NoJobs "no-jobs",
+    /// A trigger waits for periods of a workflow that has no schedule.
+    NoPeriods "no-periods",
     /// The end of its own program has a schedule go again, for ever.
     GoesRound "goes-round",
     /// The schedule of a workflow can't be resolved.

@@ -344,6 +344,24 @@ function successTrigger(workflowID) {
     return new Made("trigger", "successTrigger", { type: "success", workflow });
 }
 
+/** A length of time in seconds: a number of them, or a text such as "-1d", "90m" or "2h". */
+function span(value, where) {
+    if (typeof value === "number") return seconds(value, where);
+    const parts = typeof value === "string" ? /^(-?)(\d+)([smhdw])$/.exec(value) : null;
+    if (!parts) refuse(`${where}: expected a length of time such as "-1d", "90m" or a number of seconds, not ${describe(value)}`);
+    const length = Number(parts[2]) * { s: 1, m: 60, h: 3600, d: 86400, w: 604800 }[parts[3]];
+    return seconds(parts[1] ? -length : length, where);
+}
+
+/** All periods of another workflow that intersect the slot's own. */
+function covers(workflowID, options = {}) {
+    const workflow = workflowId(workflowID, "celos.covers: workflowID");
+    object(options, "celos.covers: options", 'an object such as {from: "-1h"}');
+    known(options, ["from", "to"], "celos.covers");
+    const { from = 0, to = 0 } = options;
+    return new Made("trigger", "covers", { type: "covers", workflow, from: span(from, "celos.covers: from"), to: span(to, "celos.covers: to") });
+}
+
 function functionTrigger(fn) {
     if (typeof fn !== "function") {
         refuse(`celos.functionTrigger: expected a function of a slot and the present time, not ${describe(fn)}`);

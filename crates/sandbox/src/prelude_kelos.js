@@ -39,7 +39,12 @@ function triggerAfter(options, where) {
     const { after = [], trigger } = options;
     const names = Array.isArray(after) ? after : [after];
     const all = names.map((name, n) => {
-        const workflow = workflowId(name, Array.isArray(after) ? `${where}: after[${n}]` : `${where}: after`);
+        const place = Array.isArray(after) ? `${where}: after[${n}]` : `${where}: after`;
+        if (Made.is(name)) {
+            Made.tree("trigger", name, place);
+            return name;
+        }
+        const workflow = workflowId(name, place);
         return new Made("trigger", "successTrigger", { type: "success", workflow });
     });
     if (trigger !== undefined) {

@@ -363,6 +363,7 @@ const api = {
     pathTrigger,
     fileCheckTrigger,
     successTrigger,
+    covers,
     jobTrigger,
     andTrigger: (...triggers) => combined("andTrigger", "and", triggers),
     orTrigger: (...triggers) => combined("orTrigger", "or", triggers),

@@ -32,6 +32,22 @@ fn refused(fields: &str) -> Vec<String> {
 }
 
 #[test]
+fn periods_are_waited_for_by_either_builder() {
+    let text = r#"
+        const hourly = kelos.workflow("hourly", { schedule: celos.calendar("hourly"), shell: "true" });
+        kelos.workflow("daily", { schedule: celos.calendar("daily"), after: celos.covers(hourly), shell: "true" });
+        kelos.workflow("late", {
+            schedule: celos.calendar("daily"), shell: "true",
+            after: ["daily", celos.covers(hourly, {from: "-1d", to: 90})]
+        });"#;
+    let triggers: Vec<String> = defined(text).iter().map(|one| one.trigger.to_string()).collect();
+    assert_eq!(triggers, ["covers(hourly)", "always", "and(success(daily), covers(hourly, from=-1d, to=90s))"]);
+    let wrong = refused(r#"schedule: "daily", shell: "true", after: celos.covers("hourly", {from: "1 day"})"#);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].contains("expected a length of time such as \"-1d\""), "{wrong:?}");
+}
+
+#[test]
 fn both_builders_make_the_same_definition() {
     let own = r#"
         const extract = kelos.workflow("extract", {

@@ -60,6 +60,7 @@ fn each_kind_of_problem_has_its_code() {
         &format!("{service}, constraints: [celos.timeWindow('22:00', '06:00').abortIfNotMet()]"),
     );
     let window = window.replace("celos.hourlySchedule()", "celos.cronSchedule('0 0 12 * * ?')");
+    let jobs = "celos.defineJobGraph({jobs: {job_id: '{d}', bash_cmd: 'x'}});";
     let keyed = "celos.defineJobGraph({a: {job_id: '{d}', bash_cmd: 'x', depends_on: {app_name: ['b']}}, \
                  b: {job_id: '{d}', bash_cmd: 'x', depends_on: {app_name: ['a']}}});";
     let writing = |id: &str, paths: &str| with(id, "celos.alwaysTrigger()", &format!("{service}, writes: {paths}"));
@@ -72,6 +73,7 @@ fn each_kind_of_problem_has_its_code() {
         (workflow("a") + &workflow("a"), "name-taken"),
         (with("a", "celos.successTrigger('nobody')", service), "unknown-workflow"),
         (workflow("b") + &with("a", "celos.jobTrigger('b', '1')", service), "no-jobs"),
+        (jobs.to_owned() + &with("a", "celos.covers('jobs')", service), "no-periods"),
         (workflow("a").replace("celos.hourlySchedule()", "celos.dependentSchedule('nobody')"), "no-schedule"),
         (pool("a", 1) + &pool("b", 2), "pool-disputed"),
         (keyed.to_owned(), "jobs-go-round"),

@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
 use kelos_model::{Constraint, FailureCode, Trigger, Workflow, WorkflowId};
@@ -169,6 +169,8 @@ pub(super) struct JobDraft {
     retry: Retry,
     at_a_time: Option<u32>,
     trigger: Trigger,
+    /// The workflows whose periods it waits for, with the seconds by which its own is shifted at both ends.
+    covers: Vec<(String, i64, i64)>,
     constraints: Vec<Constraint>,
     platforms: Vec<PlatformUse>,
     about: About,
@@ -249,14 +251,39 @@ impl<I> Job<I> {
     /// ```
     #[must_use]
     pub fn when(mut self, trigger: Trigger) -> Self {
-        self.draft.trigger = match std::mem::replace(&mut self.draft.trigger, Trigger::Always) {
-            Trigger::Always => trigger,
-            Trigger::And { mut triggers } => {
-                triggers.push(trigger);
-                Trigger::And { triggers }
-            }
-            before => Trigger::And { triggers: vec![before, trigger] },
-        };
+        self.draft.trigger = both(std::mem::replace(&mut self.draft.trigger, Trigger::Always), trigger);
+        self
+    }
+
+    /// Waits for all periods of another workflow that intersect its own: a day for its 23, 24 or 25 hours, an hour for the day that it lies
+    /// in. The other one is a job, or the id of a workflow.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Zone, job};
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let clicks = job("clicks", count).with(()).every(&Calendar::hourly());
+    /// let visits = job("visits", count).with(()).every(&Calendar::daily(Zone::utc())).covers(&clicks);
+    /// ```
+    #[must_use]
+    pub fn covers(self, upstream: impl JobId) -> Self {
+        self.covers_from(upstream, SignedDuration::ZERO, SignedDuration::ZERO)
+    }
+
+    /// The same with the start of its own period shifted by `from`, and the end by `to`. Of the job itself only earlier periods count.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Zone, job};
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// use jiff::SignedDuration;
+    ///
+    /// // The hours of the day and the last one before it; and no day before all of the week before have succeeded.
+    /// let visits = job("visits", count).with(()).every(&Calendar::daily(Zone::utc()))
+    ///     .covers_from("clicks", SignedDuration::from_hours(-1), SignedDuration::ZERO)
+    ///     .covers_from("visits", SignedDuration::from_hours(-7 * 24), SignedDuration::ZERO);
+    /// ```
+    #[must_use]
+    pub fn covers_from(mut self, upstream: impl JobId, from: SignedDuration, to: SignedDuration) -> Self {
+        self.draft.covers.push((upstream.id().to_owned(), from.as_secs(), to.as_secs()));
         self
     }
 
@@ -344,6 +371,24 @@ impl<I: AtTimes> Job<I> {
     }
 }
 
+/// A job, or the id of a workflow.
+pub trait JobId {
+    /// The id.
+    fn id(&self) -> &str;
+}
+
+impl<I> JobId for &Job<I> {
+    fn id(&self) -> &str {
+        &self.draft.id
+    }
+}
+
+impl JobId for &str {
+    fn id(&self) -> &str {
+        self
+    }
+}
+
 /// The inputs of jobs whose slots have times.
 pub trait AtTimes: Input {}
 
@@ -366,6 +411,7 @@ impl JobDraft {
             retry: Retry::default(),
             at_a_time: None,
             trigger: Trigger::Always,
+            covers: Vec::new(),
             constraints: Vec::new(),
             platforms: Vec::new(),
             about: About::default(),
@@ -392,6 +438,7 @@ impl JobDraft {
             WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
         let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
         let pools = self.pools(&mut mistakes);
+        let trigger = self.whole_trigger(&mut mistakes);
         if self.at_a_time == Some(0) {
             mistakes
                 .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
@@ -411,7 +458,7 @@ impl JobDraft {
         Ok(Workflow {
             project: project.to_owned(),
             source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
-            trigger: self.trigger.clone(),
+            trigger,
             constraints: self.constraints.clone(),
             concurrency: self.at_a_time,
             pools,
@@ -444,6 +491,18 @@ impl JobDraft {
         }
     }
 
+    /// Its conditions, and the periods that it waits for.
+    fn whole_trigger(&self, mistakes: &mut Vec<Mistake>) -> Trigger {
+        let mut whole = self.trigger.clone();
+        for (id, from, to) in &self.covers {
+            match WorkflowId::new(id) {
+                Ok(workflow) => whole = both(whole, Trigger::Covers { workflow, from: *from, to: *to }),
+                Err(error) => mistakes.push(self.mistake(format!("the id of what it covers is refused: {error}"))),
+            }
+        }
+        whole
+    }
+
     /// Its pools, ascending, each once.
     fn pools(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
         let mut pools: Vec<PoolUse> = Vec::new();
@@ -465,6 +524,18 @@ impl JobDraft {
     pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
         let message = message.into();
         Mistake::new(&self.id, self.place, format!("job \"{}\": {message}", self.id))
+    }
+}
+
+/// A trigger that is met when both are.
+fn both(before: Trigger, trigger: Trigger) -> Trigger {
+    match before {
+        Trigger::Always => trigger,
+        Trigger::And { mut triggers } => {
+            triggers.push(trigger);
+            Trigger::And { triggers }
+        }
+        before => Trigger::And { triggers: vec![before, trigger] },
     }
 }
 

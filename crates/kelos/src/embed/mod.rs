@@ -58,7 +58,7 @@ pub use cancel::Cancel;
 pub use command::CommandError;
 pub use context::{Context, PreviousFailure};
 pub use input::{Input, ScheduledTime, SlotInput};
-pub use job::{AtTimes, Function, Job, job};
+pub use job::{AtTimes, Function, Job, JobId, job};
 pub use kelos_model::time::{Calendar, Dates, Zone};
 pub use locks::Lock;
 pub use mistakes::{Mistake, Mistakes};

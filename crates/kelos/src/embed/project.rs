@@ -147,6 +147,7 @@ impl Project {
         mistakes.extend(self.circles(&workflows));
         mistakes.extend(self.unresolved(&workflows));
         mistakes.extend(self.early(&workflows));
+        mistakes.extend(self.without_periods(&workflows));
         mistakes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         if mistakes.is_empty() { Ok(workflows) } else { Err(Mistakes(mistakes)) }
     }
@@ -160,6 +161,38 @@ impl Project {
         };
         let found = deadlocks(workflows).into_iter();
         found.filter_map(|one| circle(one.circle.into_iter().map(|(id, _)| id.to_string()).collect())).collect()
+    }
+
+    /// Jobs that wait for periods that nothing has.
+    fn without_periods(&self, workflows: &[Workflow]) -> Vec<Mistake> {
+        let timed: BTreeMap<&WorkflowId, bool> =
+            workflows.iter().map(|one| (&one.id, one.keys.schedule().is_some())).collect();
+        let ids: BTreeSet<&str> = self.jobs.iter().map(|job| job.id.as_str()).collect();
+        let mut mistakes = Vec::new();
+        for workflow in workflows {
+            let Some(job) = self.jobs.iter().find(|job| job.id == workflow.id.as_str()) else { continue };
+            if !workflow.trigger.covered().is_empty() && workflow.keys.schedule().is_none() {
+                let words = "it has no schedule, so that it has no period in which to wait for others";
+                mistakes.push(job.mistake(words).hint("give it `.every(&calendar)` or `.cron(\"0 6 * * *\")`"));
+            }
+            for covered in workflow.trigger.covered() {
+                let id = covered.workflow;
+                // A job with mistakes of its own is known all the same.
+                match timed.get(id) {
+                    Some(true) => {}
+                    Some(false) => {
+                        let words = format!("it waits for periods of \"{id}\", which has no schedule");
+                        mistakes.push(job.mistake(words));
+                    }
+                    None if ids.contains(id.as_str()) => {}
+                    None => {
+                        let words = format!("it waits for periods of \"{id}\", which is not in the project");
+                        mistakes.push(job.mistake(words).hint("add that job to the project, or correct the id"));
+                    }
+                }
+            }
+        }
+        mistakes
     }
 
     fn unresolved(&self, workflows: &[Workflow]) -> Vec<Mistake> {

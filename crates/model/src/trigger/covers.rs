@@ -239,7 +239,10 @@ mod tests {
     fn offsets_shift_and_widen() {
         let (days, hours) = (Calendar::daily(Zone::utc()), Calendar::hourly());
         let day = "2026-05-05T00:00:00Z";
-        assert_eq!(span(&days, day, &hours, -HOUR, 0), (25, "2026-05-04T23:00:00Z".into(), "2026-05-05T23:00:00Z".into()));
+        assert_eq!(
+            span(&days, day, &hours, -HOUR, 0),
+            (25, "2026-05-04T23:00:00Z".into(), "2026-05-05T23:00:00Z".into())
+        );
         assert_eq!(span(&days, day, &hours, -24 * HOUR, -24 * HOUR).1, "2026-05-04T00:00:00Z");
         // A part of an hour is the whole hour.
         assert_eq!(span(&days, day, &hours, -60, 60).0, 26);
@@ -248,7 +251,8 @@ mod tests {
 
     #[test]
     fn months_cover_business_days_that_reach_into_them() {
-        let (months, days) = (Calendar::monthly(Zone::utc()), Calendar::business_days(Zone::utc(), &"".parse().unwrap()));
+        let (months, days) =
+            (Calendar::monthly(Zone::utc()), Calendar::business_days(Zone::utc(), &"".parse().unwrap()));
         // 1 August 2026 is a Saturday, which belongs to Friday, 31 July.
         let (count, first, _) = span(&months, "2026-08-01T00:00:00Z", &days, 0, 0);
         assert_eq!((count, first.as_str()), (22, "2026-07-31T00:00:00Z"));

@@ -100,7 +100,7 @@ fn each_kind_of_trigger_is_described() {
     let described = serde_json::to_value(kelos_server::openapi()).unwrap();
     let forms = described["components"]["schemas"]["TriggerDto"]["oneOf"].as_array().unwrap();
     let kinds: Vec<_> = forms.iter().filter_map(|form| form["properties"]["type"]["enum"][0].as_str()).collect();
-    assert_eq!(kinds.len(), 16);
+    assert_eq!(kinds.len(), 17);
     let fired = forms.iter().find(|form| form["properties"]["type"]["enum"][0] == "fired").unwrap();
     assert_eq!(fired["required"], serde_json::json!(["type", "cron"]));
     assert_eq!(forms.last().unwrap()["type"], "string");

@@ -259,7 +259,9 @@ fn bundles(edges: &[Edge]) -> Vec<Bundle<'_>> {
     for edge in edges {
         let (is_schedule, later, groups) = match edge.kind {
             EdgeKind::Schedule => (true, None, None),
-            EdgeKind::Periods | EdgeKind::Jobs | EdgeKind::Ended | EdgeKind::Paths => (false, None, Some(edge.groups.as_slice())),
+            EdgeKind::Periods | EdgeKind::Jobs | EdgeKind::Ended | EdgeKind::Paths => {
+                (false, None, Some(edge.groups.as_slice()))
+            }
             EdgeKind::Runs => (true, None, None),
             EdgeKind::Success { later_seconds } => (false, Some(later_seconds), None),
         };
