@@ -68,7 +68,8 @@ pub struct EdgeDto {
     pub to: String,
     /// `success`: slots wait for the success of the other's; `schedule`: slots are at the times of the other's; `jobs`: slots
     /// wait for jobs of the other; `ended`: a trigger waits for the end of a run of the other; `runs`: the other is an event
-    /// schedule that runs this; `paths`: a trigger waits for a path that the other writes.
+    /// schedule that runs this; `paths`: a trigger waits for a path that the other writes; `periods`: slots wait for all periods of
+    /// the other that intersect their own.
     pub kind: Code,
     /// For `success`: the seconds from a slot's own time to the time of the slot that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
