@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::constraint::{Circumstances, LastStart, judge};
 use kelos_model::facts::{ENDS, Tally};
+use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::trigger::{Facts, evaluate};
