@@ -119,6 +119,7 @@ fn told(graph: &Graph) -> Vec<String> {
         EdgeKind::Success { later_seconds: 0 } => format!("{} > {}", edge.from, edge.to),
         EdgeKind::Success { later_seconds } => format!("{} > {} {later_seconds}", edge.from, edge.to),
         EdgeKind::Jobs => format!("{} : {}", edge.from, edge.to),
+        EdgeKind::Periods => format!("{} > {} periods", edge.from, edge.to),
         EdgeKind::Schedule => format!("{} ~ {}", edge.from, edge.to),
         EdgeKind::Ended => format!("{} | {}", edge.from, edge.to),
         EdgeKind::Runs => format!("{} runs {}", edge.from, edge.to),
