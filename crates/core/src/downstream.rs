@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::paths::PathGraph;
-use kelos_model::trigger::Covered;
+use kelos_model::trigger::Coverage;
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::jobs::Jobs;
@@ -31,7 +31,7 @@ enum Look<'a> {
     /// The slot that lies so many seconds later.
     Later(i64),
     /// The slots whose periods intersect its own.
-    Periods(Covered<'a>),
+    Periods(Coverage<'a>),
 }
 
 /// The result of a search for the slots downstream of one.
@@ -127,7 +127,7 @@ impl Dependents<'_> {
     }
 
     /// The slots of a workflow whose triggers wait for the period of a slot.
-    fn covering(&self, id: &WorkflowId, covered: &Covered<'_>, slot: &SlotRef) -> Vec<SlotRef> {
+    fn covering(&self, id: &WorkflowId, covered: &Coverage<'_>, slot: &SlotRef) -> Vec<SlotRef> {
         let waiting = || {
             let (upstream, own) = (self.workflows.times(&slot.workflow)?, self.workflows.times(id)?);
             Some(covered.waiting_for(slot.key.scheduled()?, &upstream, id, &own))

@@ -23,7 +23,7 @@ pub fn defined(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<WorkflowR
 /// When the store can't be read.
 pub fn times(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SlotTimes>, StoreError> {
     let Some(row) = defined(reader, id)? else { return Ok(None) };
-    Ok(resolved(reader, &row)?.ok().map(|schedule| SlotTimes::of(&row.definition, &schedule)))
+    Ok(resolved(reader, &row)?.ok().map(|schedule| SlotTimes::new(&schedule, row.definition.bounds(&schedule))))
 }
 
 /// The cron schedule of a workflow. Only the workflows that it depends on are read.

@@ -83,7 +83,8 @@ impl Workflows {
     /// The times of the slots of a workflow that is defined now; none where it has no times.
     pub(crate) fn times(&self, id: &WorkflowId) -> Option<SlotTimes> {
         let one = self.present(id).ok()?;
-        Some(SlotTimes::of(one.definition(), one.schedule().ok()?))
+        let schedule = one.schedule().ok()?;
+        Some(SlotTimes::new(schedule, one.bounds(schedule)))
     }
 
     /// The present workflows that wait for periods of one of these.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Covered, FileSystem, PathCheck, Trigger, covers};
+use super::{Coverage, FileSystem, PathCheck, Trigger};
 use crate::facts::{Occurrence, Subject, Tally};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
@@ -15,6 +15,9 @@ use crate::reason::{Answer, Finding, Reason, ReasonKind};
 use crate::state::SlotState;
 use crate::template::KeyValues;
 use crate::time::Firing;
+
+/// The most periods that a reason names.
+const NAMED: usize = 3;
 
 /// The knowledge that a trigger is evaluated with. An outer none means "not known yet": the question is then
 /// among the wakers, and the answer is not-yet.
@@ -179,8 +182,8 @@ impl TriggerWalk<'_> {
             let finding = Finding::NoPeriods { workflow: self.workflow.clone() };
             return Reason::leaf(ReasonKind::Covers, Answer::Never, finding);
         };
-        let interval = Covered { workflow, later: 0, from, to }.interval(self.workflow, period);
-        covers::cover(workflow, interval, self.facts, &mut self.wakers)
+        let interval = Coverage { workflow, later: 0, from, to }.interval(self.workflow, period);
+        cover(workflow, interval, self.facts, &mut self.wakers)
     }
 
     /// The period of the slot: that of its schedule, or the day that a job names.
@@ -240,6 +243,65 @@ impl TriggerWalk<'_> {
             Verdict::Never => Answer::Never,
         };
         Reason::leaf(kind, answer, Finding::ProbeAnswered { probe, verdict, detail, looked_at })
+    }
+}
+
+/// Whether the periods of a workflow that intersect an interval have all succeeded. Without such a period they have.
+fn cover(workflow: &WorkflowId, interval: Range, facts: &dyn Facts, wakers: &mut Vec<Waker>) -> Reason {
+    let Some(times) = facts.slots_in(workflow, interval) else {
+        return Reason::leaf(ReasonKind::Covers, Answer::NotYet, Finding::NoPeriods { workflow: workflow.clone() });
+    };
+    let total = times.len() as u64;
+    let mut open: Vec<(u8, SlotRef, Option<Option<SlotState>>)> = Vec::new();
+    for time in times {
+        let slot = SlotRef::at(workflow.clone(), time);
+        let known = facts.slot(&slot);
+        wakers.push(Waker::Slot(slot.clone()));
+        if known != Some(Some(SlotState::Succeeded)) {
+            open.push((urgency(known), slot, known));
+        }
+    }
+    let succeeded = total - open.len() as u64;
+    let finding = Finding::PeriodsCounted {
+        workflow: workflow.clone(),
+        from: interval.start,
+        to: interval.end,
+        succeeded,
+        total,
+    };
+    open.sort_by_key(|(urgency, ..)| *urgency);
+    let answer = if open.is_empty() { Answer::Met } else { Answer::NotYet };
+    let named = open.into_iter().take(NAMED);
+    let nested = named.map(|(_, slot, known)| {
+        let finding = match known {
+            None => Finding::UpstreamAsked { slot },
+            Some(None) => Finding::UpstreamMissing { slot },
+            Some(Some(state)) => Finding::UpstreamIs { slot, state },
+        };
+        Reason::leaf(ReasonKind::Success, Answer::NotYet, finding)
+    });
+    Reason { kind: ReasonKind::Covers, answer, finding, nested: nested.collect() }
+}
+
+/// What a reason names first: slots that are not known yet, and those that have ended otherwise than with success.
+fn urgency(known: Option<Option<SlotState>>) -> u8 {
+    match known {
+        None => 0,
+        Some(Some(state)) if state.is_final() => 1,
+        Some(_) => 2,
+    }
+}
+
+impl Reason {
+    /// The same reason with the periods that have succeeded by now, which no log line tells of one by one. No answer changes.
+    #[must_use]
+    pub fn with_periods(mut self, facts: &dyn Facts) -> Reason {
+        if let Finding::PeriodsCounted { workflow, from, to, .. } = &self.finding {
+            let now = cover(workflow, Range::new(*from, *to), facts, &mut Vec::new());
+            return if now.answer == self.answer { now } else { self };
+        }
+        self.nested = self.nested.into_iter().map(|nested| nested.with_periods(facts)).collect();
+        self
     }
 }
 

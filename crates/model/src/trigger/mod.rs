@@ -2,10 +2,10 @@
 
 mod certain;
 mod check;
-mod covers;
 mod evaluate;
 mod node;
 mod path;
+mod periods;
 mod prerequisites;
 mod without;
 mod words;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use covers::{Covered, SlotTimes};
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use node::{FactLeaf, Leaf, Node};
 pub(crate) use path::normal;
 pub use path::{FileSystem, PathCheck};
+pub use periods::{Coverage, SlotTimes};
 pub use prerequisites::Prerequisites;
 pub use words::node_words;
 
@@ -191,6 +191,19 @@ impl Trigger {
         }
     }
 
+    /// The periods of other workflows that it waits for, in order of appearance.
+    #[must_use]
+    pub fn covered(&self) -> Vec<Coverage<'_>> {
+        match self.node() {
+            Node::Leaf(Leaf::Periods(covered)) => vec![covered],
+            Node::Later(seconds, trigger) => {
+                let nested = trigger.covered().into_iter();
+                nested.filter_map(|one| Some(Coverage { later: one.later.checked_add(seconds)?, ..one })).collect()
+            }
+            _ => self.nested().iter().flat_map(Trigger::covered).collect(),
+        }
+    }
+
     /// The workflows whose jobs it looks at, in order of appearance.
     #[must_use]
     pub fn upstream_jobs(&self) -> Vec<&WorkflowId> {
@@ -201,7 +214,7 @@ impl Trigger {
     #[must_use]
     pub fn upstream(&self) -> Vec<&WorkflowId> {
         self.of_leaves(|leaf| match leaf {
-            Leaf::Slot(workflow) | Leaf::Periods(Covered { workflow, .. }) | Leaf::Job(workflow, _) => Some(workflow),
+            Leaf::Slot(workflow) | Leaf::Periods(Coverage { workflow, .. }) | Leaf::Job(workflow, _) => Some(workflow),
             _ => None,
         })
     }

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Covered, Trigger};
+use super::{Coverage, Trigger};
 use crate::facts::{Collection, Subject};
 use crate::id::WorkflowId;
 use crate::time::Firing;
@@ -33,7 +33,7 @@ pub enum Leaf<'a> {
     /// The slot of another workflow with the same key.
     Slot(&'a WorkflowId),
     /// The slots of another workflow whose periods intersect its own.
-    Periods(Covered<'a>),
+    Periods(Coverage<'a>),
     /// The job of another workflow, by a template of its job id.
     Job(&'a WorkflowId, &'a str),
     /// The outside world, by a probe.
@@ -92,7 +92,7 @@ impl Trigger {
             Trigger::Delay { seconds } => Leaf::Clock(*seconds),
             Trigger::Success { workflow } => Leaf::Slot(workflow),
             Trigger::Covers { workflow, from, to } => {
-                Leaf::Periods(Covered { workflow, later: 0, from: *from, to: *to })
+                Leaf::Periods(Coverage { workflow, later: 0, from: *from, to: *to })
             }
             Trigger::Job { workflow, job } => Leaf::Job(workflow, job),
             Trigger::Path(_) | Trigger::Function { .. } => Leaf::Outside,

@@ -256,7 +256,7 @@ fn times(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
     let mut schedules = resolve(&named.collect());
     let times = |one: &Arc<Workflow>| {
         let schedule = schedules.remove(&one.id)?.ok()?;
-        Some((one.id.clone(), SlotTimes::of(one, &schedule)))
+        Some((one.id.clone(), SlotTimes::new(&schedule, one.bounds(&schedule))))
     };
     workflows.iter().filter_map(times).collect()
 }

@@ -5,17 +5,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Facts, Leaf, Node, Trigger, Waker};
 use crate::id::WorkflowId;
-use crate::key::SlotRef;
 use crate::ranges::Range;
-use crate::reason::{Answer, Finding, Reason, ReasonKind};
-use crate::state::SlotState;
 use crate::time::CronSchedule;
-use crate::workflow::Workflow;
-
-/// The most periods that a reason names.
-const NAMED: usize = 3;
 
 /// The times of a workflow's slots: those of its schedule between its start and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +17,10 @@ pub struct SlotTimes {
 }
 
 impl SlotTimes {
-    /// The times of a workflow with a resolved schedule.
+    /// The times of a schedule within bounds.
     #[must_use]
-    pub fn of(workflow: &Workflow, schedule: &CronSchedule) -> SlotTimes {
-        SlotTimes { schedule: schedule.clone(), bounds: workflow.bounds(schedule) }
+    pub fn new(schedule: &CronSchedule, bounds: Range) -> SlotTimes {
+        SlotTimes { schedule: schedule.clone(), bounds }
     }
 
     /// The period from a time to the next of the schedule; none where a calendar has no further boundary.
@@ -53,7 +45,7 @@ impl SlotTimes {
 
 /// Periods that a trigger waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Covered<'a> {
+pub struct Coverage<'a> {
     /// The workflow of the periods.
     pub workflow: &'a WorkflowId,
     /// The slot that is asked about lies so many seconds later.
@@ -64,7 +56,7 @@ pub struct Covered<'a> {
     pub to: i64,
 }
 
-impl Covered<'_> {
+impl Coverage<'_> {
     /// The interval in which a slot of `dependent` waits for periods, where the period of the slot that is asked about is this. Of its own
     /// workflow it waits for earlier ones only.
     #[must_use]
@@ -97,83 +89,9 @@ impl Covered<'_> {
     }
 }
 
-impl Trigger {
-    /// The periods of other workflows that it waits for, in order of appearance.
-    #[must_use]
-    pub fn covered(&self) -> Vec<Covered<'_>> {
-        match self.node() {
-            Node::Leaf(Leaf::Periods(covered)) => vec![covered],
-            Node::Later(seconds, trigger) => {
-                let nested = trigger.covered().into_iter();
-                nested.filter_map(|one| Some(Covered { later: one.later.checked_add(seconds)?, ..one })).collect()
-            }
-            _ => self.nested().iter().flat_map(Trigger::covered).collect(),
-        }
-    }
-}
-
-/// Whether the periods of a workflow that intersect an interval have all succeeded. Without such a period they have.
-pub(super) fn cover(workflow: &WorkflowId, interval: Range, facts: &dyn Facts, wakers: &mut Vec<Waker>) -> Reason {
-    let Some(times) = facts.slots_in(workflow, interval) else {
-        return Reason::leaf(ReasonKind::Covers, Answer::NotYet, Finding::NoPeriods { workflow: workflow.clone() });
-    };
-    let total = times.len() as u64;
-    let mut open: Vec<(u8, SlotRef, Option<Option<SlotState>>)> = Vec::new();
-    for time in times {
-        let slot = SlotRef::at(workflow.clone(), time);
-        let known = facts.slot(&slot);
-        wakers.push(Waker::Slot(slot.clone()));
-        if known != Some(Some(SlotState::Succeeded)) {
-            open.push((urgency(known), slot, known));
-        }
-    }
-    let succeeded = total - open.len() as u64;
-    let finding = Finding::PeriodsCounted {
-        workflow: workflow.clone(),
-        from: interval.start,
-        to: interval.end,
-        succeeded,
-        total,
-    };
-    open.sort_by_key(|(urgency, ..)| *urgency);
-    let answer = if open.is_empty() { Answer::Met } else { Answer::NotYet };
-    let named = open.into_iter().take(NAMED);
-    let nested = named.map(|(_, slot, known)| {
-        let finding = match known {
-            None => Finding::UpstreamAsked { slot },
-            Some(None) => Finding::UpstreamMissing { slot },
-            Some(Some(state)) => Finding::UpstreamIs { slot, state },
-        };
-        Reason::leaf(ReasonKind::Success, Answer::NotYet, finding)
-    });
-    Reason { kind: ReasonKind::Covers, answer, finding, nested: nested.collect() }
-}
-
-/// What a reason names first: slots that are not known yet, and those that have ended otherwise than with success.
-fn urgency(known: Option<Option<SlotState>>) -> u8 {
-    match known {
-        None => 0,
-        Some(Some(state)) if state.is_final() => 1,
-        Some(_) => 2,
-    }
-}
-
 fn later(at: Timestamp, seconds: i64) -> Timestamp {
     let end = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
     at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(end)
-}
-
-impl Reason {
-    /// The same with the periods that have succeeded by now, which no log line tells of one by one. No answer changes.
-    #[must_use]
-    pub fn with_periods(mut self, facts: &dyn Facts) -> Reason {
-        if let Finding::PeriodsCounted { workflow, from, to, .. } = &self.finding {
-            let now = cover(workflow, Range::new(*from, *to), facts, &mut Vec::new());
-            return if now.answer == self.answer { now } else { self };
-        }
-        self.nested = self.nested.into_iter().map(|nested| nested.with_periods(facts)).collect();
-        self
-    }
 }
 
 #[cfg(test)]
@@ -182,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::time::{Calendar, Cron, Schedule, Zone};
-    use crate::workflow::Job;
+    use crate::workflow::{Job, Workflow};
 
     const HOUR: i64 = 3600;
 
@@ -201,14 +119,14 @@ mod tests {
     fn times(calendar: &Calendar) -> SlotTimes {
         let schedule = Schedule::Calendar(calendar.clone());
         let workflow = Workflow::new(id("any"), schedule, Job::new("command", serde_json::Map::new()));
-        SlotTimes::of(&workflow, calendar.schedule())
+        SlotTimes::new(calendar.schedule(), workflow.bounds(calendar.schedule()))
     }
 
     /// How many periods of one calendar a slot of another waits for, and the first and the last of them.
     fn span(own: &Calendar, start: &str, upstream: &Calendar, from: i64, to: i64) -> (usize, String, String) {
         let up = id("up");
         let period = times(own).period(at(start)).expect("a period");
-        let covered = Covered { workflow: &up, later: 0, from, to };
+        let covered = Coverage { workflow: &up, later: 0, from, to };
         let slots = times(upstream).slots_in(covered.interval(&id("down"), period));
         for slot in &slots {
             let back = covered.waiting_for(*slot, &times(upstream), &id("down"), &times(own));
@@ -272,7 +190,7 @@ mod tests {
             start_time: Some(at("2026-05-05T00:00:00Z")),
             ..Workflow::new(id("cron"), Schedule::Cron(cron.clone()), Job::new("command", serde_json::Map::new()))
         };
-        let times = SlotTimes::of(&workflow, &cron);
+        let times = SlotTimes::new(&cron, workflow.bounds(&cron));
         let day = |text: &str| times.slots_in(Range::new(at(text), at(text) + SignedDuration::from_hours(24)));
         assert_eq!(day("2026-05-06T00:00:00Z"), [at("2026-05-05T06:00:00Z"), at("2026-05-06T06:00:00Z")]);
         assert_eq!(day("2026-05-05T00:00:00Z"), [at("2026-05-05T06:00:00Z")], "before its start there is none");
@@ -281,7 +199,7 @@ mod tests {
     #[test]
     fn a_workflow_waits_for_its_own_past_only() {
         let (up, days) = (id("up"), Calendar::daily(Zone::utc()));
-        let covered = Covered { workflow: &up, later: 0, from: -48 * HOUR, to: 0 };
+        let covered = Coverage { workflow: &up, later: 0, from: -48 * HOUR, to: 0 };
         let period = times(&days).period(at("2026-05-05T00:00:00Z")).unwrap();
         let slots = times(&days).slots_in(covered.interval(&up, period));
         assert_eq!(slots, [at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")]);
