@@ -283,7 +283,7 @@ fn cover(workflow: &WorkflowId, interval: Range, facts: &dyn Facts, wakers: &mut
     Reason { kind: ReasonKind::Covers, answer, finding, nested: nested.collect() }
 }
 
-/// What a reason names first: slots that are not known yet, and those that have ended otherwise than with success.
+/// The rank of a slot among those that a reason names: not known yet, ended otherwise than with success, live or absent.
 fn urgency(known: Option<Option<SlotState>>) -> u8 {
     match known {
         None => 0,
