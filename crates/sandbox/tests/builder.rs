@@ -42,9 +42,10 @@ fn periods_are_waited_for_by_either_builder() {
         });"#;
     let triggers: Vec<String> = defined(text).iter().map(|one| one.trigger.to_string()).collect();
     assert_eq!(triggers, ["covers(hourly)", "always", "and(success(daily), covers(hourly, from=-1d, to=90s))"]);
-    let wrong = refused(r#"schedule: "daily", shell: "true", after: celos.covers("hourly", {from: "1 day"})"#);
-    assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert!(wrong[0].contains("expected a length of time such as \"-1d\""), "{wrong:?}");
+    let folder = Folder::new();
+    folder.write("a.js", r#"celos.covers("hourly", {from: "1 day"});"#);
+    let problem = folder.load().problems[0].to_string();
+    assert!(problem.contains("celos.covers: from: expected a length of time such as \"-1d\""), "{problem}");
 }
 
 #[test]
