@@ -74,10 +74,10 @@ pub enum Trigger {
         /// The other workflow.
         workflow: WorkflowId,
         /// So many seconds after the start of its own period the interval begins, before it where negative.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default)]
         from: i64,
         /// So many seconds after the end of its own period the interval ends, before it where negative.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default)]
         to: i64,
     },
     /// Met when a job has succeeded: a slot of a workflow that is keyed by job ids.
@@ -119,11 +119,6 @@ pub enum Trigger {
         /// The function.
         function: FunctionRef,
     },
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(seconds: &i64) -> bool {
-    *seconds == 0
 }
 
 impl Trigger {
