@@ -345,7 +345,7 @@ function successTrigger(workflowID) {
 }
 
 /** A length of time in seconds: a number of them, or a text such as "-1d", "90m" or "2h". */
-function span(value, where) {
+function shift(value, where) {
     if (typeof value === "number") return seconds(value, where);
     const parts = typeof value === "string" ? /^(-?)(\d+)([smhdw])$/.exec(value) : null;
     if (!parts) refuse(`${where}: expected a length of time such as "-1d", "90m" or a number of seconds, not ${describe(value)}`);
@@ -359,7 +359,7 @@ function covers(workflowID, options = {}) {
     object(options, "celos.covers: options", 'an object such as {from: "-1h"}');
     known(options, ["from", "to"], "celos.covers");
     const { from = 0, to = 0 } = options;
-    return new Made("trigger", "covers", { type: "covers", workflow, from: span(from, "celos.covers: from"), to: span(to, "celos.covers: to") });
+    return new Made("trigger", "covers", { type: "covers", workflow, from: shift(from, "celos.covers: from"), to: shift(to, "celos.covers: to") });
 }
 
 function functionTrigger(fn) {
