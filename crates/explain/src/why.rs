@@ -27,7 +27,7 @@ mod tests;
 
 use crate::definitions::Definitions;
 use crate::{schedule, schedules};
-use absent::Absent;
+use absent::{Absent, out_of_range};
 use kelos_engine::Handle;
 use kelos_model::run::shown_id;
 
@@ -63,6 +63,9 @@ pub struct Why {
     pub blockers: Vec<String>,
     /// The reason for which it waits for no job though its workflow has dependencies; only for the present.
     pub no_group: Option<String>,
+    /// The reason for which its workflow, as it is now, would not plan it: a start moved, another calendar, a removal; only for
+    /// the present.
+    pub out_of_range: Option<String>,
     /// The jobs that wait for it and are never opened, since they can't be named; only for the present.
     pub nameless_children: Option<String>,
     /// When it is looked at next by itself; only for the present, and only while this server leads.
@@ -150,8 +153,13 @@ pub(crate) fn read_with(
         // It is in no line of the log.
         why.decision = None;
     }
-    if why.state.is_none() {
-        let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
+    let schedule = workflow.as_ref().filter(|_| at_present || why.state.is_none());
+    let schedule = schedule.map(|row| schedule::resolved(reader, row)).transpose()?;
+    if why.state.is_some() {
+        let known = workflow.as_ref().zip(schedule.as_ref());
+        why.out_of_range =
+            known.filter(|_| at_present).and_then(|(row, schedule)| out_of_range(row, schedule, &slot.key));
+    } else {
         let planned_at = history.first().map(|first| first.at);
         let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at, no_way };
         why.headline = absent.because(slot, now, at_present);
@@ -278,6 +286,7 @@ pub fn account(
         wait_from: definition.map(|definition| definition.wait_from).unwrap_or_default(),
         expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
         no_group: None,
+        out_of_range: None,
         nameless_children: None,
         next_look: inspection.and_then(|inspection| inspection.next_look),
         runs,

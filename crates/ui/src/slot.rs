@@ -241,6 +241,7 @@ impl SlotPage {
             @if let Some(at) = self.at {
                 p.note { "This is how it was at " (time::at(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
+            @if let Some(reason) = &why.out_of_range { p.note { "Out of range: " (reason) "." } }
             @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
             @if let Some(children) = &why.nameless_children { p.note { "It does not open all of its children: " (children) "." } }
             @if let Some(trigger) = &why.trigger {

@@ -114,6 +114,10 @@ pub struct WhyDto {
     /// The reason that it has no parents although its app has dependencies: an identifier that no group covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_group: Option<String>,
+    /// The reason that its workflow, as it is defined now, would not plan it: its start was moved, its calendar changed, or it was
+    /// removed; only for the present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_of_range: Option<String>,
     /// Its children that are never opened, because their ids can't be formed; only for the present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nameless_children: Option<String>,

@@ -6,6 +6,48 @@ use kelos_model::time::{CronSchedule, ScheduleProblem, text};
 use kelos_model::workflow::{CatchUp, WorkflowRow};
 use kelos_model::{SlotKey, SlotRef};
 
+/// The reason for which a workflow, as it is defined now, has no slot at a time.
+pub(super) fn outside(
+    workflow: &WorkflowRow,
+    schedule: &Result<CronSchedule, ScheduleProblem>,
+    time: Timestamp,
+) -> Option<String> {
+    let schedule = match schedule {
+        Ok(schedule) => schedule,
+        Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
+    };
+    if !schedule.contains(time) {
+        let near = [schedule.previous_before(time), schedule.next_after(time)];
+        let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
+        let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
+        return Some(format!("its workflow's schedule has no such time{near}"));
+    }
+    if let Some(start) = workflow.definition.start_time.filter(|start| time < *start) {
+        return Some(format!("its workflow starts later, at {}", text::format_short(start)));
+    }
+    match workflow.definition.out_of_bounds(&SlotKey::Time(time), None) {
+        Some(Dormant::Over { end }) => Some(format!("its workflow ends earlier, at {}", text::format_short(end))),
+        _ => None,
+    }
+}
+
+/// The reason for which a slot that exists would not be planned again: its workflow was removed, or has another schedule or
+/// other bounds than when it was.
+pub(super) fn out_of_range(
+    workflow: &WorkflowRow,
+    schedule: &Result<CronSchedule, ScheduleProblem>,
+    key: &SlotKey,
+) -> Option<String> {
+    let time = key.time().filter(|_| !key.is_moment())?;
+    if !workflow.present {
+        return Some("its workflow is no longer defined".to_owned());
+    }
+    match workflow.definition.keys.are_moments() {
+        true => None,
+        false => outside(workflow, schedule, time),
+    }
+}
+
 /// A slot that does not exist, or did not at some moment.
 pub(super) struct Absent<'a> {
     pub(super) workflow: Option<&'a WorkflowRow>,
@@ -92,22 +134,8 @@ impl Absent<'_> {
         if !workflow.present {
             return Some("it was never planned, and its workflow is no longer defined".to_owned());
         }
-        let schedule = match self.schedule.as_ref()? {
-            Ok(schedule) => schedule,
-            Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
-        };
-        if !schedule.contains(time) {
-            let near = [schedule.previous_before(time), schedule.next_after(time)];
-            let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
-            let near =
-                if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
-            return Some(format!("its workflow's schedule has no such time{near}"));
-        }
-        if let Some(start) = workflow.definition.start_time.filter(|start| time < *start) {
-            return Some(format!("its workflow starts later, at {}", text::format_short(start)));
-        }
-        if let Some(Dormant::Over { end }) = workflow.definition.out_of_bounds(&SlotKey::Time(time), None) {
-            return Some(format!("its workflow ends earlier, at {}", text::format_short(end)));
+        if let Some(outside) = outside(workflow, self.schedule.as_ref()?, time) {
+            return Some(outside);
         }
         let since = Some(workflow.opens_from()).filter(|since| time < *since)?;
         let policy = workflow.definition.catch_up.map(CatchUp::as_str).unwrap_or_default();

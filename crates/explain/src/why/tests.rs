@@ -297,6 +297,35 @@ fn a_period_is_not_due_before_it_has_ended_and_none_is_beyond_the_end() {
 }
 
 #[test]
+fn what_is_done_stays_and_says_that_it_is_out_of_range() {
+    let hourly = Schedule::Cron(kelos_model::time::CronSchedule::hourly());
+    let first = Workflow { start_time: Some(at("10:00:00")), ..Workflow::new(name("s"), hourly, job()) };
+    let mut world = World::of(first.clone());
+    world.at("11:00:01");
+    assert_eq!(world.why(&slot("11:00:00"), None).out_of_range, None);
+
+    let told = |world: &mut World, workflow: Option<Workflow>| {
+        world.files.remove(&name("s"));
+        world.files.extend(workflow.map(|one| (name("s"), one)));
+        world.define();
+        assert!(world.why(&slot("11:00:00"), None).state.is_some());
+        assert_eq!(world.why(&slot("11:00:00"), Some("11:00:01")).out_of_range, None, "of the past");
+        world.why(&slot("11:00:00"), None).out_of_range
+    };
+    let expect = |words: &str| Some(words.to_owned());
+    let later = Workflow { start_time: Some(at("11:30:00")), ..first.clone() };
+    assert_eq!(told(&mut world, Some(later)), expect("its workflow starts later, at 2026-11-21T11:30Z"));
+    let earlier = Workflow { end_time: Some(at("10:30:00")), ..first.clone() };
+    assert_eq!(told(&mut world, Some(earlier)), expect("its workflow ends earlier, at 2026-11-21T10:30Z"));
+    let six = Schedule::Calendar(kelos_model::time::Calendar::hours(6).unwrap());
+    let other = Workflow { start_time: first.start_time, ..Workflow::new(name("s"), six, job()) };
+    let none = "its workflow's schedule has no such time; the nearest are 2026-11-21T06:00Z and 2026-11-21T12:00Z";
+    assert_eq!(told(&mut world, Some(other)), expect(none));
+    assert_eq!(told(&mut world, None), expect("its workflow is no longer defined"));
+    assert_eq!(told(&mut world, Some(first)), None);
+}
+
+#[test]
 fn facts_hold_slots_by_time_too() {
     let hourly = Schedule::Cron(kelos_model::time::CronSchedule::hourly());
     let keys = Workflow::new(name("s"), hourly, job());

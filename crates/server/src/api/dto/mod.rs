@@ -48,6 +48,7 @@ impl FromLibrary<Why> for WhyDto {
             headline: why.headline,
             blockers: why.blockers,
             no_group: why.no_group,
+            out_of_range: why.out_of_range,
             nameless_children: why.nameless_children,
             next_look: why.next_look.map(Instant),
             decision: why.decision.map(EventDto::from),
