@@ -141,3 +141,21 @@ fn a_job_that_starts_before_what_it_waits_for_is_a_mistake() {
     );
     assert!(said.contains("hint: let it start with \"load\", or later"), "{said}");
 }
+
+#[test]
+fn a_start_in_the_middle_of_a_period_is_a_mistake() {
+    // Midnight in UTC is one o'clock in Paris, so that the first of January would get no slot.
+    let days = Calendar::daily(kelos::embed::Zone::parse("Europe/Paris").unwrap());
+    let starting = |since: &str| {
+        let visits = job("visits", nothing).with(()).every(&days).since(since.parse().unwrap());
+        Project::new("shop", "1.0").add(visits).check()
+    };
+    assert!(starting("2026-01-01T00:00:00+01:00").is_ok());
+    let mistake = starting("2026-01-01T00:00:00Z").unwrap_err().0.remove(0);
+    assert_eq!(
+        mistake.message,
+        "job \"visits\": its start 2026-01-01T00:00:00Z lies within a period, from 2025-12-31T23:00:00Z to \
+         2026-01-01T23:00:00Z, which gets no slot"
+    );
+    assert_eq!(mistake.hint.as_deref(), Some("let it start at 2025-12-31T23:00:00Z or at 2026-01-01T23:00:00Z"));
+}

@@ -7,6 +7,15 @@ use tokio::sync::watch;
 /// Says whether a run is to end: somebody killed it, it took too long, or the program stops. Cheap to clone.
 ///
 /// A function that is asked to end has [some seconds](super::Job::grace) for it, and is dropped at its next `await` after that.
+///
+/// ```
+/// # use kelos::embed::Context;
+/// async fn copy(context: Context, files: Vec<String>, _: ()) -> Result<usize, String> {
+///     let cancel = context.cancel().clone();
+///     let copied = files.iter().take_while(|_| !cancel.is_asked()).count();
+///     Ok(copied)
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Cancel {
     asked: Arc<watch::Sender<bool>>,

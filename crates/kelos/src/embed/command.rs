@@ -12,6 +12,20 @@ use super::cancel::Cancel;
 use super::run_output::RunOutput;
 
 /// A program that did not do its work. Messages complete "failed to …".
+///
+/// ```
+/// # use kelos::embed::Context;
+/// use kelos::embed::CommandError;
+///
+/// async fn compare(context: Context, _: (), _: ()) -> Result<bool, CommandError> {
+///     match context.command("cmp", ["a.csv", "b.csv"]).await {
+///         Ok(()) => Ok(true),
+///         // They differ.
+///         Err(CommandError::Status { status, .. }) if status.code() == Some(1) => Ok(false),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// It can't be started.

@@ -18,6 +18,15 @@ use super::outcome::reason;
 use super::run_output::RunOutput;
 
 /// The surroundings of a run of a function. Cheap to clone.
+///
+/// ```
+/// # use kelos::embed::Context;
+/// async fn import(context: Context, table: String, _: ()) -> Result<(), String> {
+///     context.log(format!("{}: importing {table}", context.run()));
+///     context.progress("3 of 4 files");
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Context(Arc<ContextState>);
 
@@ -39,6 +48,16 @@ struct RunNote {
 }
 
 /// A failed attempt of the same slot.
+///
+/// ```
+/// # use kelos::embed::Context;
+/// async fn import(context: Context, _: (), _: ()) -> Result<(), String> {
+///     for failure in context.previous_failures() {
+///         context.log(format!("attempt {} failed: {}", failure.run.number, failure.reason));
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviousFailure {
     /// The run.
@@ -57,18 +76,43 @@ impl Context {
 
     /// The name of the run, such as `count@2026-11-22T06:00:00.000Z#1`: the same if the start is repeated, so it can tell another
     /// service that it has seen a request before.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn pay(context: Context, amount: u32, _: ()) -> Result<String, String> {
+    ///     // The same for a repeated start, so that the bank takes the money once.
+    ///     let idempotency_key = context.run().to_string();
+    ///     Ok(format!("{amount} by {idempotency_key}"))
+    /// }
+    /// ```
     #[must_use]
     pub fn run(&self) -> &RunId {
         &self.0.run
     }
 
     /// The slot of the run.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn load(context: Context, _: (), _: ()) -> Result<String, String> {
+    ///     Ok(format!("/data/{}", context.slot().workflow))
+    /// }
+    /// ```
     #[must_use]
     pub fn slot(&self) -> &SlotRef {
         &self.0.run.slot
     }
 
     /// The earlier runs of the slot that did not succeed, the latest last.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn import(context: Context, _: (), _: ()) -> Result<(), String> {
+    ///     let is_careful = !context.previous_failures().is_empty();
+    ///     if is_careful { context.log("in small steps this time") }
+    ///     Ok(())
+    /// }
+    /// ```
     #[must_use]
     pub fn previous_failures(&self) -> Vec<PreviousFailure> {
         let runs = self.0.reader.get().and_then(|reader| reader.slot_runs(self.slot()).ok()).unwrap_or_default();
@@ -82,16 +126,44 @@ impl Context {
     }
 
     /// Writes a line into the output of the run.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn count(context: Context, rows: Vec<u32>, _: ()) -> Result<(), String> {
+    ///     context.log(format!("{} rows", rows.len()));
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn log(&self, line: impl Display) {
         self.0.log.line(Stream::Stdout, &line.to_string());
     }
 
     /// Writes a line into the output of the run, marked as one about an error.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn count(context: Context, rows: Vec<i32>, _: ()) -> Result<(), String> {
+    ///     for row in rows.iter().filter(|row| **row < 0) {
+    ///         context.error(format!("{row} is left out"));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn error(&self, line: impl Display) {
         self.0.log.line(Stream::Stderr, &line.to_string());
     }
 
     /// The word to end, for functions that take long.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn poll(context: Context, _: (), _: ()) -> Result<(), String> {
+    ///     while !context.cancel().is_asked() {
+    ///         tokio::task::yield_now().await;
+    ///     }
+    ///     Err("ended".to_owned())
+    /// }
+    /// ```
     #[must_use]
     pub fn cancel(&self) -> &Cancel {
         &self.0.cancel
@@ -118,11 +190,31 @@ impl Context {
     }
 
     /// Shows how far the run is: `context.progress("12 of 40 files")`.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn copy(context: Context, files: Vec<String>, _: ()) -> Result<(), String> {
+    ///     for (done, file) in files.iter().enumerate() {
+    ///         context.progress(format!("{done} of {} files", files.len()));
+    ///         context.log(file);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn progress(&self, words: impl Display) {
         self.said().progress = Some(words.to_string());
     }
 
     /// Waits for a lock, which one run of the project has at a time.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn migrate(context: Context, table: String, _: ()) -> Result<(), String> {
+    ///     let _lock = context.lock(&table).await;
+    ///     context.log("no other run migrates this table now");
+    ///     Ok(())
+    /// }
+    /// ```
     pub async fn lock(&self, name: &str) -> Lock {
         self.park(&format!("the lock \"{name}\""), self.0.locks.lock(name)).await
     }

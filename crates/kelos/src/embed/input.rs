@@ -8,6 +8,19 @@ use serde::de::DeserializeOwned;
 pub(super) const INPUT: &str = "input";
 
 /// The slot whose function is about to run.
+///
+/// ```
+/// use kelos::embed::{Input, SlotInput};
+///
+/// /// The id of the workflow, whatever the slot.
+/// struct Name(String);
+///
+/// impl Input for Name {
+///     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+///         Ok(Name(slot.workflow.id.to_string()))
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct SlotInput<'a> {
     /// The definition.
@@ -21,6 +34,19 @@ pub struct SlotInput<'a> {
 /// A type that a function takes as its second argument.
 ///
 /// Any type that serde can read is the input of a job on demand. A job at times takes [`ScheduledTime`].
+///
+/// ```
+/// use kelos::embed::{Input, SlotInput};
+///
+/// /// The moment of a slot in seconds since 1970.
+/// struct Seconds(i64);
+///
+/// impl Input for Seconds {
+///     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+///         slot.key.time().map(|time| Seconds(time.as_second())).ok_or_else(|| "its slot has no time".to_owned())
+///     }
+/// }
+/// ```
 pub trait Input: Sized + Send + 'static {
     /// Reads the input of a slot.
     ///
@@ -45,6 +71,16 @@ fn shortened(json: &str) -> String {
 }
 
 /// The time that a slot is about.
+///
+/// ```
+/// use kelos::embed::{Context, ScheduledTime, job};
+///
+/// async fn report(_: Context, at: ScheduledTime, _: ()) -> Result<String, String> {
+///     Ok(at.time.to_string())
+/// }
+///
+/// let report = job("report", report).with(()).cron("0 6 * * *");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledTime {
     /// The time of the schedule; the moment of the start for a slot that somebody started by hand.

@@ -9,25 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
-use kelos_model::{Constraint, FailureCode, Trigger, Workflow, WorkflowId};
+use kelos_model::time::Calendar;
+use kelos_model::workflow::CatchUp;
+use kelos_model::{Constraint, FailureCode, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::context::Context;
-use super::function::{Body, BodyFuture, FUNCTION, Failure};
+use super::draft::{JobDraft, Timing, both};
+use super::function::{Body, BodyFuture, Failure};
 use super::input::{Input, ScheduledTime, SlotInput};
-use super::mistakes::Mistake;
 use super::output;
 use super::period::Period;
 use super::platform::PlatformUse;
 use super::retry::Retry;
 use super::scheduler::{OwnPlanner, Scheduler};
-
-/// The time that a function has to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Errors of functions, as those of `std` and most libraries are.
 type AnyError = Box<dyn Error + Send + Sync>;
@@ -67,6 +64,13 @@ where
 }
 
 /// A function that has no state yet.
+///
+/// ```
+/// # use kelos::embed::{Context, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// let function = job("work", work);
+/// let job = function.with(()).on_demand();
+/// ```
 pub struct Function<I, S, E> {
     id: String,
     place: &'static Location<'static>,
@@ -99,6 +103,17 @@ where
     }
 
     /// The job, with the state of which each run gets a clone: a client, a connection pool, `()`.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// use std::sync::Arc;
+    ///
+    /// async fn greet(_: Context, name: String, words: Arc<Vec<String>>) -> Result<String, String> {
+    ///     Ok(format!("{} {name}", words.join(" ")))
+    /// }
+    ///
+    /// let greet = job("greet", greet).with(Arc::new(vec!["good".to_owned(), "morning".to_owned()])).on_demand();
+    /// ```
     #[must_use]
     pub fn with(self, state: S) -> Job<I> {
         let Function { id, place, call, is_final } = self;
@@ -142,41 +157,18 @@ fn causes(error: &(dyn Error + 'static)) -> String {
     words
 }
 
-/// The times of a job's slots.
-#[derive(Debug, Clone)]
-enum Timing {
-    Unsaid,
-    OnDemand,
-    Once,
-    Cron(String),
-    Periods(Calendar),
-    Own(OwnPlanner),
-}
-
-/// A job without the type of its input.
-#[derive(Clone)]
-pub(super) struct JobDraft {
-    pub(super) id: String,
-    pub(super) place: &'static Location<'static>,
-    pub(super) body: Body,
-    pub(super) timeout: Option<Duration>,
-    pub(super) grace: Duration,
-    timing: Timing,
-    zone: Option<String>,
-    catch_up: CatchUp,
-    start: Option<Timestamp>,
-    end: Option<Timestamp>,
-    retry: Retry,
-    at_a_time: Option<u32>,
-    trigger: Trigger,
-    /// The workflows whose periods it waits for, with the seconds by which its own is shifted at both ends.
-    covers: Vec<(String, i64, i64)>,
-    constraints: Vec<Constraint>,
-    platforms: Vec<PlatformUse>,
-    about: About,
-}
-
 /// A job of a project. Its slots are opened by a schedule, or by requests.
+///
+/// ```
+/// # use kelos::embed::{Context, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::{Job, Project};
+///
+/// let jobs: [Job<()>; 2] = ["first", "second"].map(|id| job(id, work).with(()).once());
+/// let project = jobs.into_iter().fold(Project::new("two", "1.0"), Project::add);
+/// assert_eq!(project.check()?.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Job<I> {
     pub(super) draft: JobDraft,
@@ -191,6 +183,12 @@ impl<I> fmt::Debug for Job<I> {
 
 impl<I> Job<I> {
     /// A description for people, in Markdown.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).description("Loads the *orders* of a day.").on_demand();
+    /// ```
     #[must_use]
     pub fn description(mut self, markdown: &str) -> Self {
         self.draft.about.description = Some(markdown.to_owned());
@@ -198,6 +196,12 @@ impl<I> Job<I> {
     }
 
     /// Words to find it by, and to [pause](super::RunningProject::pause_tag) it by with others.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).tags(["nightly", "finance"]).on_demand();
+    /// ```
     #[must_use]
     pub fn tags<'t>(mut self, tags: impl IntoIterator<Item = &'t str>) -> Self {
         self.draft.about.tags.extend(tags.into_iter().map(str::to_owned));
@@ -205,6 +209,15 @@ impl<I> Job<I> {
     }
 
     /// The retries of failed slots; see [`Retry::default`].
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// use std::time::Duration;
+    /// use kelos::embed::Retry;
+    ///
+    /// let job = job("work", work).with(()).retry(Retry::fixed(Duration::from_secs(60)).times(3)).on_demand();
+    /// ```
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.draft.retry = retry;
@@ -212,6 +225,12 @@ impl<I> Job<I> {
     }
 
     /// The longest time that an attempt may take. It fails after that, and is tried again as after any other failure.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).timeout(std::time::Duration::from_secs(3600)).on_demand();
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.draft.timeout = Some(timeout);
@@ -219,6 +238,12 @@ impl<I> Job<I> {
     }
 
     /// The time that the function has to end once it is [asked to](super::Cancel), before it is dropped: ten seconds where nothing is said.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).grace(std::time::Duration::from_secs(60)).on_demand();
+    /// ```
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.draft.grace = grace;
@@ -226,6 +251,12 @@ impl<I> Job<I> {
     }
 
     /// The most slots that run at the same time, oldest first; without it there is no limit but those of places.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).at_a_time(1).on_demand();
+    /// ```
     #[must_use]
     pub fn at_a_time(mut self, slots: u32) -> Self {
         self.draft.at_a_time = Some(slots);
@@ -234,6 +265,15 @@ impl<I> Job<I> {
 
     /// Takes something scarce for each run before it starts: places that it holds, tokens of a rate that it spends. A run gets all that it
     /// needs or none.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// use kelos::embed::Places;
+    ///
+    /// let (gpus, licences) = (Places::new("gpu", 4), Places::new("licence", 1));
+    /// let job = job("work", work).with(()).on((&gpus, 2)).on(&licences).on_demand();
+    /// ```
     #[must_use]
     pub fn on(mut self, platform: impl Into<PlatformUse>) -> Self {
         self.draft.platforms.push(platform.into());
@@ -288,6 +328,13 @@ impl<I> Job<I> {
     }
 
     /// A constraint for slots whose conditions are met: a time window, a gap after the last run.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
+    /// let nightly = job("work", work).with(()).cron("0 * * * *").constraint("window(22:00-06:00 @ Europe/Berlin, wait)".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn constraint(mut self, constraint: Constraint) -> Self {
         self.draft.constraints.push(constraint);
@@ -297,6 +344,15 @@ impl<I> Job<I> {
 
 impl<I: DeserializeOwned> Job<I> {
     /// A slot for each [start](super::RunningProject::start), from this program, the command line or a page.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// async fn greet(_: Context, name: String, _: ()) -> Result<String, String> {
+    ///     Ok(format!("hello {name}"))
+    /// }
+    ///
+    /// let greet = job("greet", greet).with(()).on_demand();
+    /// ```
     #[must_use]
     pub fn on_demand(mut self) -> Self {
         self.draft.timing = Timing::OnDemand;
@@ -306,6 +362,28 @@ impl<I: DeserializeOwned> Job<I> {
 
 impl<I: Serialize + DeserializeOwned + Send + 'static> Job<I> {
     /// The slots that a [scheduler](Scheduler) of your own plans.
+    ///
+    /// ```
+    /// use jiff::Timestamp;
+    /// use kelos::embed::{Context, Plan, PlannedSlots, Scheduler, job};
+    ///
+    /// /// A slot for each line of a text that has none yet.
+    /// struct Lines(&'static str);
+    ///
+    /// impl Scheduler for Lines {
+    ///     type Context = String;
+    ///
+    ///     fn plan(&mut self, _: Timestamp, slots: &PlannedSlots<String>) -> Plan<String> {
+    ///         self.0.lines().skip(slots.len()).fold(Plan::none(), |plan, line| plan.start(line.to_owned()))
+    ///     }
+    /// }
+    ///
+    /// async fn work(_: Context, line: String, _: ()) -> Result<String, String> {
+    ///     Ok(line.to_uppercase())
+    /// }
+    ///
+    /// let job = job("work", work).with(()).planned_by(Lines("one\ntwo"));
+    /// ```
     #[must_use]
     pub fn planned_by(mut self, scheduler: impl Scheduler<Context = I>) -> Self {
         self.draft.timing = Timing::Own(OwnPlanner::new(scheduler));
@@ -315,6 +393,12 @@ impl<I: Serialize + DeserializeOwned + Send + 'static> Job<I> {
 
 impl Job<()> {
     /// One slot, as soon as the project runs, and none again in this store.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).once();
+    /// ```
     #[must_use]
     pub fn once(mut self) -> Self {
         self.draft.timing = Timing::Once;
@@ -325,6 +409,13 @@ impl Job<()> {
 impl Job<ScheduledTime> {
     /// A slot at each time of a cron expression, in UTC where no [zone](Job::zone) is given. Five fields are those of a crontab, six and
     /// seven those of Quartz.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
+    /// let nightly = job("nightly", work).with(()).cron("30 2 * * *");
+    /// let each_ten_seconds = job("often", work).with(()).cron("0/10 * * * * ?");
+    /// ```
     #[must_use]
     pub fn cron(mut self, expression: &str) -> Self {
         self.draft.timing = Timing::Cron(expression.to_owned());
@@ -332,6 +423,12 @@ impl Job<ScheduledTime> {
     }
 
     /// The time zone of the expression, such as `Europe/Paris`.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).cron("0 6 * * mon-fri").zone("Europe/Paris");
+    /// ```
     #[must_use]
     pub fn zone(mut self, name: &str) -> Self {
         self.draft.zone = Some(name.to_owned());
@@ -341,6 +438,12 @@ impl Job<ScheduledTime> {
 
 impl Job<Period> {
     /// A slot for each period of a calendar, which is due once the period has ended.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, job};
+    /// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).every(&Calendar::hourly());
+    /// ```
     #[must_use]
     pub fn every(mut self, calendar: &Calendar) -> Self {
         self.draft.timing = Timing::Periods(calendar.clone());
@@ -350,6 +453,14 @@ impl Job<Period> {
 
 impl<I: AtTimes> Job<I> {
     /// The treatment of times that passed while nothing was scheduling: the latest of them counts where nothing is said.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
+    /// use kelos::CatchUp;
+    ///
+    /// let job = job("work", work).with(()).cron("0 6 * * *").catch_up(CatchUp::All);
+    /// ```
     #[must_use]
     pub fn catch_up(mut self, policy: CatchUp) -> Self {
         self.draft.catch_up = policy;
@@ -357,6 +468,13 @@ impl<I: AtTimes> Job<I> {
     }
 
     /// No slot before this moment is planned. Of periods the first is the first that begins then or later.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, job};
+    /// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let job = job("work", work).with(()).every(&Calendar::hourly()).since("2026-01-01T00:00:00Z".parse()?);
+    /// # Ok::<(), jiff::Error>(())
+    /// ```
     #[must_use]
     pub fn since(mut self, moment: Timestamp) -> Self {
         self.draft.start = Some(moment);
@@ -364,6 +482,14 @@ impl<I: AtTimes> Job<I> {
     }
 
     /// No slot from this moment on is planned. Of periods the last is the last that ends by then.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, job};
+    /// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let year = |text: &str| text.parse::<jiff::Timestamp>();
+    /// let job = job("work", work).with(()).every(&Calendar::hourly()).since(year("2026-01-01T00:00:00Z")?).until(year("2027-01-01T00:00:00Z")?);
+    /// # Ok::<(), jiff::Error>(())
+    /// ```
     #[must_use]
     pub fn until(mut self, moment: Timestamp) -> Self {
         self.draft.end = Some(moment);
@@ -372,6 +498,14 @@ impl<I: AtTimes> Job<I> {
 }
 
 /// A job, or the id of a workflow.
+///
+/// ```
+/// # use kelos::embed::{Calendar, Context, Period, job};
+/// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+/// let clicks = job("clicks", work).with(()).every(&Calendar::hourly());
+/// let by_job = job("visits", work).with(()).every(&Calendar::hourly()).covers(&clicks);
+/// let by_id = job("visits", work).with(()).every(&Calendar::hourly()).covers("clicks");
+/// ```
 pub trait JobId {
     /// The id.
     fn id(&self) -> &str;
@@ -390,154 +524,22 @@ impl JobId for &str {
 }
 
 /// The inputs of jobs whose slots have times.
+///
+/// ```
+/// # use kelos::embed::{Calendar, Context, Period, job};
+/// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::{AtTimes, Job};
+///
+/// fn from_this_year_on<I: AtTimes>(job: Job<I>) -> Job<I> {
+///     job.since("2026-01-01T00:00:00Z".parse().expect("a moment"))
+/// }
+///
+/// let job = from_this_year_on(job("work", work).with(()).every(&Calendar::hourly()));
+/// ```
 pub trait AtTimes: Input {}
 
 impl AtTimes for ScheduledTime {}
 impl AtTimes for Period {}
-
-impl JobDraft {
-    fn new(id: String, place: &'static Location<'static>, body: Body) -> JobDraft {
-        JobDraft {
-            id,
-            place,
-            body,
-            timeout: None,
-            grace: GRACE,
-            timing: Timing::Unsaid,
-            zone: None,
-            catch_up: CatchUp::Latest,
-            start: None,
-            end: None,
-            retry: Retry::default(),
-            at_a_time: None,
-            trigger: Trigger::Always,
-            covers: Vec::new(),
-            constraints: Vec::new(),
-            platforms: Vec::new(),
-            about: About::default(),
-        }
-    }
-
-    /// Whether it is to be started once.
-    pub(super) fn is_once(&self) -> bool {
-        matches!(self.timing, Timing::Once)
-    }
-
-    /// The scheduler of one's own that plans its slots.
-    pub(super) fn planner(&self) -> Option<&OwnPlanner> {
-        match &self.timing {
-            Timing::Own(planner) => Some(planner),
-            _ => None,
-        }
-    }
-
-    /// The definition, or its mistakes.
-    pub(super) fn workflow(&self, project: &str) -> Result<Workflow, Vec<Mistake>> {
-        let mut mistakes = Vec::new();
-        let id =
-            WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
-        let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
-        let pools = self.pools(&mut mistakes);
-        let trigger = self.whole_trigger(&mut mistakes);
-        if self.at_a_time == Some(0) {
-            mistakes
-                .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
-        }
-        if let (Some(start), Some(end)) = (self.start, self.end)
-            && start >= end
-        {
-            mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
-        }
-        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            mistakes.push(self.mistake("its timeout is zero, so every attempt fails"));
-        }
-        let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
-        let catch_up = keys.schedule().map(|_| self.catch_up);
-        let job = kelos_model::Job::new(FUNCTION, Map::new());
-        let line = self.place.line();
-        Ok(Workflow {
-            project: project.to_owned(),
-            source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
-            trigger,
-            constraints: self.constraints.clone(),
-            concurrency: self.at_a_time,
-            pools,
-            retry: self.retry.policy(),
-            catch_up,
-            start_time: self.start,
-            end_time: self.end,
-            about: self.about.clone(),
-            ..Workflow::keyed(id, keys, job)
-        })
-    }
-
-    fn keys(&self) -> Result<Keys, Mistake> {
-        match &self.timing {
-            Timing::Unsaid => Err(self.mistake("nothing says when it runs").hint(
-                "end its definition with `.cron(\"0 6 * * *\")`, `.every(&calendar)`, `.on_demand()`, `.once()` or `.planned_by(scheduler)`",
-            )),
-            Timing::OnDemand | Timing::Once | Timing::Own(_) => {
-                Ok(Keys::Requests(Box::new(Program { name: self.id.clone(), kind: None })))
-            }
-            Timing::Periods(calendar) => Ok(Keys::Schedule(Schedule::Calendar(calendar.clone()))),
-            Timing::Cron(expression) => {
-                let cron = Cron::parse(expression).map_err(|error| {
-                    self.mistake(format!("its cron expression \"{expression}\" is refused: {error}"))
-                })?;
-                let zone = self.zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse);
-                let zone = zone.map_err(|error| self.mistake(format!("its zone is refused: {error}")))?;
-                Ok(Keys::Schedule(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default()))))
-            }
-        }
-    }
-
-    /// Its conditions, and the periods that it waits for.
-    fn whole_trigger(&self, mistakes: &mut Vec<Mistake>) -> Trigger {
-        let mut whole = self.trigger.clone();
-        for (id, from, to) in &self.covers {
-            match WorkflowId::new(id) {
-                Ok(workflow) => whole = both(whole, Trigger::Covers { workflow, from: *from, to: *to }),
-                Err(error) => mistakes.push(self.mistake(format!("the id of what it covers is refused: {error}"))),
-            }
-        }
-        whole
-    }
-
-    /// Its pools, ascending, each once.
-    fn pools(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
-        let mut pools: Vec<PoolUse> = Vec::new();
-        for one in &self.platforms {
-            match one.pool() {
-                Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
-                    Some(other) => other.permits = other.permits.saturating_add(pool.permits),
-                    None => pools.push(pool),
-                },
-                Err(error) => mistakes.push(self.mistake(format!("the name of what is scarce is refused: {error}"))),
-            }
-        }
-        let flaws = pools.iter().filter_map(PoolUse::flaw);
-        mistakes.extend(flaws.map(|words| self.mistake(format!("each run {words}"))));
-        pools.sort_by(|a, b| a.pool.cmp(&b.pool));
-        pools
-    }
-
-    pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
-        let message = message.into();
-        Mistake::new(&self.id, self.place, format!("job \"{}\": {message}", self.id))
-    }
-}
-
-/// A trigger that is met when both are.
-fn both(before: Trigger, trigger: Trigger) -> Trigger {
-    match before {
-        Trigger::Always => trigger,
-        Trigger::And { mut triggers } => {
-            triggers.push(trigger);
-            Trigger::And { triggers }
-        }
-        before => Trigger::And { triggers: vec![before, trigger] },
-    }
-}
 
 #[cfg(test)]
 mod tests {

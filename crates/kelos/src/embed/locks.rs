@@ -6,6 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 /// A held lock; dropping it lets the next run have it.
+///
+/// ```
+/// # use kelos::embed::Context;
+/// async fn append(context: Context, line: String, _: ()) -> Result<(), String> {
+///     let lock = context.lock("the ledger").await;
+///     context.log(line);
+///     drop(lock);
+///     context.log("others may append now");
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Lock {
     _held: OwnedMutexGuard<()>,

@@ -5,6 +5,15 @@ use std::fmt;
 use std::panic::Location;
 
 /// A mistake in the definition of a job.
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// let project = Project::new("two", "1.0").add(job("a/b", work).with(()).on_demand());
+/// let mistakes = project.check().expect_err("an id has no slash");
+/// assert_eq!(mistakes.0[0].job, "a/b");
+/// assert!(mistakes.0[0].line > 0 && mistakes.0[0].file.ends_with(".rs"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The id of the job, as it was given.
@@ -43,6 +52,15 @@ impl fmt::Display for Mistake {
 }
 
 /// All mistakes of a project; at least one.
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// let twice = || job("work", work).with(()).on_demand();
+/// let mistakes = Project::new("two", "1.0").add(twice()).add(twice()).check().expect_err("the id is taken");
+/// assert_eq!(mistakes.0.len(), 1);
+/// assert!(mistakes.to_string().starts_with("define the project: 1 mistake"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<Mistake>);
 

@@ -38,6 +38,7 @@
 mod cancel;
 mod command;
 mod context;
+mod draft;
 mod function;
 mod input;
 mod job;

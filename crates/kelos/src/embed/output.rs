@@ -9,6 +9,20 @@ use serde_json::{Map, Value};
 const OUTPUT: &str = "output";
 
 /// An output that can't be read. Messages complete "failed to …".
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+/// # let greet = job("greet", greet).with(()).on_demand();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let running = Project::new("hello", "1.0").add(greet).start().await?;
+/// let ended = running.run("greet", &"Ann").await?;
+/// assert!(ended.output::<u32>().is_err_and(|error| error.to_string().starts_with("read the output of greet@")));
+/// # running.stop().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The run gave nothing.

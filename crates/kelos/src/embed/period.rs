@@ -39,12 +39,27 @@ pub struct Period {
 
 impl Period {
     /// The date of the start, in the zone of the calendar.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Period};
+    /// async fn visits(_: Context, day: Period, _: ()) -> Result<String, String> {
+    ///     Ok(format!("/visits/{}", day.date()))
+    /// }
+    /// ```
     #[must_use]
     pub fn date(&self) -> Date {
         self.zone.rules().to_datetime(self.start).date()
     }
 
     /// The whole hours in it: 23, 24 or 25 for a day.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Period};
+    /// async fn mean(_: Context, day: Period, visits: i64) -> Result<i64, String> {
+    ///     // Of 23 or 25 hours on two days of the year.
+    ///     Ok(visits / day.hours())
+    /// }
+    /// ```
     #[must_use]
     pub fn hours(&self) -> i64 {
         self.end.duration_since(self.start).as_hours()

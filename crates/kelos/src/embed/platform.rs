@@ -27,6 +27,10 @@ pub struct Places {
 
 impl Places {
     /// A number of places under a name.
+    ///
+    /// ```
+    /// let gpus = kelos::embed::Places::new("gpu", 4);
+    /// ```
     #[must_use]
     pub fn new(name: &str, size: u32) -> Places {
         Places { name: name.to_owned(), size }
@@ -58,6 +62,10 @@ pub struct Rate {
 
 impl Rate {
     /// A number of tokens in a time, under a name. One token adds up while nobody takes it.
+    ///
+    /// ```
+    /// let crm = kelos::embed::Rate::new("crm-api", 60, std::time::Duration::from_secs(60));
+    /// ```
     #[must_use]
     pub fn new(name: &str, tokens: u32, time: Duration) -> Rate {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -65,6 +73,10 @@ impl Rate {
     }
 
     /// Lets so many tokens add up while nobody takes them, so that as many may go at once.
+    ///
+    /// ```
+    /// let crm = kelos::embed::Rate::new("crm-api", 60, std::time::Duration::from_secs(60)).burst(10);
+    /// ```
     #[must_use]
     pub fn burst(mut self, tokens: u32) -> Rate {
         self.rate.burst = tokens;
@@ -72,6 +84,10 @@ impl Rate {
     }
 
     /// Lets at most so many run at the same time, too.
+    ///
+    /// ```
+    /// let crm = kelos::embed::Rate::new("crm-api", 60, std::time::Duration::from_secs(60)).concurrent(4);
+    /// ```
     #[must_use]
     pub fn concurrent(mut self, runs: u32) -> Rate {
         self.concurrent = Some(runs);
@@ -80,6 +96,14 @@ impl Rate {
 }
 
 /// A part of something scarce that a run takes: one of `&places` or `&rate`, two of `(&places, 2)`.
+///
+/// ```
+/// use kelos::embed::{Places, PlatformUse};
+///
+/// let gpus = Places::new("gpu", 4);
+/// let (one, two): (PlatformUse, PlatformUse) = ((&gpus).into(), (&gpus, 2).into());
+/// assert_ne!(one, two);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformUse {
     name: String,

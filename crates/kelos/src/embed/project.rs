@@ -14,14 +14,23 @@ use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, StoreError};
 use tokio::runtime::Handle;
 
+use super::draft::JobDraft;
 use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
-use super::job::{Job, JobDraft};
+use super::job::Job;
 use super::mistakes::{Mistake, Mistakes};
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
 use crate::node::{Node, NodeConfig, NodeError};
 
 /// A set of jobs, which are deployed together.
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// let project = Project::new("shop", "1.0").add(job("work", work).with(()).once());
+/// assert_eq!(project.check()?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Project {
     name: String,
     version: String,
@@ -32,6 +41,18 @@ pub struct Project {
 }
 
 /// A project that can't be started. Messages complete "failed to …".
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::StartError;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let started = Project::new("none", "1.0").add(job("", work).with(()).once()).start().await;
+/// assert!(matches!(started, Err(StartError::Mistakes(_))));
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The definitions have mistakes.
@@ -67,6 +88,10 @@ impl From<AskError> for StartError {
 
 impl Project {
     /// A project without jobs, in memory. The version is for people: whenever its jobs change, the project is deployed.
+    ///
+    /// ```
+    /// let project = kelos::embed::Project::new("shop", env!("CARGO_PKG_VERSION"));
+    /// ```
     #[must_use]
     pub fn new(name: &str, version: &str) -> Project {
         Project {
@@ -80,18 +105,32 @@ impl Project {
     }
 
     /// The name.
+    ///
+    /// ```
+    /// assert_eq!(kelos::embed::Project::new("shop", "1.0").name(), "shop");
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The version.
+    ///
+    /// ```
+    /// assert_eq!(kelos::embed::Project::new("shop", "1.0").version(), "1.0");
+    /// ```
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
     /// The same with one more job.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let project = Project::new("shop", "1.0").add(job("one", work).with(()).once()).add(job("two", work).with(()).on_demand());
+    /// ```
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a project is no number")]
     pub fn add<I>(mut self, job: Job<I>) -> Project {
@@ -101,6 +140,10 @@ impl Project {
 
     /// Keeps state and output in a folder, which is made where it is not there: a SQLite database `kelos.db`, and `runs`. Without
     /// a folder all is forgotten when the program ends.
+    ///
+    /// ```
+    /// let project = kelos::embed::Project::new("shop", "1.0").folder("state");
+    /// ```
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Project {
@@ -109,6 +152,12 @@ impl Project {
     }
 
     /// Keeps the state in a store of your own choice.
+    ///
+    /// ```
+    /// use kelos::MemoryStore;
+    ///
+    /// let project = kelos::embed::Project::new("shop", "1.0").store(MemoryStore::new());
+    /// ```
     #[must_use]
     pub fn store(mut self, store: impl Journal + 'static) -> Project {
         self.store = Some(Box::new(store));
@@ -116,6 +165,12 @@ impl Project {
     }
 
     /// The settings of the scheduler, such as the most runs at a time.
+    ///
+    /// ```
+    /// use kelos::Config;
+    ///
+    /// let project = kelos::embed::Project::new("shop", "1.0").config(Config { max_running: 4, ..Config::default() });
+    /// ```
     #[must_use]
     pub fn config(mut self, config: Config) -> Project {
         self.config = config;
@@ -123,6 +178,15 @@ impl Project {
     }
 
     /// The definitions of the jobs.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let project = Project::new("shop", "1.0").add(job("work", work).with(()).once());
+    /// if let Err(mistakes) = project.check() {
+    ///     eprintln!("failed to {mistakes}");
+    /// }
+    /// ```
     ///
     /// # Errors
     /// All mistakes at once, each with the line that defines the job.
@@ -220,6 +284,18 @@ impl Project {
     }
 
     /// Starts an engine for the project inside of this program, on the current Tokio runtime.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("shop", "1.0").add(job("work", work).with(()).on_demand()).start().await?;
+    /// assert!(running.run("work", &()).await?.is_success());
+    /// running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When there are [mistakes](Project::check), or the store or the folder can't be used.

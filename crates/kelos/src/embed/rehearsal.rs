@@ -36,6 +36,15 @@ use super::scheduler::OwnPlanner;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A rehearsal that can't go on. Messages complete "failed to …".
+///
+/// ```
+/// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+/// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+/// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+/// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+/// assert_eq!(rehearsal.run_until("tomorrow").map_err(|error| error.to_string().is_empty()), Err(false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
     /// The definitions have mistakes.
@@ -117,6 +126,15 @@ struct RehearsalStage {
 impl Rehearsal {
     /// A project at a moment such as `2026-03-28T00:00Z`. Times before it do not count.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// assert_eq!(rehearsal.now().to_string(), "2026-03-28T00:00:00Z");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the project has mistakes, or the text is no moment.
     pub fn at(moment: &str, project: Project) -> Result<Rehearsal, RehearsalError> {
@@ -161,12 +179,32 @@ impl Rehearsal {
     }
 
     /// All that is stored.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert!(rehearsal.reader().last_seq()? > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reader(&self) -> &Arc<dyn Queries> {
         &self.reader
     }
 
     /// The present moment.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert_eq!(rehearsal.now().to_string(), "2026-03-29T00:00:00Z");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
@@ -174,6 +212,16 @@ impl Rehearsal {
 
     /// Lets time pass until a moment, and everything happen that happens before it. A slot is opened once its time has passed, a
     /// millisecond after it.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-04-28T00:00Z")?;
+    /// assert_eq!(rehearsal.slots("import")?.len(), 31);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the text is no moment. Others are defects of Kelos.
@@ -186,6 +234,17 @@ impl Rehearsal {
 
     /// Lets the next attempts of a slot fail, without a call of the function.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.fail("import", "2026-03-28T06:00Z", 2)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert_eq!(rehearsal.attempts("import", "2026-03-28T06:00Z")?, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the texts are no id and no key.
     pub fn fail(&mut self, job: &str, key: &str, times: u32) -> Result<(), RehearsalError> {
@@ -194,6 +253,20 @@ impl Rehearsal {
     }
 
     /// Says how long each run of a job takes.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// use kelos::SlotState;
+    /// use std::time::Duration;
+    ///
+    /// rehearsal.takes("import", Duration::from_secs(3600))?;
+    /// rehearsal.run_until("2026-03-28T06:30Z")?;
+    /// assert_eq!(rehearsal.state("import", "2026-03-28T06:00Z")?, Some(SlotState::Running));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the text is no id.
@@ -204,11 +277,36 @@ impl Rehearsal {
     }
 
     /// Lets a path be there from now on, for triggers that wait for it, such as `file:///data/x`. No other path is there.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *").when("path(file:///data/orders.csv)".parse()?));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// use kelos::SlotState;
+    ///
+    /// rehearsal.run_until("2026-03-28T07:00Z")?;
+    /// assert_eq!(rehearsal.state("import", "2026-03-28T06:00Z")?, Some(SlotState::Waiting));
+    /// rehearsal.appears("file:///data/orders.csv");
+    /// rehearsal.run_until("2026-03-28T08:00Z")?;
+    /// assert_eq!(rehearsal.state("import", "2026-03-28T06:00Z")?, Some(SlotState::Succeeded));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn appears(&mut self, path: &str) {
         self.stage.paths.insert(path.to_owned());
     }
 
     /// Starts a job on demand.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let project = Project::new("hello", "1.0").add(job("greet", greet).with(()).on_demand());
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// let slot = rehearsal.start("greet", &"Ann")?;
+    /// assert_eq!(rehearsal.output::<String>("greet", &slot.key.to_string())?, "hello Ann");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such job.
@@ -219,6 +317,19 @@ impl Rehearsal {
     }
 
     /// Makes any request to the scheduler, and lets its consequences happen.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let project = Project::new("hello", "1.0").add(job("greet", greet).with(()).on_demand());
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// use kelos::requests::Rerun;
+    ///
+    /// let slot = rehearsal.start("greet", &"Ann")?;
+    /// rehearsal.ask(Rerun { slot: slot.clone(), reason: None })?;
+    /// assert_eq!(rehearsal.attempts("greet", &slot.key.to_string())?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When it is refused.
@@ -234,6 +345,19 @@ impl Rehearsal {
 
     /// The state of a slot; none if there is no such slot.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// use kelos::SlotState;
+    ///
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert_eq!(rehearsal.state("import", "2026-03-28T06:00Z")?, Some(SlotState::Succeeded));
+    /// assert_eq!(rehearsal.state("import", "2026-03-29T06:00Z")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the texts are no id and no key.
     pub fn state(&self, job: &str, key: &str) -> Result<Option<SlotState>, RehearsalError> {
@@ -241,6 +365,17 @@ impl Rehearsal {
     }
 
     /// All slots of a job with their states, the oldest first.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-31T00:00Z")?;
+    /// let times: Vec<String> = rehearsal.slots("import")?.into_iter().map(|(key, _)| key.to_string()).collect();
+    /// assert_eq!(times.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the text is no id.
@@ -252,6 +387,16 @@ impl Rehearsal {
 
     /// The number of runs that a slot has had.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert_eq!(rehearsal.attempts("import", "2026-03-28T06:00Z")?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the texts are no id and no key.
     pub fn attempts(&self, job: &str, key: &str) -> Result<u32, RehearsalError> {
@@ -259,12 +404,33 @@ impl Rehearsal {
     }
 
     /// All runs in the order in which they were started, and when.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-30T00:00Z")?;
+    /// let runs: Vec<u32> = rehearsal.started().iter().map(|(_, run)| run.number).collect();
+    /// assert_eq!(runs, [1, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn started(&self) -> &[(Timestamp, RunId)] {
         &self.stage.started
     }
 
     /// The lines that the runs of a slot have written.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert_eq!(rehearsal.lines("import", "2026-03-28T06:00Z")?, ["importing"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the texts are no id and no key.
@@ -273,6 +439,16 @@ impl Rehearsal {
     }
 
     /// The output of the last run of a slot.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert_eq!(rehearsal.output::<String>("import", "2026-03-28T06:00Z")?, "2026-03-28T06:00:00Z");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When it gave none, or one of another type.
@@ -298,6 +474,16 @@ impl Rehearsal {
     }
 
     /// The account of `kelos why` of a slot now, in one line.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-29T00:00Z")?;
+    /// assert!(rehearsal.why("import", "2026-03-28T06:00Z")?.contains("succeeded"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the texts are no id and no key, or there is no such slot.

@@ -29,12 +29,27 @@ impl Default for Retry {
 
 impl Retry {
     /// A wait that doubles with each retry.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kelos::embed::Retry;
+    ///
+    /// // After one minute, two, four and so on.
+    /// let retry = Retry::exponential(Duration::from_secs(60));
+    /// ```
     #[must_use]
     pub fn exponential(first: Duration) -> Retry {
         Retry(RetryPolicy { growth: Growth::Exponential, ..Retry::fixed(first).0 })
     }
 
     /// The same wait before each retry.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kelos::embed::Retry;
+    ///
+    /// let retry = Retry::fixed(Duration::from_secs(60));
+    /// ```
     #[must_use]
     pub fn fixed(wait: Duration) -> Retry {
         // A wait of less than a second is one of a second: what fails at once would fail a thousand times a second.
@@ -43,12 +58,23 @@ impl Retry {
     }
 
     /// No retry: the first failure is the end.
+    ///
+    /// ```
+    /// let retry = kelos::embed::Retry::never();
+    /// ```
     #[must_use]
     pub fn never() -> Retry {
         Retry(RetryPolicy::default())
     }
 
     /// No wait is longer than this.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kelos::embed::Retry;
+    ///
+    /// let retry = Retry::exponential(Duration::from_secs(60)).at_most(Duration::from_secs(3600));
+    /// ```
     #[must_use]
     pub fn at_most(mut self, wait: Duration) -> Retry {
         self.0.cap_seconds = Some(wait.as_secs());
@@ -56,6 +82,14 @@ impl Retry {
     }
 
     /// Up to this share of each wait, in percent, is left out, so that many slots that failed together don't come back together.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kelos::embed::Retry;
+    ///
+    /// // From 48 to 60 seconds.
+    /// let retry = Retry::fixed(Duration::from_secs(60)).jitter(20);
+    /// ```
     #[must_use]
     pub fn jitter(mut self, percent: u8) -> Retry {
         self.0.jitter_percent = percent.min(100);
@@ -63,6 +97,13 @@ impl Retry {
     }
 
     /// So many retries after the first attempt, and no more.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kelos::embed::Retry;
+    ///
+    /// let retry = Retry::fixed(Duration::from_secs(60)).times(3);
+    /// ```
     #[must_use]
     pub fn times(mut self, count: u32) -> Retry {
         self.0.count = count;

@@ -20,6 +20,20 @@ use super::scheduler::OwnPlanner;
 use crate::node::Node;
 
 /// A request that was not carried out. Messages complete "failed to …".
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+/// # let greet = job("greet", greet).with(()).on_demand();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let running = Project::new("hello", "1.0").add(greet).start().await?;
+/// let refused = running.start("no such job", &()).await;
+/// assert!(refused.is_err_and(|error| error.to_string().contains("no such job")));
+/// # running.stop().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The engine refused it, or did not answer.
@@ -45,6 +59,20 @@ pub enum RequestError {
 }
 
 /// The end of a slot.
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+/// # let greet = job("greet", greet).with(()).on_demand();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let running = Project::new("hello", "1.0").add(greet).start().await?;
+/// let ended = running.run("greet", &"Ann").await?;
+/// assert_eq!(ended.run.as_ref().map(|run| run.id.number), Some(1));
+/// # running.stop().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct EndedSlot {
     /// The slot.
@@ -57,18 +85,57 @@ pub struct EndedSlot {
 
 impl EndedSlot {
     /// Whether it succeeded.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// assert!(running.run("greet", &"Ann").await?.is_success());
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.state == SlotState::Succeeded
     }
 
     /// The reason of a failure, with its causes; none where there is none.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// assert_eq!(running.run("greet", &"Ann").await?.reason(), None);
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         outcome::reason(self.run.as_ref()?.outcome.as_ref()?)
     }
 
     /// The output of the function.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// assert_eq!(running.run("greet", &"Ann").await?.output::<String>()?, "hello Ann");
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When it gave none, or one of another type.
@@ -81,6 +148,22 @@ impl EndedSlot {
 ///
 /// It ends with [`RunningProject::stop`]. A program that just ends leaves its live functions for the next start to find: their attempts
 /// then count as failed.
+///
+/// ```
+/// # use kelos::embed::{Context, Project, job};
+/// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+/// # let greet = job("greet", greet).with(()).on_demand();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let running = Project::new("hello", "1.0").add(greet).start().await?;
+/// let slots = [running.start("greet", &"Ann").await?, running.start("greet", &"Ben").await?];
+/// for slot in &slots {
+///     assert!(running.end(slot).await?.is_success());
+/// }
+/// # running.stop().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct RunningProject {
     project: String,
     node: Node,
@@ -102,24 +185,78 @@ impl RunningProject {
     }
 
     /// The node, for servers and requests of all kinds.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// assert!(matches!(running.node().handle().status(), kelos::Status::Leading { .. }));
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
     }
 
     /// The engine.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// running.handle().settled().await?;
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn handle(&self) -> &Handle {
         self.node.handle()
     }
 
     /// All that is stored.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// let slot = running.run("greet", &"Ann").await?.slot;
+    /// assert_eq!(running.reader().slot_runs(&slot)?.len(), 1);
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reader(&self) -> &Arc<dyn Queries> {
         self.node.reader()
     }
 
     /// Starts a job on demand: a slot of its own, which runs as soon as it may.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// let slot = running.start("greet", &"Ann").await?;
+    /// assert_eq!(slot.workflow.as_str(), "greet");
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such job, or the engine refuses.
@@ -133,6 +270,20 @@ impl RunningProject {
     }
 
     /// Waits for the end of a slot: also for one that somebody else started, or that began before a restart.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// let slot = running.start("greet", &"Ann").await?;
+    /// assert_eq!(running.end(&slot).await?.output::<String>()?, "hello Ann");
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the store can't be read, or the engine ends.
@@ -149,6 +300,19 @@ impl RunningProject {
     }
 
     /// Starts a job on demand, and waits for its end.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// assert_eq!(running.run("greet", &"Ann").await?.output::<String>()?, "hello Ann");
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such job, the engine refuses, or ends.
@@ -168,7 +332,7 @@ impl RunningProject {
     /// let running = Project::new("hello", "1.0").add(greet.with(()).on_demand()).start().await?;
     /// let slot = running.run("greet", &"Ann").await?.slot;
     /// running.ask(Rerun { slot: slot.clone(), reason: Some("she did not listen".to_owned()) }).await?;
-    /// assert_eq!(running.end(&slot).await?.run.map(|run| run.number), Some(2));
+    /// assert_eq!(running.end(&slot).await?.run.map(|run| run.id.number), Some(2));
     /// running.stop().await;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
@@ -182,6 +346,22 @@ impl RunningProject {
 
     /// Starts no slot of a job until it is resumed. Live runs go on.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// running.pause("greet").await?;
+    /// let waiting = running.start("greet", &"Ann").await?;
+    /// running.resume("greet").await?;
+    /// assert!(running.end(&waiting).await?.is_success());
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is no such job, or the engine refuses.
     pub async fn pause(&self, job: &str) -> Result<(), RequestError> {
@@ -190,6 +370,21 @@ impl RunningProject {
     }
 
     /// Ends a pause.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// running.pause("greet").await?;
+    /// running.resume("greet").await?;
+    /// assert!(running.run("greet", &"Ann").await?.is_success());
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such job, or the engine refuses.
@@ -200,6 +395,19 @@ impl RunningProject {
 
     /// Pauses all jobs that have a tag, and returns their ids.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet.tags(["mail"])).start().await?;
+    /// assert_eq!(running.pause_tag("mail").await?.len(), 1);
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the store can't be read, or the engine refuses.
     pub async fn pause_tag(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
@@ -207,6 +415,19 @@ impl RunningProject {
     }
 
     /// Pauses all jobs of this project, and returns their ids. Scripts and other projects in the same store go on.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// assert_eq!(running.pause_all().await?.len(), 1);
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the store can't be read, or the engine refuses.
@@ -216,6 +437,20 @@ impl RunningProject {
 
     /// Resumes all jobs that have a tag, and returns their ids.
     ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet.tags(["mail"])).start().await?;
+    /// running.pause_tag("mail").await?;
+    /// assert_eq!(running.resume_tag("mail").await?.len(), 1);
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the store can't be read, or the engine refuses.
     pub async fn resume_tag(&self, tag: &str) -> Result<Vec<WorkflowId>, RequestError> {
@@ -223,6 +458,20 @@ impl RunningProject {
     }
 
     /// Resumes all jobs of this project, and returns their ids.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// running.pause_all().await?;
+    /// assert_eq!(running.resume_all().await?.len(), 1);
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the store can't be read, or the engine refuses.
@@ -271,6 +520,18 @@ impl RunningProject {
     }
 
     /// Asks live functions to end, waits for them, and ends the engine.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn greet(_: Context, name: String, _: ()) -> Result<String, String> { Ok(format!("hello {name}")) }
+    /// # let greet = job("greet", greet).with(()).on_demand();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("hello", "1.0").add(greet).start().await?;
+    /// running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn stop(mut self) {
         self.planning.shutdown().await;
         self.functions.stop().await;

@@ -70,6 +70,13 @@ pub trait Scheduler: Send + 'static {
 }
 
 /// The slots that a [`Scheduler`] starts, and when it plans again.
+///
+/// ```
+/// use kelos::embed::Plan;
+///
+/// let plan = Plan::none().start("orders").start_at_priority("refunds", 1);
+/// assert_ne!(plan, Plan::none());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<C> {
     starts: Vec<(C, i32)>,
@@ -78,18 +85,33 @@ pub struct Plan<C> {
 
 impl<C> Plan<C> {
     /// Nothing to open, until a slot changes.
+    ///
+    /// ```
+    /// # use kelos::embed::Plan;
+    /// let nothing: Plan<u32> = Plan::none();
+    /// ```
     #[must_use]
     pub fn none() -> Plan<C> {
         Plan { starts: Vec::new(), again: None }
     }
 
     /// Another slot. Slots of a plan stand in lines in the order in which it names them.
+    ///
+    /// ```
+    /// # use kelos::embed::Plan;
+    /// let two = Plan::none().start(1).start(2);
+    /// ```
     #[must_use]
     pub fn start(self, context: C) -> Plan<C> {
         self.start_at_priority(context, 0)
     }
 
     /// Another slot, which stands in the lines for [places](super::Places) before all of a lower priority, whichever job they are of.
+    ///
+    /// ```
+    /// # use kelos::embed::Plan;
+    /// let urgent = Plan::none().start_at_priority("refunds", 10);
+    /// ```
     #[must_use]
     pub fn start_at_priority(mut self, context: C, priority: i32) -> Plan<C> {
         self.starts.push((context, priority));
@@ -97,6 +119,12 @@ impl<C> Plan<C> {
     }
 
     /// Asks for a plan at a moment, although nothing has changed by then.
+    ///
+    /// ```
+    /// # use kelos::embed::Plan;
+    /// let later: Plan<u32> = Plan::none().again_at("2026-03-28T06:00:00Z".parse()?);
+    /// # Ok::<(), jiff::Error>(())
+    /// ```
     #[must_use]
     pub fn again_at(mut self, moment: Timestamp) -> Plan<C> {
         self.again = Some(self.again.map_or(moment, |other| other.min(moment)));
@@ -105,6 +133,14 @@ impl<C> Plan<C> {
 }
 
 /// A slot of a job that is planned by a [`Scheduler`].
+///
+/// ```
+/// # use kelos::SlotState;
+/// # use kelos::embed::PlannedSlots;
+/// fn failed(slots: &PlannedSlots<String>) -> Vec<&str> {
+///     slots.iter().filter(|slot| slot.state == SlotState::Failed).map(|slot| slot.context.as_str()).collect()
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedSlot<C> {
     /// The slot.
@@ -120,22 +156,52 @@ pub struct PlannedSlot<C> {
 }
 
 /// The slots of a job that is planned by a [`Scheduler`], also those that people opened. A slot whose input is none of the scheduler's is left out.
+///
+/// ```
+/// # use kelos::SlotState;
+/// # use kelos::embed::PlannedSlots;
+/// fn are_done(slots: &PlannedSlots<String>) -> bool {
+///     slots.iter().all(|slot| slot.state.is_final())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct PlannedSlots<C>(BTreeMap<SlotKey, PlannedSlot<C>>);
 
 impl<C> PlannedSlots<C> {
     /// The slots, in the order in which they were opened.
+    ///
+    /// ```
+    /// # use kelos::SlotState;
+    /// # use kelos::embed::PlannedSlots;
+    /// fn latest(slots: &PlannedSlots<u32>) -> Option<SlotState> {
+    ///     slots.iter().next_back().map(|slot| slot.state)
+    /// }
+    /// ```
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &PlannedSlot<C>> {
         self.0.values()
     }
 
     /// The number of slots.
+    ///
+    /// ```
+    /// # use kelos::embed::PlannedSlots;
+    /// fn next(slots: &PlannedSlots<usize>) -> usize {
+    ///     slots.len() + 1
+    /// }
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
+    ///
+    /// ```
+    /// # use kelos::embed::PlannedSlots;
+    /// fn is_first(slots: &PlannedSlots<usize>) -> bool {
+    ///     slots.is_empty()
+    /// }
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,0 +1,211 @@
+//! A job without the type of its input, and the definition that it makes.
+
+use std::panic::Location;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
+use kelos_model::{Constraint, Trigger, Workflow, WorkflowId};
+use serde_json::Map;
+
+use super::function::{Body, FUNCTION};
+use super::mistakes::Mistake;
+use super::platform::PlatformUse;
+use super::retry::Retry;
+use super::scheduler::OwnPlanner;
+
+/// The time that a function has to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The times of a job's slots.
+#[derive(Debug, Clone)]
+pub(super) enum Timing {
+    Unsaid,
+    OnDemand,
+    Once,
+    Cron(String),
+    Periods(Calendar),
+    Own(OwnPlanner),
+}
+
+/// A job without the type of its input.
+#[derive(Clone)]
+pub(super) struct JobDraft {
+    pub(super) id: String,
+    pub(super) place: &'static Location<'static>,
+    pub(super) body: Body,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    pub(super) timing: Timing,
+    pub(super) zone: Option<String>,
+    pub(super) catch_up: CatchUp,
+    pub(super) start: Option<Timestamp>,
+    pub(super) end: Option<Timestamp>,
+    pub(super) retry: Retry,
+    pub(super) at_a_time: Option<u32>,
+    pub(super) trigger: Trigger,
+    /// The workflows whose periods it waits for, with the seconds by which its own is shifted at both ends.
+    pub(super) covers: Vec<(String, i64, i64)>,
+    pub(super) constraints: Vec<Constraint>,
+    pub(super) platforms: Vec<PlatformUse>,
+    pub(super) about: About,
+}
+
+impl JobDraft {
+    pub(super) fn new(id: String, place: &'static Location<'static>, body: Body) -> JobDraft {
+        JobDraft {
+            id,
+            place,
+            body,
+            timeout: None,
+            grace: GRACE,
+            timing: Timing::Unsaid,
+            zone: None,
+            catch_up: CatchUp::Latest,
+            start: None,
+            end: None,
+            retry: Retry::default(),
+            at_a_time: None,
+            trigger: Trigger::Always,
+            covers: Vec::new(),
+            constraints: Vec::new(),
+            platforms: Vec::new(),
+            about: About::default(),
+        }
+    }
+
+    /// Whether it is to be started once.
+    pub(super) fn is_once(&self) -> bool {
+        matches!(self.timing, Timing::Once)
+    }
+
+    /// The scheduler of one's own that plans its slots.
+    pub(super) fn planner(&self) -> Option<&OwnPlanner> {
+        match &self.timing {
+            Timing::Own(planner) => Some(planner),
+            _ => None,
+        }
+    }
+
+    /// The definition, or its mistakes.
+    pub(super) fn workflow(&self, project: &str) -> Result<Workflow, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let id =
+            WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
+        let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
+        let pools = self.pools(&mut mistakes);
+        let trigger = self.whole_trigger(&mut mistakes);
+        if self.at_a_time == Some(0) {
+            mistakes
+                .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
+        }
+        if let (Some(start), Some(end)) = (self.start, self.end)
+            && start >= end
+        {
+            mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
+        }
+        mistakes.extend(self.unaligned());
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            mistakes.push(self.mistake("its timeout is zero, so every attempt fails"));
+        }
+        let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
+        let catch_up = keys.schedule().map(|_| self.catch_up);
+        let job = kelos_model::Job::new(FUNCTION, Map::new());
+        let line = self.place.line();
+        Ok(Workflow {
+            project: project.to_owned(),
+            source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
+            trigger,
+            constraints: self.constraints.clone(),
+            concurrency: self.at_a_time,
+            pools,
+            retry: self.retry.policy(),
+            catch_up,
+            start_time: self.start,
+            end_time: self.end,
+            about: self.about.clone(),
+            ..Workflow::keyed(id, keys, job)
+        })
+    }
+
+    /// A start or an end in the middle of a period, which therefore has no slot.
+    fn unaligned(&self) -> Vec<Mistake> {
+        let Timing::Periods(calendar) = &self.timing else { return Vec::new() };
+        let mistake = |(bound, at): (&str, Timestamp)| {
+            let period = calendar.period_with(at).filter(|period| period.start != at)?;
+            let (start, end) = (period.start, period.end);
+            let words = format!("its {bound} {at} lies within a period, from {start} to {end}, which gets no slot");
+            Some(self.mistake(words).hint(format!("let it {bound} at {start} or at {end}")))
+        };
+        let bounds = [("start", self.start), ("end", self.end)];
+        bounds.into_iter().filter_map(|(bound, at)| mistake((bound, at?))).collect()
+    }
+
+    fn keys(&self) -> Result<Keys, Mistake> {
+        match &self.timing {
+            Timing::Unsaid => Err(self.mistake("nothing says when it runs").hint(
+                "end its definition with `.cron(\"0 6 * * *\")`, `.every(&calendar)`, `.on_demand()`, `.once()` or `.planned_by(scheduler)`",
+            )),
+            Timing::OnDemand | Timing::Once | Timing::Own(_) => {
+                Ok(Keys::Requests(Box::new(Program { name: self.id.clone(), kind: None })))
+            }
+            Timing::Periods(calendar) => Ok(Keys::Schedule(Schedule::Calendar(calendar.clone()))),
+            Timing::Cron(expression) => {
+                let cron = Cron::parse(expression).map_err(|error| {
+                    self.mistake(format!("its cron expression \"{expression}\" is refused: {error}"))
+                })?;
+                let zone = self.zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse);
+                let zone = zone.map_err(|error| self.mistake(format!("its zone is refused: {error}")))?;
+                Ok(Keys::Schedule(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default()))))
+            }
+        }
+    }
+
+    /// Its conditions, and the periods that it waits for.
+    fn whole_trigger(&self, mistakes: &mut Vec<Mistake>) -> Trigger {
+        let mut whole = self.trigger.clone();
+        for (id, from, to) in &self.covers {
+            match WorkflowId::new(id) {
+                Ok(workflow) => whole = both(whole, Trigger::Covers { workflow, from: *from, to: *to }),
+                Err(error) => mistakes.push(self.mistake(format!("the id of what it covers is refused: {error}"))),
+            }
+        }
+        whole
+    }
+
+    /// Its pools, ascending, each once.
+    fn pools(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
+        let mut pools: Vec<PoolUse> = Vec::new();
+        for one in &self.platforms {
+            match one.pool() {
+                Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
+                    Some(other) => other.permits = other.permits.saturating_add(pool.permits),
+                    None => pools.push(pool),
+                },
+                Err(error) => mistakes.push(self.mistake(format!("the name of what is scarce is refused: {error}"))),
+            }
+        }
+        let flaws = pools.iter().filter_map(PoolUse::flaw);
+        mistakes.extend(flaws.map(|words| self.mistake(format!("each run {words}"))));
+        pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+        pools
+    }
+
+    pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
+        let message = message.into();
+        Mistake::new(&self.id, self.place, format!("job \"{}\": {message}", self.id))
+    }
+}
+
+/// A trigger that is met when both are.
+pub(super) fn both(before: Trigger, trigger: Trigger) -> Trigger {
+    match before {
+        Trigger::Always => trigger,
+        Trigger::And { mut triggers } => {
+            triggers.push(trigger);
+            Trigger::And { triggers }
+        }
+        before => Trigger::And { triggers: vec![before, trigger] },
+    }
+}
