@@ -75,6 +75,7 @@ impl Core {
         // Who waits for their periods may wait for others now.
         for id in self.workflows.covering(&moved) {
             self.wake_all(&id);
+            self.planner.forget_periods(&id);
         }
     }
 

@@ -169,7 +169,7 @@ impl Core {
         let mut done = times.len();
         let schedule = self.workflows.get(id).and_then(|workflow| workflow.schedule().ok());
         if let Some((check, schedule)) = check.zip(schedule) {
-            let page = UpstreamPage::of(&check, schedule, &self.workflows, &self.slots);
+            let page = UpstreamPage::of(id, &check, schedule, &self.workflows, &self.slots);
             self.slots.recall(page.slots(), past)?;
             self.planner.answered(id, &page, &page.succeeded(schedule, &self.slots));
             done += page.len().max(1);

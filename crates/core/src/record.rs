@@ -94,7 +94,7 @@ impl Core {
         self.tell(id, Some(after.state));
         if after.state == SlotState::Succeeded {
             self.jobs.note_success(id);
-            self.planner.succeeded(id, &self.slots);
+            self.planner.succeeded(id, &self.slots, &self.workflows);
         }
         if after.state != SlotState::Held {
             self.programs.leave(id);

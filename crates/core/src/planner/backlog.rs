@@ -3,20 +3,17 @@
 
 use std::cmp::Reverse;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::{SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::{SlotKey, SlotRef, Stretch, WorkflowId};
 
 use crate::moments::TICK;
 use crate::permits::{Permits, Position, Queue};
 use crate::slots::SlotTable;
-use crate::workflows::{WorkflowState, Workflows};
+use crate::workflows::WorkflowState;
 
 use super::frontier::{Frontier, UpstreamCheck, free_until};
-
-/// The most slots whose success is read at once.
-const ASKED_AT_ONCE: usize = 256;
 
 /// The backlog of a workflow, with the organs that its next times depend on.
 pub(crate) struct BacklogOf<'a> {
@@ -209,75 +206,6 @@ impl BacklogOf<'_> {
         let late = stretches.iter().filter(|stretch| stretch.range.end > bound);
         let first = |stretch: &Stretch| schedule.times(stretch.range.start.max(bound), stretch.range.end).next();
         late.filter_map(|stretch| prerequisites.free_at(schedule.due(first(stretch)?))).min()
-    }
-}
-
-/// The part of a check that is read at once.
-pub(crate) struct UpstreamPage {
-    check: UpstreamCheck,
-    /// The times whose upstream slot is not in a backlog itself, and so may have succeeded.
-    times: Vec<Timestamp>,
-}
-
-impl UpstreamPage {
-    pub(crate) fn of(
-        check: &UpstreamCheck,
-        schedule: &CronSchedule,
-        workflows: &Workflows,
-        slots: &SlotTable,
-    ) -> UpstreamPage {
-        let (upstream, offset) = &check.upstream;
-        let range = check.range;
-        let mut check = UpstreamCheck { upstream: check.upstream.clone(), range };
-        let span = SignedDuration::from_secs(*offset);
-        let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
-        let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
-        let mut times = Vec::new();
-        // A workflow that never existed has no slots, and none is beyond everything that was ever planned. The planned
-        // ranges don't matter: slots of an earlier schedule and imported ones may lie outside them.
-        let Some(until) = workflows.get(upstream).and_then(|workflow| workflow.planned().until) else {
-            return UpstreamPage { check, times };
-        };
-        let looked_at = Range::new(later(range.start), later(range.end).min(until));
-        let mut planned = RangeSet::default();
-        slots.backlog(upstream).within(looked_at).for_each(|stretch| planned.insert(stretch.range));
-        for part in planned.gaps(looked_at) {
-            for time in schedule.times(earlier(part.start), earlier(part.end)) {
-                if times.len() == ASKED_AT_ONCE {
-                    check.range.end = time;
-                    return UpstreamPage { check, times };
-                }
-                times.push(time);
-            }
-        }
-        UpstreamPage { check, times }
-    }
-
-    pub(super) fn check(&self) -> &UpstreamCheck {
-        &self.check
-    }
-
-    /// The number of times that it asks about.
-    pub(crate) fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    /// The slots that it asks about.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotRef> {
-        self.times.iter().filter_map(|time| self.upstream(*time))
-    }
-
-    /// The upstream slot of a time.
-    fn upstream(&self, time: Timestamp) -> Option<SlotRef> {
-        let (upstream, offset) = &self.check.upstream;
-        Some(SlotRef::at(upstream.clone(), time.checked_add(SignedDuration::from_secs(*offset)).ok()?))
-    }
-
-    /// The times whose upstream slot has succeeded. Each extends to the next time, so that neighbours become one range.
-    pub(crate) fn succeeded(&self, schedule: &CronSchedule, slots: &SlotTable) -> Vec<Range> {
-        let state = |time: Timestamp| slots.state(&self.upstream(time)?);
-        let alike = |time: &Timestamp| Range::new(*time, schedule.next_after(*time).unwrap_or(*time + TICK));
-        self.times.iter().filter(|time| state(**time) == Some(SlotState::Succeeded)).map(alike).collect()
     }
 }
 

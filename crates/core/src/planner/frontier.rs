@@ -9,26 +9,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::trigger::Prerequisites;
-use kelos_model::{Breach, Invariant, SlotRef, Stretch, WorkflowId};
+use kelos_model::trigger::{Prerequisite, Prerequisites};
+use kelos_model::{Breach, Invariant, SlotKey, SlotRef, Stretch, WorkflowId};
 
 use crate::breaches::Breaches;
 use crate::filter::{WorkflowFilter, take_allowed};
 use crate::moments::TICK;
 use crate::permits::Position;
-
-/// An upstream slot: its workflow, and its offset in seconds.
-type Upstream = (WorkflowId, i64);
+use crate::workflows::Workflows;
 
 /// The backlogs of all workflows, and what is known about the readiness of their times.
 #[derive(Default)]
 pub(super) struct Frontier {
     workflows: BTreeMap<WorkflowId, Readiness>,
-    /// The workflows that depend on the slots of another, with the offset in seconds.
-    dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>,
+    /// The workflows that depend on the slots of another, each with its prerequisite.
+    dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, Prerequisite)>>,
     /// The workflows whose backlogs may have times that become slots.
     woken: BTreeSet<WorkflowId>,
     /// The positions from which on no more is queued for now, because enough is.
@@ -47,13 +45,13 @@ struct Cutoff {
 /// The readiness of the times in a workflow's backlog, as far as prerequisites decide it.
 struct Readiness {
     prerequisites: Prerequisites,
-    upstream: BTreeMap<Upstream, Successes>,
+    upstream: BTreeMap<Prerequisite, Successes>,
 }
 
-/// The times whose upstream slot has succeeded.
+/// The times whose upstream slots have succeeded.
 #[derive(Default)]
 struct Successes {
-    /// The times whose slot has succeeded, now or once.
+    /// The times whose slots have succeeded, now or once.
     had: RangeSet,
     /// The times that were asked about. Those not among `had` had not succeeded then.
     asked: RangeSet,
@@ -72,7 +70,7 @@ pub(super) struct Ready {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamCheck {
     /// The upstream slots.
-    pub(super) upstream: Upstream,
+    pub(super) upstream: Prerequisite,
     /// The range of the times that depend on them.
     pub(super) range: Range,
 }
@@ -136,11 +134,9 @@ impl Frontier {
         // Where anything else may decide, successes are not announced.
         let Some(prerequisites) = prerequisites else { return };
         let mut upstream = BTreeMap::new();
-        for (workflow, offsets) in &prerequisites.slots {
-            for offset in offsets {
-                upstream.insert((workflow.clone(), *offset), Successes::default());
-                self.dependents.entry(workflow.clone()).or_default().push((id.clone(), *offset));
-            }
+        for one in &prerequisites.upstream {
+            upstream.insert(one.clone(), Successes::default());
+            self.dependents.entry(one.workflow().clone()).or_default().push((id.clone(), one.clone()));
         }
         self.workflows.insert(id.clone(), Readiness { prerequisites, upstream });
     }
@@ -150,28 +146,54 @@ impl Frontier {
         self.workflows.get(id).map(|readiness| &readiness.prerequisites)
     }
 
-    /// The slots that depend on a slot, whether they exist or not.
-    pub(super) fn dependents(&self, slot: &SlotRef) -> Vec<SlotRef> {
-        let dependents = self.dependents.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
-        let key = |offset: &i64| slot.key.offset(offset.checked_neg()?);
-        dependents.iter().filter_map(|(id, offset)| Some(SlotRef::new(id.clone(), key(offset)?))).collect()
+    /// The slots that depend on a slot, whether they exist or not, and how.
+    pub(super) fn dependents(&self, slot: &SlotRef, workflows: &Workflows) -> Vec<(SlotRef, Prerequisite)> {
+        let mut found = Vec::new();
+        for (id, one) in self.dependents.get(&slot.workflow).map_or(&[][..], Vec::as_slice) {
+            let dependent = |key: SlotKey| (SlotRef::new(id.clone(), key), one.clone());
+            match one {
+                Prerequisite::Slot { offset, .. } => {
+                    found.extend(offset.checked_neg().and_then(|back| slot.key.offset(back)).map(dependent));
+                }
+                Prerequisite::Periods(periods) => {
+                    let (Some(upstream), Some(own)) = (workflows.times(&slot.workflow), workflows.times(id)) else {
+                        continue;
+                    };
+                    let Some(at) = slot.key.time() else { continue };
+                    let times = periods.coverage().waiting_for(at, &upstream, id, &own);
+                    found.extend(times.into_iter().map(SlotKey::Time).map(dependent));
+                }
+            }
+        }
+        found
     }
 
     /// Notes the success of an upstream slot of a time in a backlog. Unless the time is beyond the cutoff, it becomes a
-    /// slot.
-    pub(super) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef, position: &Position) {
+    /// slot, once all upstream slots of it have succeeded.
+    pub(super) fn succeeded(&mut self, dependent: &SlotRef, upstream: &Prerequisite, position: &Position) {
         if self.cutoffs.get(&dependent.workflow).is_none_or(|cutoff| *position < cutoff.position) {
             self.woken.insert(dependent.workflow.clone());
         }
         // Only slots of times are in backlogs.
-        let (Some(time), Some(at)) = (dependent.key.time(), upstream.key.time()) else { return };
-        let Some(readiness) = self.workflows.get_mut(&dependent.workflow) else {
+        let Some(time) = dependent.key.time() else { return };
+        let readiness = self.workflows.get_mut(&dependent.workflow);
+        let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(upstream)) else {
             return self.breaches.report_slot(Invariant::BondsGoBothWays, dependent);
         };
-        for ((workflow, offset), successes) in &mut readiness.upstream {
-            let looks_at = time.checked_add(SignedDuration::from_secs(*offset)).ok();
-            if *workflow == upstream.workflow && looks_at == Some(at) {
-                successes.had.insert(Range::new(time, time + TICK));
+        let range = Range::new(time, time + TICK);
+        match upstream {
+            Prerequisite::Slot { .. } => successes.had.insert(range),
+            // Others of its periods may be missing: the past is asked again.
+            Prerequisite::Periods(_) => successes.asked.remove(range),
+        }
+    }
+
+    /// Forgets the answers about periods: those that a workflow waits for may be others now.
+    pub(super) fn forget_periods(&mut self, id: &WorkflowId) {
+        for (upstream, successes) in self.workflows.get_mut(id).into_iter().flat_map(|one| &mut one.upstream) {
+            if matches!(upstream, Prerequisite::Periods(_)) {
+                successes.asked = RangeSet::default();
+                self.woken.insert(id.clone());
             }
         }
     }
@@ -225,7 +247,7 @@ pub(super) fn free_until(prerequisites: &Prerequisites, schedule: &CronSchedule,
 impl Readiness {
     /// The first range that was not asked about.
     fn check(&self, range: Range) -> Option<UpstreamCheck> {
-        let gap = |(upstream, successes): (&Upstream, &Successes)| {
+        let gap = |(upstream, successes): (&Prerequisite, &Successes)| {
             let gap = successes.asked.gaps(range).first().copied()?;
             Some(UpstreamCheck { upstream: upstream.clone(), range: gap })
         };
@@ -266,6 +288,10 @@ mod tests {
         Position::of(&stretch(0, 1).slot(), &kelos_model::SlotKey::Time(hour(hours)))
     }
 
+    fn on_a() -> Prerequisite {
+        Prerequisite::Slot { workflow: id("a"), offset: 0 }
+    }
+
     /// A frontier with a workflow `b` whose slots wait for those of `a` and for a delay of an hour.
     fn after_a() -> Frontier {
         let success = Trigger::Success { workflow: id("a") };
@@ -283,14 +309,14 @@ mod tests {
         let check = ready(&frontier).check.unwrap();
         assert_eq!(
             (&check.upstream, check.range),
-            (&(id("a"), 0), Range::new(hour(0), hour(7))),
+            (&on_a(), Range::new(hour(0), hour(7))),
             "the delay has not passed for more"
         );
         frontier.answered(&id("b"), &check, &[Range::new(hour(1), hour(3))]);
         assert_eq!(ready(&frontier), Ready { times: vec![hour(1), hour(2)], check: None });
         let (a, b) = (SlotRef::at(id("a"), hour(5)), SlotRef::at(id("b"), hour(5)));
-        assert_eq!(frontier.dependents(&a), std::slice::from_ref(&b));
-        frontier.succeeded(&a, &b, &position(5));
+        assert_eq!(frontier.dependents(&a, &Workflows::default()), [(b.clone(), on_a())]);
+        frontier.succeeded(&b, &on_a(), &position(5));
         assert!(frontier.is_due());
         assert_eq!(ready(&frontier).times, [hour(1), hour(2), hour(5)]);
         frontier.forget(&id("b"), Range::new(hour(4), hour(6)));
@@ -306,7 +332,7 @@ mod tests {
         let mut frontier = after_a();
         frontier.workflows.clear();
         let b = SlotRef::at(id("b"), hour(5));
-        frontier.succeeded(&SlotRef::at(id("a"), hour(5)), &b, &position(5));
+        frontier.succeeded(&b, &on_a(), &position(5));
         assert_eq!(frontier.take_breach(), Some(Breach::of_slot(Invariant::BondsGoBothWays, &b)));
     }
 
@@ -314,7 +340,7 @@ mod tests {
     fn a_cutoff_is_reached_when_half_of_those_before_it_have_left_the_queue() {
         let mut frontier = after_a();
         frontier.cut_off(&id("b"), Some((position(9), 3)));
-        frontier.succeeded(&SlotRef::at(id("a"), hour(12)), &SlotRef::at(id("b"), hour(12)), &position(12));
+        frontier.succeeded(&SlotRef::at(id("b"), hour(12)), &on_a(), &position(12));
         frontier.dequeued(&id("b"), &position(11), 2);
         frontier.dequeued(&id("b"), &position(1), 2);
         assert!(!frontier.is_due(), "two are left before the cutoff, and beyond it nothing matters");

@@ -5,6 +5,7 @@
 
 mod backlog;
 mod frontier;
+mod upstream_page;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,8 @@ use kelos_model::time::CronSchedule;
 use kelos_model::workflow::PlanMisfires;
 use kelos_model::{Breach, SlotRef, WorkflowId};
 
-pub(crate) use backlog::{BacklogOf, Draw, Next, UpstreamPage, free_of_slots};
+pub(crate) use backlog::{BacklogOf, Draw, Next, free_of_slots};
+pub(crate) use upstream_page::UpstreamPage;
 
 use crate::Config;
 use crate::filter::{WorkflowFilter, take_allowed};
@@ -203,13 +205,18 @@ impl Planner {
     }
 
     /// Notes the success of a slot that times in backlogs may depend on.
-    pub(crate) fn succeeded(&mut self, slot: &SlotRef, slots: &SlotTable) {
-        for dependent in self.frontier.dependents(slot) {
+    pub(crate) fn succeeded(&mut self, slot: &SlotRef, slots: &SlotTable, workflows: &Workflows) {
+        for (dependent, upstream) in self.frontier.dependents(slot, workflows) {
             let planned = slots.get(&dependent).filter(|_| slots.is_planned(&dependent));
             // Most dependents are slots of their own, to which the success is announced otherwise.
             let Some(position) = planned.map(|live| Position::of(&live.slot, &dependent.key)) else { continue };
-            self.frontier.succeeded(slot, &dependent, &position);
+            self.frontier.succeeded(&dependent, &upstream, &position);
         }
+    }
+
+    /// Notes that the periods that a workflow waits for may be others now.
+    pub(crate) fn forget_periods(&mut self, id: &WorkflowId) {
+        self.frontier.forget_periods(id);
     }
 }
 

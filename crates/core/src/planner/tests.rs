@@ -146,12 +146,41 @@ fn times_that_wait_for_others_are_asked_about_in_pages() {
     let Draw::Next(Next { check: Some(check), .. }) = world.draw("a", hour(600), 9, true) else {
         panic!("it is asked first")
     };
-    let page = UpstreamPage::of(&check, &CronSchedule::hourly(), &world.workflows, &world.slots);
+    let page = UpstreamPage::of(&id("a"), &check, &CronSchedule::hourly(), &world.workflows, &world.slots);
     assert_eq!((page.len(), page.slots().next()), (256, Some(SlotRef::at(id("up"), hour(0)))));
     world.planner.answered(&id("a"), &page, &[hours(3, 5)]);
     let Draw::Next(next) = world.draw("a", hour(600), 9, true) else { panic!("some go") };
     let times: Vec<_> = next.times.iter().filter_map(|position| position.key.time()).collect();
     assert_eq!(times, [hour(3), hour(4)]);
+}
+
+#[test]
+fn a_time_that_waits_for_periods_is_ready_once_all_of_them_have_succeeded() {
+    let covers = Trigger::Covers { workflow: id("up"), from: -HOUR, to: 0 };
+    let mut world = World::with(Workflow { trigger: covers, ..hourly("a") });
+    world.workflows.define(&id("up"), &Arc::new(hourly("up")), hour(0));
+    world.workflows.reschedule(&id("up"), Ok(CronSchedule::hourly()), hour(0)).expect("it is new");
+    world.slots.add_workflow(&id("up"));
+    world.leave("a", hours(100, 400));
+    let check = |world: &World| match world.draw("a", hour(600), 9, true) {
+        Draw::Next(Next { check, times, .. }) => (check, times),
+        _ => panic!("it is asked first"),
+    };
+    let (first, _) = check(&world);
+    let first = first.expect("nothing is known");
+    let page = UpstreamPage::of(&id("a"), &first, &CronSchedule::hourly(), &world.workflows, &world.slots);
+    assert_eq!((page.len(), page.slots().next()), (256, Some(SlotRef::at(id("up"), hour(99)))), "two for each time");
+    world.planner.answered(&id("a"), &page, &[hours(103, 104)]);
+    let (rest, times) = check(&world);
+    assert_eq!(times.iter().filter_map(|one| one.key.time()).collect::<Vec<_>>(), [hour(103)]);
+    assert_eq!(rest.expect("pages follow").range, hours(228, 400));
+    // An upstream slot succeeds: both times that wait for it are asked about again, the first of them first.
+    world.planner.succeeded(&SlotRef::at(id("up"), hour(150)), &world.slots, &world.workflows);
+    let (again, _) = check(&world);
+    assert_eq!(again.expect("it may be ready").range, Range::new(hour(150), hour(150) + TICK));
+    // Where the periods may be others, all are asked about again.
+    world.planner.forget_periods(&id("a"));
+    assert_eq!(check(&world).0.expect("nothing is known any more").range, hours(100, 400));
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn ready(workflow: &Workflow, ticks: Option<&CronSchedule>) -> Option<Vec<ReadyS
         return Some(times.map(|at| ReadySlot { at, expires: at.checked_add(timeout).ok() }).collect());
     }
     workflow.keys.schedule()?;
-    let prerequisites = workflow.trigger.prerequisites().filter(|needed| needed.slots.is_empty())?;
+    let prerequisites = workflow.trigger.prerequisites().filter(|needed| needed.upstream.is_empty())?;
     let timeout = workflow.wait_timeout_seconds.and_then(|seconds| i64::try_from(seconds).ok());
     let ticks = ticks?;
     let slot = |time: Timestamp| {

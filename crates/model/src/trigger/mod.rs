@@ -19,8 +19,8 @@ pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use node::{FactLeaf, Leaf, Node};
 pub(crate) use path::normal;
 pub use path::{FileSystem, PathCheck};
-pub use periods::{Coverage, SlotTimes};
-pub use prerequisites::Prerequisites;
+pub use periods::{Coverage, PeriodsOf, SlotTimes};
+pub use prerequisites::{Prerequisite, Prerequisites};
 pub use words::node_words;
 
 use crate::facts::{Collection, Subject};

@@ -56,7 +56,50 @@ pub struct Coverage<'a> {
     pub to: i64,
 }
 
+/// Periods that a trigger waits for, for those who keep them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PeriodsOf {
+    /// The workflow of the periods.
+    pub workflow: WorkflowId,
+    later: i64,
+    from: i64,
+    to: i64,
+}
+
+impl PeriodsOf {
+    /// The same asked so many seconds later; none beyond all times.
+    pub(super) fn delayed(self, seconds: i64) -> Option<PeriodsOf> {
+        Some(PeriodsOf { later: self.later.checked_add(seconds)?, ..self })
+    }
+
+    /// The periods, by reference.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage<'_> {
+        Coverage { workflow: &self.workflow, later: self.later, from: self.from, to: self.to }
+    }
+
+    /// The slots that a slot of `dependent` waits for, ascending; none where its period can't be told.
+    #[must_use]
+    pub fn slots_of(
+        &self,
+        dependent: &WorkflowId,
+        time: Timestamp,
+        own: &SlotTimes,
+        upstream: &SlotTimes,
+    ) -> Option<Vec<Timestamp>> {
+        let period = own.period(later(time, self.later))?;
+        Some(upstream.slots_in(self.coverage().interval(dependent, period)))
+    }
+}
+
 impl Coverage<'_> {
+    /// The same, with a workflow of its own.
+    #[must_use]
+    pub fn to_owned(self) -> PeriodsOf {
+        let Coverage { workflow, later, from, to } = self;
+        PeriodsOf { workflow: workflow.clone(), later, from, to }
+    }
+
     /// The interval in which a slot of `dependent` waits for periods, where the period of the slot that is asked about is this. Of its own
     /// workflow it waits for earlier ones only.
     #[must_use]

@@ -1,11 +1,11 @@
 //! Triggers that wait for nothing but time and the success of other slots, all of which must come. When such a slot may start is
 //! known of whole ranges of times, without evaluating each.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Leaf, Node, Trigger};
+use super::{Leaf, Node, PeriodsOf, Trigger};
 use crate::id::WorkflowId;
 
 /// The conditions that each slot of a workflow waits for, all of them.
@@ -13,8 +13,42 @@ use crate::id::WorkflowId;
 pub struct Prerequisites {
     /// More than so many seconds must have passed since its time.
     pub delay: Option<i64>,
-    /// The slots that must have succeeded: of which workflow, and how many seconds later than its own time.
-    pub slots: BTreeMap<WorkflowId, Vec<i64>>,
+    /// The slots that must have succeeded.
+    pub upstream: BTreeSet<Prerequisite>,
+}
+
+/// Slots of a workflow that must have succeeded before a slot may start.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prerequisite {
+    /// One slot.
+    Slot {
+        /// Its workflow.
+        workflow: WorkflowId,
+        /// The seconds from the time of the slot that waits to its own.
+        offset: i64,
+    },
+    /// All slots whose periods intersect the one of the slot that waits.
+    Periods(PeriodsOf),
+}
+
+impl Prerequisite {
+    /// The workflow of the slots.
+    #[must_use]
+    pub fn workflow(&self) -> &WorkflowId {
+        match self {
+            Prerequisite::Slot { workflow, .. } => workflow,
+            Prerequisite::Periods(periods) => &periods.workflow,
+        }
+    }
+
+    fn later(self, seconds: i64) -> Option<Prerequisite> {
+        Some(match self {
+            Prerequisite::Slot { workflow, offset } => {
+                Prerequisite::Slot { workflow, offset: offset.checked_add(seconds)? }
+            }
+            Prerequisite::Periods(periods) => Prerequisite::Periods(periods.delayed(seconds)?),
+        })
+    }
 }
 
 impl Prerequisites {
@@ -42,9 +76,7 @@ impl Prerequisites {
 
     fn both(mut self, other: Prerequisites) -> Prerequisites {
         self.delay = self.delay.max(other.delay);
-        for (workflow, offsets) in other.slots {
-            self.slots.entry(workflow).or_default().extend(offsets);
-        }
+        self.upstream.extend(other.upstream);
         self
     }
 
@@ -53,12 +85,12 @@ impl Prerequisites {
             Some(delay) => Some(delay.checked_add(seconds)?),
             None => None,
         };
-        let mut slots = BTreeMap::new();
-        for (workflow, offsets) in self.slots {
-            let moved: Option<Vec<i64>> = offsets.into_iter().map(|offset| offset.checked_add(seconds)).collect();
-            slots.insert(workflow, moved?);
-        }
-        Some(Prerequisites { delay, slots })
+        let upstream = self.upstream.into_iter().map(|one| one.later(seconds)).collect::<Option<_>>()?;
+        Some(Prerequisites { delay, upstream })
+    }
+
+    fn of(one: Prerequisite) -> Prerequisites {
+        Prerequisites { delay: None, upstream: BTreeSet::from([one]) }
     }
 }
 
@@ -73,9 +105,9 @@ impl Trigger {
                 Some(Prerequisites { delay: Some(seconds), ..Prerequisites::default() })
             }
             Node::Leaf(Leaf::Slot(workflow)) => {
-                let slots = BTreeMap::from([(workflow.clone(), vec![0])]);
-                Some(Prerequisites { delay: None, slots })
+                Some(Prerequisites::of(Prerequisite::Slot { workflow: workflow.clone(), offset: 0 }))
             }
+            Node::Leaf(Leaf::Periods(covered)) => Some(Prerequisites::of(Prerequisite::Periods(covered.to_owned()))),
             Node::Later(seconds, trigger) => trigger.prerequisites()?.later(seconds),
             Node::All(triggers) => {
                 triggers.iter().try_fold(Prerequisites::default(), |all, one| Some(all.both(one.prerequisites()?)))
@@ -106,10 +138,21 @@ mod tests {
         let of = and(vec![success("a"), offset(-60, and(vec![success("a"), delay(90)])), delay(10), Trigger::Always]);
         let found = of.prerequisites().expect("nothing else decides");
         assert_eq!(found.delay, Some(30));
-        assert_eq!(found.slots, BTreeMap::from([(id("a"), vec![0, -60])]));
+        let slot = |offset| Prerequisite::Slot { workflow: id("a"), offset };
+        assert_eq!(found.upstream, BTreeSet::from([slot(0), slot(-60)]));
         assert!(Trigger::Or { triggers: vec![success("a")] }.prerequisites().is_none());
         assert!(and(vec![Trigger::Not { trigger: Box::new(delay(1)) }]).prerequisites().is_none());
         assert_eq!(Trigger::Always.prerequisites(), Some(Prerequisites::default()));
+    }
+
+    #[test]
+    fn periods_that_are_waited_for_are_told_of_ranges_too() {
+        let covers = Trigger::Covers { workflow: id("hours"), from: -3600, to: 0 };
+        let of = Trigger::Offset { seconds: -60, trigger: Box::new(covers) };
+        let found = of.prerequisites().expect("nothing else decides").upstream;
+        let Some(Prerequisite::Periods(periods)) = found.first() else { panic!("{found:?}") };
+        let covered = periods.coverage();
+        assert_eq!((covered.later, covered.from, covered.to), (-60, -3600, 0));
     }
 
     #[test]
