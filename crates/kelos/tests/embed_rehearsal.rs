@@ -1,11 +1,14 @@
 //! Projects on a virtual clock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use kelos::embed::{Calendar, Context, Period, Places, Project, Rate, Rehearsal, Retry, ScheduledTime, Zone, job};
 use kelos::{CatchUp, SlotState, Trigger};
-use kelos_core::Rerun;
+use kelos_core::{Kill, Rerun};
+use kelos_model::SlotRef;
+use tokio::sync::Notify;
 
 async fn import(context: Context, hour: ScheduledTime, (): ()) -> Result<String, String> {
     context.log(format!("importing {}", hour.time));
@@ -272,4 +275,42 @@ fn rates_that_never_let_anything_start_are_mistakes() {
         mistakes(Rate::new("crm", 9, minute).burst(3).concurrent(2))
             .contains("takes 3 permits of \"crm\", which has 2")
     );
+}
+
+async fn approved(context: Context, _: ScheduledTime, approval: Arc<Notify>) -> Result<(), String> {
+    context.log("asked");
+    context.park("the approval", approval.notified()).await;
+    context.log("approved");
+    Ok(())
+}
+
+#[test]
+fn a_parked_function_waits_while_time_passes() {
+    let approval = Arc::new(Notify::new());
+    let ask = job("ask", approved).with(approval.clone()).cron("0 6 * * *");
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1").add(ask)).unwrap();
+    rehearsal.run_until("2026-03-28T10:00Z").unwrap();
+    let state = |rehearsal: &Rehearsal| rehearsal.state("ask", "2026-03-28T06:00Z").unwrap();
+    assert_eq!(state(&rehearsal), Some(SlotState::Running));
+    assert_eq!(rehearsal.lines("ask", "2026-03-28T06:00Z").unwrap(), ["asked"]);
+    approval.notify_one();
+    rehearsal.run_until("2026-03-28T11:00Z").unwrap();
+    assert_eq!(state(&rehearsal), Some(SlotState::Succeeded));
+    assert_eq!(rehearsal.lines("ask", "2026-03-28T06:00Z").unwrap(), ["asked", "approved"]);
+}
+
+#[test]
+fn a_parked_function_times_out_in_virtual_time_or_is_killed() {
+    let ask = job("ask", approved).with(Arc::default()).cron("0 6,7 * * *").at_a_time(2).retry(Retry::never());
+    let ask = ask.timeout(Duration::from_secs(2 * 3600));
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1").add(ask)).unwrap();
+    rehearsal.run_until("2026-03-28T07:30Z").unwrap();
+    let seven = SlotRef::at("ask".parse().unwrap(), "2026-03-28T07:00Z".parse().unwrap());
+    rehearsal.ask(Kill { slot: seven, reason: None }).unwrap();
+    assert_eq!(rehearsal.state("ask", "2026-03-28T07:00Z").unwrap(), Some(SlotState::Killed));
+    assert_eq!(rehearsal.state("ask", "2026-03-28T06:00Z").unwrap(), Some(SlotState::Running));
+    rehearsal.run_until("2026-03-28T08:30Z").unwrap();
+    assert_eq!(rehearsal.state("ask", "2026-03-28T06:00Z").unwrap(), Some(SlotState::Failed));
+    let why = rehearsal.why("ask", "2026-03-28T06:00Z").unwrap();
+    assert!(why.contains("timed out after 7200 s"), "{why}");
 }

@@ -238,6 +238,16 @@ impl Context {
         command::run(program, arguments.into_iter().collect(), &self.0.log, &self.0.cancel).await
     }
 
+    /// Whether it waits for something outside.
+    pub(super) fn is_parked(&self) -> bool {
+        self.said().waits_for.is_some()
+    }
+
+    /// Takes the lines out that it has written, where they are kept in memory.
+    pub(super) fn take_lines(&self) -> Vec<String> {
+        self.0.log.take_lines()
+    }
+
     /// The state for people.
     pub(super) fn note(&self) -> Option<String> {
         let said = self.said();

@@ -147,7 +147,7 @@ impl FunctionExecutor {
 }
 
 /// Calls a function, which then runs as a task.
-pub(super) fn begin(
+fn begin(
     job: &FunctionJob,
     context: &Context,
     slot: &SlotInput<'_>,
@@ -171,7 +171,7 @@ async fn give_grace(task: &mut JoinHandle<FunctionEnd>, grace: Duration) -> Func
 }
 
 /// The end of a function's task.
-pub(super) fn ended(end: Result<FunctionEnd, tokio::task::JoinError>) -> FunctionEnd {
+fn ended(end: Result<FunctionEnd, tokio::task::JoinError>) -> FunctionEnd {
     match end {
         Ok(end) => end,
         Err(error) if error.is_panic() => Err(panicked(&*error.into_panic())),

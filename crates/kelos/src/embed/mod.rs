@@ -35,6 +35,7 @@
 //! A function may run more than once for the same slot: a program that dies can't know whether what it had begun was done. The
 //! name of the run, [`Context::run`], stays the same as long as Kelos counts it as one attempt.
 
+mod call;
 mod cancel;
 mod command;
 mod context;

@@ -16,14 +16,16 @@ use kelos_explain::why::read as read_why;
 use kelos_model::probe::Verdict;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
+use super::call::Call;
 use super::context::Context;
-use super::function::{self, FunctionJob};
+use super::function::{Failure, FunctionJob};
 use super::input::{INPUT, SlotInput};
 use super::locks::Locks;
 use super::mistakes::Mistakes;
@@ -75,7 +77,8 @@ pub enum RehearsalError {
 /// A project that is played through, for `#[test]`. It is synchronous; nothing is shared between two of them.
 ///
 /// Time passes only by [`Rehearsal::run_until`]. A function is called at the moment of its start, for real, and its run takes no time
-/// where [`Rehearsal::takes`] says nothing else. Times within a function, such as those of `tokio::time::sleep`, are real ones.
+/// where [`Rehearsal::takes`] says nothing else. Times within a function, such as those of `tokio::time::sleep`, are real ones. A function
+/// that is [parked](Context::park) stays so while time passes, until what it waits for comes.
 ///
 /// ```
 /// use kelos::SlotState;
@@ -115,12 +118,26 @@ struct RehearsalStage {
     due: BinaryHeap<Reverse<(Timestamp, u64)>>,
     reports: BTreeMap<u64, (RunId, Vec<Report>)>,
     begun: u64,
+    /// The functions that have not ended, by the numbers of their runs.
+    calls: BTreeMap<u64, LiveCall>,
     failing: BTreeMap<SlotRef, u32>,
     lengths: BTreeMap<WorkflowId, SignedDuration>,
     paths: BTreeSet<String>,
     started: Vec<(Timestamp, RunId)>,
     lines: BTreeMap<SlotRef, Vec<String>>,
     reply: Option<Reply>,
+}
+
+/// The outputs of a run that succeeded, or its outcome.
+type CallEnd = Result<Option<Map<String, Value>>, Outcome>;
+
+/// The function of a live run.
+struct LiveCall {
+    run: RunId,
+    call: Call,
+    /// The moment before which the run does not end well.
+    ends: Timestamp,
+    patience: Duration,
 }
 
 impl Rehearsal {
@@ -161,6 +178,7 @@ impl Rehearsal {
             due: BinaryHeap::new(),
             reports: BTreeMap::new(),
             begun: 0,
+            calls: BTreeMap::new(),
             failing: BTreeMap::new(),
             lengths: BTreeMap::new(),
             paths: BTreeSet::new(),
@@ -513,8 +531,12 @@ fn slot(job: &str, key: &str) -> Result<SlotRef, RehearsalError> {
     Ok(SlotRef::new(id(job)?, key))
 }
 
-fn failed(reason: String) -> Outcome {
-    Outcome::Failed { reason, exit_status: None, code: None }
+/// Takes the lines that a run has written since they were last taken.
+fn keep_lines(all: &mut BTreeMap<SlotRef, Vec<String>>, context: &Context) {
+    let lines = context.take_lines();
+    if !lines.is_empty() {
+        all.entry(context.slot().clone()).or_default().extend(lines);
+    }
 }
 
 impl RehearsalStage {
@@ -522,48 +544,88 @@ impl RehearsalStage {
     fn begin(&mut self, now: Timestamp, start: &Start) -> Vec<Report> {
         self.started.push((now, start.run.clone()));
         self.begun += 1;
-        let begun = Report::Started { external_id: "rehearsal".to_owned() };
-        let end = self.call(start);
-        let mut reports: Vec<Report> = Vec::new();
-        reports.extend(end.0.map(|outputs| Report::Gave { outputs }));
-        reports.push(Report::Ended { outcome: end.1 });
         let length = self.lengths.get(&start.workflow.id).copied().unwrap_or_default();
-        match now.checked_add(length) {
-            Ok(at) if at > now => {
-                self.due.push(Reverse((at, self.begun)));
-                self.reports.insert(self.begun, (start.run.clone(), reports));
-                vec![begun]
-            }
-            _ => std::iter::once(begun).chain(reports).collect(),
+        let ends = now.checked_add(length).unwrap_or(now);
+        let mut reports = vec![Report::Started { external_id: "rehearsal".to_owned() }];
+        if let Some(end) = self.call(now, ends, start) {
+            reports.extend(self.report(self.begun, now, ends, &start.run, end));
         }
+        reports
     }
 
-    fn call(&mut self, start: &Start) -> (Option<serde_json::Map<String, serde_json::Value>>, Outcome) {
+    /// Calls the function of a run, and returns its end; none while it rests.
+    fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<CallEnd> {
         let slot = &start.run.slot;
         if let Some(left) = self.failing.get_mut(slot).filter(|left| **left > 0) {
             *left -= 1;
-            return (None, failed("the test lets it fail".to_owned()));
+            let reason = "the test lets it fail".to_owned();
+            return Some(Err(Failure { reason, code: None }.outcome()));
         }
-        let Some(job) = self.jobs.get(&start.workflow.id).cloned() else {
-            return (None, Outcome::refused("it is no job of this project".to_owned()));
+        let Some(job) = self.jobs.get(&start.workflow.id) else {
+            return Some(Err(Outcome::refused("it is no job of this project")));
         };
-        let output = RunOutput::lines();
-        let context = Context::new(start, output.clone(), self.reader.clone(), self.locks.clone());
+        let context = Context::new(start, RunOutput::lines(), self.reader.clone(), self.locks.clone());
         let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json };
-        let timeout = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
-        let end = self.runtime.block_on(async {
-            match function::begin(&job, &context, &input, self.runtime.handle()) {
-                Ok(task) => tokio::time::timeout(timeout, task).await.map(function::ended),
-                Err(failure) => Ok(Err(failure)),
+        let mut call = match Call::new(job, context, &SlotInput { workflow: &start.workflow, key: &slot.key, json }) {
+            Ok(call) => call,
+            Err(failure) => return Some(Err(failure.outcome())),
+        };
+        let patience = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
+        let end = call.go_on(&self.runtime, patience);
+        keep_lines(&mut self.lines, call.context());
+        if end.is_none() {
+            if let Some(timeout) = job.timeout {
+                self.time_out(now, timeout, &start.run);
             }
-        });
-        self.lines.entry(slot.clone()).or_default().extend(output.taken());
-        match end {
-            Ok(Ok(outputs)) => (outputs, Outcome::Succeeded),
-            Ok(Err(failure)) => (None, failure.outcome()),
-            Err(_) => (None, failed(format!("its function did not end within {} s", timeout.as_secs_f64()))),
+            self.calls.insert(self.begun, LiveCall { run: start.run.clone(), call, ends, patience });
         }
+        end.map(|end| end.map_err(Failure::outcome))
+    }
+
+    /// Has the latest run end by its timeout, if it is not over before.
+    fn time_out(&mut self, now: Timestamp, timeout: Duration, run: &RunId) {
+        let Ok(at) = now.checked_add(timeout) else { return };
+        let reason = format!("timed out after {} s", timeout.as_secs_f64());
+        let outcome = Failure { reason, code: Some(FailureCode::TIMED_OUT) }.outcome();
+        self.due.push(Reverse((at, self.begun)));
+        self.reports.insert(self.begun, (run.clone(), vec![Report::Ended { outcome }]));
+    }
+
+    /// The reports of the end of a function, if they are due; otherwise they are kept until then.
+    fn report(&mut self, number: u64, now: Timestamp, ends: Timestamp, run: &RunId, end: CallEnd) -> Vec<Report> {
+        let (outputs, outcome) = match end {
+            Ok(outputs) => (outputs, Outcome::Succeeded),
+            Err(outcome) => (None, outcome),
+        };
+        let mut reports: Vec<Report> = outputs.map(|outputs| Report::Gave { outputs }).into_iter().collect();
+        reports.push(Report::Ended { outcome });
+        if ends <= now {
+            self.reports.remove(&number);
+            return reports;
+        }
+        self.due.push(Reverse((ends, number)));
+        self.reports.insert(number, (run.clone(), reports));
+        Vec::new()
+    }
+
+    /// Goes on with the functions that something woke, and returns the reports of those that have ended.
+    fn go_on(&mut self, now: Timestamp) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        if self.calls.is_empty() {
+            return inputs;
+        }
+        // Real timers and sockets may wake functions, too.
+        self.runtime.block_on(tokio::task::yield_now());
+        while let Some((number, live)) = self.calls.iter_mut().find(|(_, live)| live.call.is_woken()) {
+            let number = *number;
+            let end = live.call.go_on(&self.runtime, live.patience);
+            keep_lines(&mut self.lines, live.call.context());
+            let Some(end) = end else { continue };
+            let Some(LiveCall { run, ends, .. }) = self.calls.remove(&number) else { continue };
+            let reports = self.report(number, now, ends, &run, end.map_err(Failure::outcome)).into_iter();
+            inputs.extend(reports.map(|report| Input::RunReported { run: run.clone(), report }));
+        }
+        inputs
     }
 
     /// The reports that are due.
@@ -572,6 +634,7 @@ impl RehearsalStage {
         while let Some(Reverse((_, number))) = self.due.peek().filter(|Reverse((at, _))| *at <= now).copied() {
             self.due.pop();
             let Some((run, reports)) = self.reports.remove(&number) else { continue };
+            self.drop_call(number);
             inputs.extend(reports.into_iter().map(|report| Input::RunReported { run: run.clone(), report }));
         }
         inputs
@@ -579,7 +642,18 @@ impl RehearsalStage {
 
     fn end(&mut self, run: &RunId) -> Input {
         self.reports.retain(|_, (live, _)| live != run);
+        let number = self.calls.iter().find(|(_, live)| live.run == *run).map(|(number, _)| *number);
+        number.into_iter().for_each(|number| self.drop_call(number));
         Input::RunReported { run: run.clone(), report: Report::Ended { outcome: Outcome::Killed } }
+    }
+
+    /// Asks a function to end, lets it go on once more, and drops it.
+    fn drop_call(&mut self, number: u64) {
+        if let Some(mut live) = self.calls.remove(&number) {
+            live.call.context().cancel().ask();
+            live.call.go_on(&self.runtime, live.patience);
+            keep_lines(&mut self.lines, live.call.context());
+        }
     }
 
     fn answer(&self, now: Timestamp, probe: Probe) -> Input {
@@ -605,6 +679,10 @@ impl Surroundings for Rehearsal {
 
     /// Advances the clock to the next event, but not beyond the end.
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, TurnError> {
+        let ended = self.stage.go_on(self.now);
+        if !ended.is_empty() {
+            return Ok(Some(ended));
+        }
         let (starts, again) = self.plan()?;
         if !starts.is_empty() {
             return Ok(Some(starts));
@@ -641,6 +719,7 @@ impl Surroundings for Rehearsal {
                 Command::CheckRun { .. } | Command::Relate(_) => {}
             }
         }
+        inputs.extend(self.stage.go_on(now));
         Ok(inputs)
     }
 }

@@ -37,12 +37,12 @@ impl RunOutput {
         }
     }
 
-    /// The lines in memory.
-    pub(super) fn taken(&self) -> Vec<String> {
+    /// Takes the lines out that are in memory.
+    pub(super) fn take_lines(&self) -> Vec<String> {
         match self {
             RunOutput::Files(_) => Vec::new(),
             RunOutput::Lines(all) => {
-                let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let all = std::mem::take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner));
                 String::from_utf8_lossy(&all).lines().map(str::to_owned).collect()
             }
         }
