@@ -98,6 +98,20 @@ impl TurnRecord {
         self.body >= BODY_WITH_DELETIONS
     }
 
+    /// The record of a commit under an epoch, after a turn and the last event of the log. It has no digest yet.
+    #[must_use]
+    pub fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> TurnRecord {
+        TurnRecord {
+            turn: before.map_or(0, |before| before.turn) + 1,
+            epoch,
+            at: Timestamp::from_millisecond(commit.at.as_millisecond()).unwrap_or(commit.at),
+            first_event: last_event + 1,
+            events: commit.events.len() as u64,
+            body: if Deletions::of(commit).is_empty() { BODY } else { BODY_WITH_DELETIONS },
+            digest: Digest::default(),
+        }
+    }
+
     /// Whether it may be the next after another record, or the first.
     #[must_use]
     pub fn follows(&self, before: Option<&TurnRecord>) -> bool {
@@ -181,16 +195,8 @@ impl DigestBuilder {
 
     /// Begins the digest of a commit under an epoch, after a turn and the last event of the log.
     pub fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> DigestBuilder {
-        let header = TurnRecord {
-            turn: before.map_or(0, |before| before.turn) + 1,
-            epoch,
-            at: Timestamp::from_millisecond(commit.at.as_millisecond()).unwrap_or(commit.at),
-            first_event: last_event + 1,
-            events: commit.events.len() as u64,
-            body: if Deletions::of(commit).is_empty() { BODY } else { BODY_WITH_DELETIONS },
-            digest: Digest::default(),
-        };
-        DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), header)
+        let turn = TurnRecord::of_commit(before, last_event, epoch, commit);
+        DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), turn)
     }
 
     /// Adds an event with its body.

@@ -1,5 +1,6 @@
 //! The store in memory: for tests, and for programs that need no state after they end.
 
+mod blocks;
 mod reader;
 mod state;
 
@@ -73,7 +74,7 @@ impl Journal for MemoryStore {
     }
 
     fn restore(&mut self) -> Result<Snapshot, StoreError> {
-        Ok(self.disk.state().restore())
+        self.disk.state().restore()
     }
 
     fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {

@@ -46,8 +46,8 @@ impl State {
         for number in self.filtered(filter.workflow.as_ref()) {
             let beyond = |place: &SlotPlace| after.as_ref().is_none_or(|after| compare(place, after).is_gt());
             let slots = self.slots[number].iter().filter(|(place, _)| beyond(place));
-            let passing = slots.filter(|(place, (_, slot))| passes(filter, place, slot));
-            found.extend(passing.map(|(place, (key, slot))| (place, number, key, slot)));
+            let passing = slots.filter(|(place, kept)| passes(filter, place, &kept.1));
+            found.extend(passing.map(|(place, kept)| (place, number, &kept.0, &kept.1)));
         }
         found.sort_by(|a, b| compare(a.0, b.0));
         let full = found.len() > paging.size();
@@ -67,9 +67,9 @@ impl State {
     fn counts(&self, filter: &SlotFilter) -> BTreeMap<SlotState, u64> {
         let mut counts = BTreeMap::new();
         for number in self.filtered(filter.workflow.as_ref()) {
-            for (place, (_, slot)) in &self.slots[number] {
-                if passes(filter, place, slot) {
-                    *counts.entry(slot.state).or_default() += 1;
+            for (place, kept) in &self.slots[number] {
+                if passes(filter, place, &kept.1) {
+                    *counts.entry(kept.1.state).or_default() += 1;
                 }
             }
         }
@@ -80,8 +80,8 @@ impl State {
         let mut found = BTreeMap::new();
         for number in self.filtered(workflow) {
             let mut tallies = Tallies::new(*columns);
-            for (place, (_, slot)) in &self.slots[number] {
-                tallies.add(0, place.at.0, slot.state);
+            for (place, kept) in &self.slots[number] {
+                tallies.add(0, place.at.0, kept.1.state);
             }
             found.extend(tallies.by_workflow().into_values().map(|tallies| (self.names[number].clone(), tallies)));
         }
@@ -186,7 +186,7 @@ impl Queries for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
-        page_of(state.runs.values().filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| run.seq)
+        page_of(state.runs.values().map(Box::as_ref).filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| run.seq)
     }
 
     fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError> {
@@ -196,15 +196,16 @@ impl Queries for MemoryDisk {
     }
 
     fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError> {
-        page_of(self.state().turns.iter(), Span::WHOLE, &paging, |turn| turn.turn)
+        let mut state = self.state();
+        state.digest()?;
+        page_of(state.turns.iter(), Span::WHOLE, &paging, |turn| turn.turn)
     }
 
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
         let state = self.state();
         let inside = |record: &&EventRecord| (turn.first_event..=turn.last_event()).contains(&record.seq);
         let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
-        let events =
-            state.events.get(index(turn.first_event.saturating_sub(1))..).unwrap_or_default().iter().take_while(inside);
+        let events = state.events.from(index(turn.first_event.saturating_sub(1))).take_while(inside);
         let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
         let deletions = state.deletions.get(&turn.turn).filter(|_| turn.deletes()).cloned().unwrap_or_default();
         let counted = digested(DigestBuilder::begin(before, *turn), events, &deletions);

@@ -1,6 +1,7 @@
 //! The tables, as maps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,15 +11,16 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
+use super::blocks::Blocks;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
 use crate::queries::PastDefinition;
-use crate::record::{Deletions, DigestBuilder, TurnRecord};
+use crate::record::{Deletions, Digest, DigestBuilder, TurnRecord};
 use crate::stored;
 use kelos_model::Recall;
 
-/// A workflow's slots, in the order of the listing.
-pub(super) type Slots = BTreeMap<SlotPlace, (SlotKey, Slot)>;
+/// A workflow's slots, in the order of the listing. They are boxed because new ones come first, and move all others of a node.
+pub(super) type Slots = BTreeMap<SlotPlace, Box<(SlotKey, Slot)>>;
 
 /// A workflow's definitions by version, with the texts they came from.
 pub(super) type Past = BTreeMap<u32, (PastDefinition, Option<Arc<str>>)>;
@@ -31,13 +33,16 @@ pub(super) struct State {
     held_until: Option<Timestamp>,
     /// The names of the workflows in the order of their first use; a workflow's number is its index here.
     pub(super) names: Vec<WorkflowId>,
-    numbers: BTreeMap<WorkflowId, usize>,
+    numbers: HashMap<WorkflowId, usize>,
     pub(super) slots: Vec<Slots>,
     pub(super) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(super) definitions: BTreeMap<WorkflowId, Past>,
-    pub(super) runs: BTreeMap<u64, Run>,
-    pub(super) events: Vec<EventRecord>,
+    pub(super) runs: BTreeMap<u64, Box<Run>>,
+    pub(super) events: Blocks<EventRecord>,
+    /// The turns. The last ones have no digest yet: it is computed when it is read, of the events that are kept here.
     pub(super) turns: Vec<TurnRecord>,
+    /// The number of turns that have their digest.
+    digested: usize,
     /// The deletions of turns, for those turns that delete rows.
     pub(super) deletions: BTreeMap<u64, Deletions>,
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
@@ -91,12 +96,8 @@ impl State {
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
         self.are_new(&commit.facts).map_err(corrupt)?;
-        let deletions = Deletions::of(commit);
-        if let Some(turn) = self.record(lease, commit, &deletions).map_err(|error| corrupt(error.to_string()))? {
-            self.turns.push(turn);
-            if turn.deletes() {
-                self.deletions.insert(turn.turn, deletions);
-            }
+        if !commit.is_empty() {
+            self.record(lease, commit);
         }
         let defined_at = DefinedAt::of(&commit.events);
         for row in &commit.workflows {
@@ -107,7 +108,11 @@ impl State {
         }
         for run in &commit.runs {
             self.meet(&run.id.slot.workflow);
-            self.runs.insert(run.seq, run_in_millis(run));
+            let run = run_in_millis(run);
+            match self.runs.get_mut(&run.seq) {
+                Some(known) => **known = run,
+                None => drop(self.runs.insert(run.seq, Box::new(run))),
+            }
         }
         for record in &commit.events {
             if let Some(workflow) = subject(&record.event) {
@@ -132,18 +137,29 @@ impl State {
         Ok(())
     }
 
-    /// The record of a turn; none if the turn is empty.
-    fn record(
-        &self,
-        lease: Lease,
-        commit: &Commit,
-        deletions: &Deletions,
-    ) -> Result<Option<TurnRecord>, serde_json::Error> {
-        if commit.is_empty() {
-            return Ok(None);
+    /// Records a turn, without its digest.
+    fn record(&mut self, lease: Lease, commit: &Commit) {
+        let turn = TurnRecord::of_commit(self.turns.last(), self.last_seq(), lease.epoch, commit);
+        self.turns.push(turn);
+        if turn.deletes() {
+            self.deletions.insert(turn.turn, Deletions::of(commit));
         }
-        let digesting = DigestBuilder::of_commit(self.turns.last(), self.last_seq(), lease.epoch, commit);
-        digested(digesting, &commit.events, deletions).map(Some)
+    }
+
+    /// Computes the digests that are still missing.
+    pub(super) fn digest(&mut self) -> Result<(), StoreError> {
+        while let Some(turn) = self.turns.get(self.digested).copied() {
+            let before = self.digested.checked_sub(1).and_then(|before| self.turns.get(before));
+            let digesting = DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), turn);
+            let first = usize::try_from(turn.first_event.saturating_sub(1)).unwrap_or(usize::MAX);
+            let events = self.events.from(first).take(usize::try_from(turn.events).unwrap_or(usize::MAX));
+            let none = Deletions::default();
+            let deletions = self.deletions.get(&turn.turn).unwrap_or(&none);
+            let record = digested(digesting, events, deletions).map_err(|error| corrupt(error.to_string()))?;
+            self.turns[self.digested] = record;
+            self.digested += 1;
+        }
+        Ok(())
     }
 
     /// Checks that these facts have new idempotency keys; the error names the first that has not.
@@ -155,14 +171,12 @@ impl State {
 
     fn write_workflow(&mut self, row: &WorkflowRow, at: Timestamp, commit: &Commit) {
         self.meet(&row.id);
-        let past = PastDefinition {
-            version: row.version,
-            at: in_millis(at),
-            definition: (*row.definition).clone(),
-            source: None,
-        };
-        let source = commit.sources.get(&row.definition.source.file).cloned();
-        self.definitions.entry(row.id.clone()).or_default().entry(row.version).or_insert((past, source));
+        let versions = self.definitions.entry(row.id.clone()).or_default();
+        versions.entry(row.version).or_insert_with(|| {
+            let (version, definition) = (row.version, (*row.definition).clone());
+            let source = commit.sources.get(&row.definition.source.file).cloned();
+            (PastDefinition { version, at: in_millis(at), definition, source: None }, source)
+        });
         self.workflows.insert(row.id.clone(), row.clone());
     }
 
@@ -171,29 +185,33 @@ impl State {
         let mut slot = row.slot.clone();
         slot.since = in_millis(slot.since);
         slot.due = slot.due.map(in_millis);
-        self.slots[number].insert(place(&row.id), (row.id.key.clone(), slot));
+        match self.slots[number].entry(place(&row.id)) {
+            Entry::Occupied(mut known) => known.get_mut().1 = slot,
+            Entry::Vacant(free) => drop(free.insert(Box::new((row.id.key.clone(), slot)))),
+        }
     }
 
     pub(super) fn last_seq(&self) -> u64 {
         self.events.len() as u64
     }
 
-    pub(super) fn restore(&self) -> Snapshot {
+    pub(super) fn restore(&mut self) -> Result<Snapshot, StoreError> {
+        self.digest()?;
         let live = |row: &SlotRow| row.slot.is_live();
-        Snapshot {
+        Ok(Snapshot {
             last_seq: self.last_seq(),
             last_at: self.events.last().map(|record| record.at),
             last_turn: self.turns.last().copied(),
             backfills: self.backfills(),
             workflows: self.workflows.values().cloned().collect(),
             slots: (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(live).collect(),
-            runs: self.runs.values().filter(|run| !run.state.is_final()).cloned().collect(),
-        }
+            runs: self.runs.values().filter(|run| !run.state.is_final()).map(|run| Run::clone(run)).collect(),
+        })
     }
 
     /// A workflow's slots, newest first.
     pub(super) fn rows(&self, number: usize) -> impl Iterator<Item = SlotRow> + '_ {
-        self.slots[number].values().map(move |(key, slot)| self.row(number, key, slot))
+        self.slots[number].values().map(move |kept| self.row(number, &kept.0, &kept.1))
     }
 
     pub(super) fn row(&self, number: usize, key: &SlotKey, slot: &Slot) -> SlotRow {
@@ -206,7 +224,7 @@ impl State {
 
     pub(super) fn slot(&self, id: &SlotRef) -> Option<&Slot> {
         let number = self.number(&id.workflow)?;
-        self.slots[number].get(&place(id)).map(|(_, slot)| slot)
+        self.slots[number].get(&place(id)).map(|kept| &kept.1)
     }
 
     pub(super) fn recall(&self, recall: &Recall) -> Vec<SlotRow> {
@@ -227,7 +245,7 @@ impl State {
     }
 
     pub(super) fn run(&self, seq: u64) -> Result<&Run, StoreError> {
-        self.runs.get(&seq).ok_or_else(|| corrupt(format!("there is no run number {seq}")))
+        self.runs.get(&seq).map(Box::as_ref).ok_or_else(|| corrupt(format!("there is no run number {seq}")))
     }
 
     pub(super) fn event(&self, seq: u64) -> Result<&EventRecord, StoreError> {

@@ -1,0 +1,73 @@
+//! A list that only grows, in blocks: no entry is moved when another comes.
+
+/// The number of entries of a block.
+const BLOCK: usize = 1024;
+
+/// A list that only grows.
+#[derive(Debug, Clone)]
+pub(super) struct Blocks<T> {
+    /// All blocks but the last are full.
+    blocks: Vec<Vec<T>>,
+}
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Self {
+        Blocks { blocks: Vec::new() }
+    }
+}
+
+impl<T> Blocks<T> {
+    pub(super) fn len(&self) -> usize {
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.blocks.get(index / BLOCK)?.get(index % BLOCK)
+    }
+
+    pub(super) fn last(&self) -> Option<&T> {
+        self.blocks.last()?.last()
+    }
+
+    pub(super) fn push(&mut self, entry: T) {
+        match self.blocks.last_mut().filter(|last| last.len() < BLOCK) {
+            Some(last) => last.push(entry),
+            None => {
+                // The first one may stay small.
+                let mut block = Vec::with_capacity(if self.blocks.is_empty() { 0 } else { BLOCK });
+                block.push(entry);
+                self.blocks.push(block);
+            }
+        }
+    }
+
+    /// All entries.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.blocks.iter().flatten()
+    }
+
+    /// The entries from an index on.
+    pub(super) fn from(&self, index: usize) -> impl Iterator<Item = &T> {
+        let blocks = self.blocks.get(index / BLOCK..).unwrap_or_default();
+        blocks.iter().flatten().skip(index % BLOCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_list_of_what_was_pushed() {
+        let mut blocks = Blocks::default();
+        assert_eq!((blocks.len(), blocks.last()), (0, None));
+        let all: Vec<usize> = (0..2 * BLOCK + 3).collect();
+        all.iter().for_each(|entry| blocks.push(*entry));
+        assert_eq!((blocks.len(), blocks.last()), (all.len(), all.last()));
+        assert!(blocks.iter().eq(&all) && blocks.iter().rev().eq(all.iter().rev()));
+        for index in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK, all.len(), all.len() + BLOCK] {
+            assert_eq!(blocks.get(index), all.get(index));
+            assert!(blocks.from(index).eq(all.get(index..).unwrap_or_default()), "{index}");
+        }
+    }
+}
