@@ -23,8 +23,8 @@ pub struct Config {
     /// it fires; workflows share them. The rest is left for the next tick, which is due at once. A server that is
     /// stepped by hand has no such limit.
     pub at_once: usize,
-    /// The most queued slots of a workflow before the next ones stay in its backlog. Once half of them are left, more
-    /// are drawn from the backlog. With fewer than may run at a time, permits stay unused for the length of a tick.
+    /// The most times of a workflow that become slots when they are planned together; more stay in its backlog. It is also
+    /// the upper limit of [`Config::most_queued`].
     pub frontier: usize,
     /// The breach that the simulation causes on purpose. None anywhere else.
     pub planted: Option<PlantedBreach>,
@@ -74,10 +74,38 @@ impl Default for Config {
     }
 }
 
+/// The fewest slots of a workflow that are queued before the next ones stay in its backlog.
+const FEWEST_QUEUED: usize = 32;
+
 impl Config {
+    /// The most queued slots of a workflow, of which so many may run at a time, before the next ones stay in its backlog:
+    /// twice as many as may run. Once half of them are left, more are drawn from the backlog. With fewer than may run at a
+    /// time, permits would stay unused for the length of a tick.
+    #[must_use]
+    pub fn most_queued(&self, concurrency: Option<u32>) -> usize {
+        let places = concurrency.map_or(usize::MAX, |places| usize::try_from(places).unwrap_or(usize::MAX));
+        places.saturating_mul(2).max(FEWEST_QUEUED).min(self.frontier).max(1)
+    }
+
     /// Sets the limit on live runs, and raises the frontier so that enough slots are queued for it.
     pub fn set_max_running(&mut self, runs: u32) {
         self.max_running = runs;
         self.frontier = self.frontier.max(usize::try_from(runs).unwrap_or(usize::MAX).saturating_mul(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_slots_are_queued_as_may_run_soon() {
+        let mut config = Config::default();
+        let queued = [None, Some(0), Some(1), Some(100), Some(5_000)].map(|runs| config.most_queued(runs));
+        assert_eq!(queued, [1024, 32, 32, 200, 1024]);
+        config.set_max_running(4_000);
+        assert_eq!((config.most_queued(Some(3_000)), config.most_queued(None)), (6_000, 8_000));
+        config.frontier = 5;
+        assert_eq!((config.most_queued(Some(1)), config.most_queued(None)), (5, 5));
     }
 }

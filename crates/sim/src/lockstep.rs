@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Command, Core, Input, Surroundings, drive, live_through};
+use kelos_core::{Ask, Command, Config, Core, Input, Surroundings, drive, live_through};
 use kelos_engine::turn::Turns;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
@@ -47,8 +47,7 @@ struct Pair {
     /// The runs that it started, with their workers.
     started: Vec<Start>,
     fleet: Fleet,
-    /// How many slots of a workflow are queued before more are created from its backlog.
-    fewest: usize,
+    config: Config,
 }
 
 /// A run, and the worker that runs it.
@@ -118,7 +117,7 @@ impl Pair {
             looks_again,
             started,
             fleet,
-            fewest: workload.config.frontier.div_ceil(2),
+            config: workload.config.clone(),
         })
     }
 
@@ -318,7 +317,7 @@ impl Pair {
 
     fn compare(&self) -> Result<u64, String> {
         let reader = self.store.reader();
-        let backlogs = Backlogs::of(&*reader)?;
+        let backlogs = Backlogs::of(&*reader, &self.config)?;
         let page =
             reader.slots(&SlotFilter::default(), PageRequest::newest(crate::ALL)).map_err(|error| error.to_string())?;
         let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
@@ -345,7 +344,7 @@ impl Pair {
         if let Some(extra) = core.keys().find(|id| !self.spec.slots.contains_key(id)) {
             return Err(format!("at {} the core has {extra}, the full scan has not", self.now));
         }
-        let early = self.spec.queued().into_iter().find_map(|queue| backlogs.early(queue, self.fewest));
+        let early = self.spec.queued().into_iter().find_map(|queue| backlogs.early(queue));
         if let Some((slot, ahead)) = early {
             return Err(format!(
                 "at {} {slot} is left in the backlog, and only {ahead} are queued before it",

@@ -13,7 +13,7 @@ use crate::permits::{Permits, Position, Queue};
 use crate::slots::SlotTable;
 use crate::workflows::WorkflowState;
 
-use super::frontier::{Frontier, UpstreamCheck, free_until};
+use super::frontier::{Cutoff, Frontier, UpstreamCheck, free_until};
 
 /// The backlog of a workflow, with the organs that its next times depend on.
 pub(crate) struct BacklogOf<'a> {
@@ -22,8 +22,10 @@ pub(crate) struct BacklogOf<'a> {
     pub(super) slots: &'a SlotTable,
     pub(super) permits: &'a Permits,
     pub(super) frontier: &'a Frontier,
+    /// The most times that become slots when they are planned together.
+    pub(super) most_planned: usize,
     /// The most queued slots before the next ones stay in the backlog.
-    pub(super) size: usize,
+    pub(super) most_queued: usize,
 }
 
 /// The next step of a backlog.
@@ -49,9 +51,8 @@ pub(crate) enum Draw {
 pub(crate) struct Next {
     /// The times that are among the first, in order.
     pub(crate) times: Vec<Position>,
-    /// The first time that is not, and the number of slots ahead of it; none if all times that may run are among the
-    /// first.
-    pub(crate) cutoff: Option<(Position, usize)>,
+    /// The first time that is not; none if all times that may run are among the first.
+    pub(crate) cutoff: Option<Cutoff>,
     /// The question that has to be answered first, if there is room for more.
     pub(crate) check: Option<UpstreamCheck>,
 }
@@ -64,7 +65,7 @@ impl BacklogOf<'_> {
 
     /// Whether more than this number of slots should stay in it, and may.
     pub(crate) fn takes(&self, slots: u64) -> bool {
-        self.is_kept() && slots > self.size as u64 && self.earlier_schedule().is_none()
+        self.is_kept() && slots > self.most_planned as u64 && self.earlier_schedule().is_none()
     }
 
     /// The text of the schedule that planned it, if that is not the present one.
@@ -99,7 +100,7 @@ impl BacklogOf<'_> {
     /// The next times, up to `most`.
     fn next(&self, schedule: &CronSchedule, now: Timestamp, most: usize) -> Next {
         // There is never room for more.
-        let most = if self.is_kept() { most.min(self.size) } else { most };
+        let most = if self.is_kept() { most.min(self.most_queued) } else { most };
         let mut found = Vec::new();
         let mut check = None;
         for stretch in self.stretches() {
@@ -115,7 +116,7 @@ impl BacklogOf<'_> {
         }
         let (room, ahead) = self.room_for(&found);
         if room < found.len() {
-            let cutoff = found.get(room).map(|position| (position.clone(), ahead + room));
+            let cutoff = found.get(room).map(|position| self.cutoff(position.clone(), ahead + room));
             found.truncate(room);
             return Next { times: found, cutoff, check: None };
         }
@@ -125,8 +126,12 @@ impl BacklogOf<'_> {
         let position = found.pop();
         match has_room {
             true => Next { times: found, cutoff: None, check: Some(check) },
-            false => Next { times: found, cutoff: position.map(|position| (position, ahead + room)), check: None },
+            false => Next { times: found, cutoff: position.map(|position| self.cutoff(position, ahead + room)), check: None },
         }
+    }
+
+    fn cutoff(&self, position: Position, ahead: usize) -> Cutoff {
+        Cutoff { position, ahead, fewest: self.most_queued.div_ceil(2) }
     }
 
     /// The stretches that may run, in the order of their times.
@@ -174,7 +179,7 @@ impl BacklogOf<'_> {
             while queued.next_if(|other| *other < position).is_some() {
                 ahead += 1;
             }
-            if ahead + index >= self.size {
+            if ahead + index >= self.most_queued {
                 return (index, ahead);
             }
         }

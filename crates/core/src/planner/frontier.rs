@@ -35,11 +35,14 @@ pub(super) struct Frontier {
 }
 
 /// The first time of a backlog that may run and is not queued.
-struct Cutoff {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cutoff {
     /// Its position in the queue.
-    position: Position,
+    pub(super) position: Position,
     /// The number of slots ahead of it that have not left the queue.
-    ahead: usize,
+    pub(super) ahead: usize,
+    /// The number of slots ahead of it below which more are drawn from the backlog.
+    pub(super) fewest: usize,
 }
 
 /// The readiness of the times in a workflow's backlog, as far as prerequisites decide it.
@@ -81,22 +84,21 @@ impl Frontier {
         self.woken.insert(id.clone());
     }
 
-    /// Notes the first time of a backlog that may run and is not queued, with the number of slots ahead of it; none if
-    /// there is no such time.
-    pub(super) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
+    /// Notes the first time of a backlog that may run and is not queued; none if there is no such time.
+    pub(super) fn cut_off(&mut self, id: &WorkflowId, first: Option<Cutoff>) {
         match first {
-            Some((position, ahead)) => drop(self.cutoffs.insert(id.clone(), Cutoff { position, ahead })),
+            Some(cutoff) => drop(self.cutoffs.insert(id.clone(), cutoff)),
             None => drop(self.cutoffs.remove(id)),
         }
     }
 
-    /// Notes that a slot has left the queue. Once fewer than `fewest` slots are ahead of the first one that is not
-    /// queued, more are drawn from the backlog.
-    pub(super) fn dequeued(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
+    /// Notes that a slot has left the queue. Once few are ahead of the first one that is not queued, more are drawn from
+    /// the backlog.
+    pub(super) fn dequeued(&mut self, id: &WorkflowId, position: &Position) {
         // Most workflows have no backlog, and positions beyond the cutoff don't matter.
         let Some(cutoff) = self.cutoffs.get_mut(id).filter(|cutoff| *position < cutoff.position) else { return };
         cutoff.ahead = cutoff.ahead.saturating_sub(1);
-        if cutoff.ahead < fewest {
+        if cutoff.ahead < cutoff.fewest {
             self.woken.insert(id.clone());
         }
     }
@@ -339,12 +341,12 @@ mod tests {
     #[test]
     fn a_cutoff_is_reached_when_half_of_those_before_it_have_left_the_queue() {
         let mut frontier = after_a();
-        frontier.cut_off(&id("b"), Some((position(9), 3)));
+frontier.cut_off(&id("b"), Some(Cutoff { position: position(9), ahead: 3, fewest: 2 }));
         frontier.succeeded(&SlotRef::at(id("b"), hour(12)), &on_a(), &position(12));
-        frontier.dequeued(&id("b"), &position(11), 2);
-        frontier.dequeued(&id("b"), &position(1), 2);
+        frontier.dequeued(&id("b"), &position(11));
+        frontier.dequeued(&id("b"), &position(1));
         assert!(!frontier.is_due(), "two are left before the cutoff, and beyond it nothing matters");
-        frontier.dequeued(&id("b"), &position(2), 2);
+        frontier.dequeued(&id("b"), &position(2));
         assert!(frontier.is_due());
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::workflow::PlanMisfires;
@@ -27,17 +27,15 @@ use crate::moments::TICK;
 use crate::permits::{Permits, Position};
 use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
-use frontier::Frontier;
+use frontier::{Cutoff, Frontier};
 
 /// The workflows to be planned, and the readiness of backlogs.
 pub(crate) struct Planner {
     /// The workflows whose schedule may have new times, or whose backlog more slots.
     due: BTreeSet<WorkflowId>,
     frontier: Frontier,
-    /// How far back from now slots are planned.
-    window: SignedDuration,
-    /// The most queued slots of a workflow before the next ones stay in its backlog.
-    size: usize,
+    /// The settings, of which the planning window and the frontier count here.
+    config: Config,
 }
 
 /// The part of a schedule to be planned now.
@@ -72,8 +70,7 @@ impl Planner {
         Planner {
             due: BTreeSet::new(),
             frontier: Frontier::default(),
-            window: config.planning_window,
-            size: config.frontier.max(1),
+            config: config.clone(),
         }
     }
 
@@ -118,7 +115,7 @@ impl Planner {
     ) -> Plan {
         let (due, bounds) = (schedule.due_in(Range::new(self.window_start(now), now)), workflow.bounds(schedule));
         let window = Range::new(due.start.max(workflow.opens_from()), due.end.min(bounds.end));
-        let room = self.frontier.prerequisites(id).map(|_| self.size);
+        let room = self.frontier.prerequisites(id).map(|_| self.config.frontier.max(1));
         let mut left = most;
         let mut parts = Vec::new();
         for gap in workflow.planned().ranges.gaps(window) {
@@ -152,7 +149,7 @@ impl Planner {
     }
 
     fn window_start(&self, now: Timestamp) -> Timestamp {
-        now.checked_sub(self.window).unwrap_or(Timestamp::MIN)
+        now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN)
     }
 
     /// The backlog of a workflow beside its queue; none if there is no such workflow.
@@ -164,7 +161,9 @@ impl Planner {
         permits: &'a Permits,
     ) -> Option<BacklogOf<'a>> {
         let workflow = workflows.get(id)?;
-        Some(BacklogOf { id, workflow, slots, permits, frontier: &self.frontier, size: self.size })
+        let most_queued = self.config.most_queued(workflow.definition().concurrency);
+        let most_planned = self.config.frontier.max(1);
+        Some(BacklogOf { id, workflow, slots, permits, frontier: &self.frontier, most_planned, most_queued })
     }
 
     /// Notes that ranges are newly in the backlog of a workflow.
@@ -188,9 +187,8 @@ impl Planner {
         self.frontier.take_woken(only)
     }
 
-    /// Notes the first time of a backlog that may run and is not queued, with the number of slots ahead of it; none if
-    /// there is no such time.
-    pub(crate) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
+    /// Notes the first time of a backlog that may run and is not queued; none if there is no such time.
+    pub(crate) fn cut_off(&mut self, id: &WorkflowId, first: Option<Cutoff>) {
         self.frontier.cut_off(id, first);
     }
 
@@ -201,7 +199,7 @@ impl Planner {
 
     /// Notes that a slot has left the queue, so that more may be drawn from the backlog.
     pub(crate) fn dequeued(&mut self, id: &WorkflowId, position: &Position) {
-        self.frontier.dequeued(id, position, self.size.div_ceil(2));
+        self.frontier.dequeued(id, position);
     }
 
     /// Notes the success of a slot that times in backlogs may depend on.
