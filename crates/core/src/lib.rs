@@ -173,18 +173,11 @@ impl Core {
 
     /// The first breach of this step, in the order of the organs.
     fn take_breach(&mut self) -> Option<Breach> {
-        let organs = [
-            self.wakes.take_breach(),
-            self.permits.take_breach(),
-            self.programs.take_breach(),
-            self.jobs.take_breach(),
-            self.firings.take_breach(),
-            self.listeners.take_breach(),
-            self.workflows.take_breach(),
-            self.planner.take_breach(),
-            self.slots.take_breach(),
-        ];
-        self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()
+        let of_slots = self.breaches.take().or_else(|| self.wakes.take_breach());
+        let of_runs = of_slots.or_else(|| self.permits.take_breach()).or_else(|| self.programs.take_breach());
+        let of_jobs = of_runs.or_else(|| self.jobs.take_breach()).or_else(|| self.firings.take_breach());
+        let of_workflows = of_jobs.or_else(|| self.listeners.take_breach()).or_else(|| self.workflows.take_breach());
+        of_workflows.or_else(|| self.planner.take_breach()).or_else(|| self.slots.take_breach())
     }
 
     fn take_in<E>(&mut self, now: Timestamp, input: Input, past: PastOf<'_, E>) -> Result<(), E> {
@@ -222,6 +215,9 @@ impl Core {
     /// Reads all requested slots of the past with one question and announces their states. Returns whether there were
     /// any.
     fn hear_of_past<E>(&mut self, past: PastOf<'_, E>) -> Result<bool, E> {
+        if !self.slots.is_any_wanted() {
+            return Ok(false);
+        }
         let heard = self.slots.recall_wanted(past)?;
         for slot in &heard {
             self.tell(slot, self.slots.state(slot));

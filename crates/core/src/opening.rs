@@ -70,6 +70,9 @@ impl Core {
 
     /// Announces the state of a slot to the slots that wait for it.
     pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
+        if !self.wakes.upstream.has(slot) {
+            return;
+        }
         let since = self.slots.get(slot).map(|live| live.slot.since);
         let Audience { lookers, children } = self.wakes.upstream.learn(slot, state, since);
         let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };

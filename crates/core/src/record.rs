@@ -43,8 +43,7 @@ impl Core {
         let moment = (self.now, self.turn.next_seq());
         let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
         if Programs::are_changed_by(before.as_ref(), &after) {
-            let runs = self.evaluator().runs_at(self.programs.of(&id.workflow), None);
-            self.programs.keep_before(&id.workflow, self.now, self.ticked, runs);
+            self.keep_runs_before(id);
         }
         let Some(workflow) = self.workflows.known(&id.workflow) else { return false };
         let definition = workflow.definition();
@@ -62,6 +61,14 @@ impl Core {
         self.permits.follow(id, before.as_ref(), &after, in_line);
         self.reindex(id, before.as_ref(), &after);
         true
+    }
+
+    /// Keeps the runs of a slot's program as they are before its first change at this moment.
+    fn keep_runs_before(&mut self, id: &SlotRef) {
+        if !self.programs.has_kept(&id.workflow, self.now, self.ticked) {
+            let runs = self.evaluator().runs_at(self.programs.of(&id.workflow), None);
+            self.programs.keep_before(&id.workflow, self.now, self.ticked, runs);
+        }
     }
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
@@ -112,7 +119,7 @@ impl Core {
             }
             _ => {
                 self.wakes.dirty.remove(id);
-                self.unsubscribe(id);
+                self.wakes.unsubscribe(id);
                 self.stop_awaiting(id);
             }
         }

@@ -1,6 +1,8 @@
 //! Names that people give: workflows, backfills and pools.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -73,12 +75,63 @@ fn check(what: &'static str, name: &str) -> Result<(), IdError> {
     Ok(())
 }
 
+/// The first bytes of a name, filled up with zeros, so that most names are compared without a look at their text.
+///
+/// They are in the order of the texts, since no name contains a zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Beginning([u64; 2]);
+
+impl Beginning {
+    /// The number of bytes that it holds.
+    const LENGTH: usize = 16;
+
+    fn of(name: &str) -> Beginning {
+        let number = |from: usize| {
+            (from..from + 8).fold(0, |number, at| number << 8 | u64::from(name.as_bytes().get(at).copied().unwrap_or(0)))
+        };
+        Beginning([number(0), number(8)])
+    }
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Eq, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $type(Arc<str>);
+        pub struct $type {
+            beginning: Beginning,
+            name: Arc<str>,
+        }
+
+        impl Ord for $type {
+            fn cmp(&self, other: &Self) -> Ordering {
+                let by_beginning = self.beginning.cmp(&other.beginning);
+                match by_beginning {
+                    Ordering::Equal if self.name.len().max(other.name.len()) > Beginning::LENGTH => {
+                        self.name.cmp(&other.name)
+                    }
+                    _ => by_beginning,
+                }
+            }
+        }
+
+        impl PartialOrd for $type {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other).is_eq()
+            }
+        }
+
+        impl Hash for $type {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.name.hash(state);
+            }
+        }
 
         impl $type {
             /// Checks and wraps a name.
@@ -87,25 +140,25 @@ macro_rules! name {
             /// When it is blank, too long, or contains a slash or an invisible character.
             pub fn new(name: &str) -> Result<Self, IdError> {
                 check($what, name)?;
-                Ok(Self(name.into()))
+                Ok(Self { beginning: Beginning::of(name), name: name.into() })
             }
 
             /// The name as it was given.
             #[must_use]
             pub fn as_str(&self) -> &str {
-                &self.0
+                &self.name
             }
         }
 
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
+                f.write_str(&self.name)
             }
         }
 
         impl fmt::Debug for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:?}", &*self.0)
+                write!(f, "{:?}", &*self.name)
             }
         }
 
@@ -118,7 +171,7 @@ macro_rules! name {
 
         impl From<$type> for String {
             fn from(name: $type) -> String {
-                name.0.as_ref().to_owned()
+                name.name.as_ref().to_owned()
             }
         }
 
@@ -150,6 +203,20 @@ name!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_in_the_order_of_their_texts() {
+        let texts = [
+            "a", "a b", "ab", "abcdefgh", "abcdefgh1", "abcdefghijklmnop", "abcdefghijklmnopq", "abcdefghijklmnopr", "b",
+            "wörd", "żółw",
+        ];
+        let names = texts.map(|text| WorkflowId::new(text).unwrap());
+        for (a, first) in texts.iter().zip(&names) {
+            for (b, second) in texts.iter().zip(&names) {
+                assert_eq!((first.cmp(second), first == second), (a.cmp(b), a == b), "{a} and {b}");
+            }
+        }
+    }
 
     #[test]
     fn names_that_celos_accepts_are_accepted() {

@@ -89,8 +89,8 @@ impl Programs {
 
     /// Takes a slot out of all queues for runs.
     pub(crate) fn leave(&mut self, id: &SlotRef) {
-        let name = self.of(&id.workflow).clone();
-        if let Some(program) = self.by_id.get_mut(&name) {
+        let name = self.of.get(&id.workflow).unwrap_or(&id.workflow);
+        if let Some(program) = self.by_id.get_mut(name) {
             program.awaiting_end.remove(id);
             program.leave_line(id);
         }

@@ -179,6 +179,12 @@ impl Programs {
         before.map(counted).unwrap_or_default() != counted(after)
     }
 
+    /// Whether the runs of a workflow's program before the first change at a moment since the last tick are kept.
+    pub(crate) fn has_kept(&self, of: &WorkflowId, now: Timestamp, ticked: Timestamp) -> bool {
+        let last = self.program(of).and_then(|program| program.changes.last());
+        now > ticked && last.is_some_and(|(changed, _)| *changed == now)
+    }
+
     /// Keeps the runs of a workflow's program as they were before a change. Those from before the last tick are
     /// forgotten: slots that had timed out by then were ended by it.
     pub(crate) fn keep_before(&mut self, of: &WorkflowId, now: Timestamp, ticked: Timestamp, runs: Runs) {

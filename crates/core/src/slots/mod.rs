@@ -454,6 +454,11 @@ impl SlotTable {
         self.wanted.insert(slot);
     }
 
+    /// Whether slots are requested from the past.
+    pub(crate) fn is_any_wanted(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
     /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take().or_else(|| self.recalled.take_breach())

@@ -193,14 +193,9 @@ impl Wakes {
 
     /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
-        let parts = [
-            self.plans.take_breach(),
-            self.looks.take_breach(),
-            self.runs.take_breach(),
-            self.probes.take_breach(),
-            self.upstream.take_breach(),
-        ];
-        parts.into_iter().flatten().next()
+        let of_timers = self.plans.take_breach().or_else(|| self.looks.take_breach());
+        let of_runs = of_timers.or_else(|| self.runs.take_breach());
+        of_runs.or_else(|| self.probes.take_breach()).or_else(|| self.upstream.take_breach())
     }
 
     /// The next moment at which a timer is due.

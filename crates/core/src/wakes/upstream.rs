@@ -42,6 +42,11 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
+    /// Whether any slot waits for this one.
+    pub(crate) fn has(&self, slot: &SlotRef) -> bool {
+        self.known.get(slot).is_some()
+    }
+
     /// The state of an upstream slot, with an inner none if it does not exist; none if that is not known.
     pub(crate) fn known(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
         self.known.get(slot)?.state
@@ -61,6 +66,9 @@ impl Upstream {
         upstream: BTreeSet<SlotRef>,
         in_memory: impl Fn(&SlotRef) -> Option<(SlotState, Timestamp)>,
     ) -> Vec<SlotRef> {
+        if upstream.is_empty() && !self.looked_at.has_any(looker) {
+            return Vec::new();
+        }
         let before = self.other_ends(self.looked_at.of(looker, &self.distances), looker);
         for slot in before.difference(&upstream) {
             let is_looked_at = self.lookers.remove(slot, looker, &mut self.distances);
