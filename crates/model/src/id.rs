@@ -79,17 +79,18 @@ fn check(what: &'static str, name: &str) -> Result<(), IdError> {
 ///
 /// They are in the order of the texts, since no name contains a zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Beginning([u64; 2]);
+struct NameStart([u64; 2]);
 
-impl Beginning {
+impl NameStart {
     /// The number of bytes that it holds.
     const LENGTH: usize = 16;
 
-    fn of(name: &str) -> Beginning {
+    fn of(name: &str) -> NameStart {
         let number = |from: usize| {
-            (from..from + 8).fold(0, |number, at| number << 8 | u64::from(name.as_bytes().get(at).copied().unwrap_or(0)))
+            (from..from + 8)
+                .fold(0, |number, at| number << 8 | u64::from(name.as_bytes().get(at).copied().unwrap_or(0)))
         };
-        Beginning([number(0), number(8)])
+        NameStart([number(0), number(8)])
     }
 }
 
@@ -99,18 +100,18 @@ macro_rules! name {
         #[derive(Clone, Eq, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $type {
-            beginning: Beginning,
+            start: NameStart,
             name: Arc<str>,
         }
 
         impl Ord for $type {
             fn cmp(&self, other: &Self) -> Ordering {
-                let by_beginning = self.beginning.cmp(&other.beginning);
-                match by_beginning {
-                    Ordering::Equal if self.name.len().max(other.name.len()) > Beginning::LENGTH => {
+                let by_start = self.start.cmp(&other.start);
+                match by_start {
+                    Ordering::Equal if self.name.len().max(other.name.len()) > NameStart::LENGTH => {
                         self.name.cmp(&other.name)
                     }
-                    _ => by_beginning,
+                    _ => by_start,
                 }
             }
         }
@@ -140,7 +141,7 @@ macro_rules! name {
             /// When it is blank, too long, or contains a slash or an invisible character.
             pub fn new(name: &str) -> Result<Self, IdError> {
                 check($what, name)?;
-                Ok(Self { beginning: Beginning::of(name), name: name.into() })
+                Ok(Self { start: NameStart::of(name), name: name.into() })
             }
 
             /// The name as it was given.
@@ -207,8 +208,17 @@ mod tests {
     #[test]
     fn names_are_in_the_order_of_their_texts() {
         let texts = [
-            "a", "a b", "ab", "abcdefgh", "abcdefgh1", "abcdefghijklmnop", "abcdefghijklmnopq", "abcdefghijklmnopr", "b",
-            "wörd", "żółw",
+            "a",
+            "a b",
+            "ab",
+            "abcdefgh",
+            "abcdefgh1",
+            "abcdefghijklmnop",
+            "abcdefghijklmnopq",
+            "abcdefghijklmnopr",
+            "b",
+            "wörd",
+            "żółw",
         ];
         let names = texts.map(|text| WorkflowId::new(text).unwrap());
         for (a, first) in texts.iter().zip(&names) {

@@ -126,7 +126,9 @@ impl BacklogOf<'_> {
         let position = found.pop();
         match has_room {
             true => Next { times: found, cutoff: None, check: Some(check) },
-            false => Next { times: found, cutoff: position.map(|position| self.cutoff(position, ahead + room)), check: None },
+            false => {
+                Next { times: found, cutoff: position.map(|position| self.cutoff(position, ahead + room)), check: None }
+            }
         }
     }
 

@@ -67,11 +67,7 @@ impl PlanPart {
 
 impl Planner {
     pub(crate) fn new(config: &Config) -> Planner {
-        Planner {
-            due: BTreeSet::new(),
-            frontier: Frontier::default(),
-            config: config.clone(),
-        }
+        Planner { due: BTreeSet::new(), frontier: Frontier::default(), config: config.clone() }
     }
 
     /// Marks a workflow for planning with the next tick.

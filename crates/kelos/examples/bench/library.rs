@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use jiff::civil::date;
-use kelos::embed::{Calendar, Context, Period, Project, Rehearsal, Retry, Zone, job};
+use kelos::Trigger;
+use kelos::embed::{Calendar, Context, Job, Period, Project, Rehearsal, Retry, Zone, job};
 use kelos::requests::{BackfillMode, BackfillRequest, Range};
 use kelos_explain::backfill;
 use kelos_explain::periods::{self, CalendarQuery, Selection};
@@ -23,13 +24,22 @@ fn name(n: usize) -> String {
     format!("series-{n:04}")
 }
 
-/// So many hourly time series that began at a moment, each with one run at a time.
+/// An hourly time series that began at a moment, with one run at a time.
+fn hourly(id: &str, since: &str) -> Job<Period> {
+    let series = job(id, nothing).with(()).every(&Calendar::hourly()).since(moment(since));
+    series.catch_up(CatchUp::All).at_a_time(1).retry(Retry::never())
+}
+
+/// So many of them.
 fn series(number: usize, since: &str) -> Project {
-    let one = |n: usize| {
-        let series = job(&name(n), nothing).with(()).every(&Calendar::hourly()).since(moment(since));
-        series.catch_up(CatchUp::All).at_a_time(1).retry(Retry::never())
-    };
-    (0..number).map(one).fold(Project::new("series", "1"), Project::add)
+    (0..number).map(|n| hourly(&name(n), since)).fold(Project::new("series", "1"), Project::add)
+}
+
+/// So many of them, whose runs wait for those of another one, which waits for a century.
+fn waiting_series(number: usize, since: &str) -> Project {
+    let never = hourly("never", since).when(Trigger::Delay { seconds: 100 * 366 * 86_400 });
+    let after = |n| hourly(&name(n), since).when(Trigger::Success { workflow: "never".parse().expect("a name") });
+    (0..number).map(after).fold(Project::new("series", "1").add(never), Project::add)
 }
 
 /// A year of hourly time series, on a virtual clock.
@@ -47,23 +57,26 @@ pub(crate) fn year(jobs: usize) -> Outcome {
     Ok(())
 }
 
-/// Ten years of hourly time series that are all behind: planned, and completions of an hour.
+/// Ten years of hourly time series that are all behind: planned, begun, and completions of some hours.
 pub(crate) fn decade(jobs: usize) -> Outcome {
-    let before = resident_mb();
+    let since = "2016-01-01T00:00:00Z";
+    let say = |what: &str, begin: Instant| {
+        let (time, memory, load) = (millis(begin.elapsed()), resident_mb(), load());
+        println!("{jobs} series of ten years of hours {what}: {time:.0} ms, the process {memory:.0} MB; load {load}");
+    };
     let begin = Instant::now();
-    let mut rehearsal = Rehearsal::at(NOW, series(jobs, "2016-01-01T00:00:00Z"))?;
+    let mut waiting = Rehearsal::at(NOW, waiting_series(jobs, since))?;
+    waiting.run_until(NOW)?;
+    say("planned, while none may start", begin);
+    drop(waiting);
+    let begin = Instant::now();
+    let mut rehearsal = Rehearsal::at(NOW, series(jobs, since))?;
     for n in 0..jobs {
         rehearsal.takes(&name(n), Duration::from_secs(1800))?;
     }
     rehearsal.run_until(NOW)?;
-    let planned = begin.elapsed();
-    println!(
-        "{jobs} series of ten years of hours planned, and each begun: {:.0} ms, {:.0} MB; load {}",
-        millis(planned),
-        resident_mb() - before,
-        load()
-    );
     let begun = rehearsal.started().len();
+    say(&format!("planned, and {begun} runs begun"), begin);
     let begin = Instant::now();
     rehearsal.run_until("2026-01-01T04:59Z")?;
     let ended = rehearsal.started().len() - begun;

@@ -77,16 +77,22 @@ impl Call {
 
     fn poll_until_rest(&mut self, waker: &Arc<CallWaker>, thread: &task::Context<'_>) -> Poll<Option<FunctionEnd>> {
         *waker.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread.waker().clone());
-        while waker.is_woken.swap(false, Ordering::SeqCst) {
-            if let Poll::Ready(end) = self.poll(&Waker::from(waker.clone())) {
-                return Poll::Ready(Some(end));
-            }
+        if waker.is_woken.swap(false, Ordering::SeqCst)
+            && let Poll::Ready(end) = self.poll(&Waker::from(waker.clone()))
+        {
+            return Poll::Ready(Some(end));
+        }
+        if waker.is_woken.load(Ordering::SeqCst) {
+            // One that wakes itself for ever is to run out of patience, too.
+            thread.waker().wake_by_ref();
+            return Poll::Pending;
         }
         if self.context.is_parked() { Poll::Ready(None) } else { Poll::Pending }
     }
 
     fn poll(&mut self, waker: &Waker) -> Poll<FunctionEnd> {
-        let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(&mut task::Context::from_waker(waker))));
+        let polled =
+            catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(&mut task::Context::from_waker(waker))));
         polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
     }
 }

@@ -16,7 +16,9 @@ use kelos_explain::why::read as read_why;
 use kelos_model::probe::Verdict;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{
+    Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId,
+};
 use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -76,7 +78,7 @@ pub enum RehearsalError {
 
 /// A project that is played through, for `#[test]`. It is synchronous; nothing is shared between two of them.
 ///
-/// Time passes only by [`Rehearsal::run_until`]. A function is called at the moment of its start, for real, and its run takes no time
+/// Time passes only by [`Rehearsal::run_until`], and nothing happens before the first call of it, or the first request. A function is called at the moment of its start, for real, and its run takes no time
 /// where [`Rehearsal::takes`] says nothing else. Times within a function, such as those of `tokio::time::sleep`, are real ones. A function
 /// that is [parked](Context::park) stays so while time passes, until what it waits for comes.
 ///
@@ -104,6 +106,8 @@ pub struct Rehearsal {
     reader: Arc<dyn Queries>,
     now: Timestamp,
     until: Timestamp,
+    /// Whether the scheduler may act: not before the test can say how runs end and how long they take.
+    is_begun: bool,
     stage: RehearsalStage,
 }
 
@@ -186,10 +190,11 @@ impl Rehearsal {
             lines: BTreeMap::new(),
             reply: None,
         };
-        let mut rehearsal = Rehearsal { turns, store, reader, now, until: now, stage };
+        let mut rehearsal = Rehearsal { turns, store, reader, now, until: now, is_begun: false, stage };
         let all: Vec<Arc<Workflow>> = workflows.into_iter().map(Arc::new).collect();
         let deployed = BTreeMap::new();
         live_through(&mut rehearsal, vec![Input::Definitions { provenance: Provenance::Code, all, deployed }])?;
+        rehearsal.is_begun = true;
         for workflow in project.once() {
             rehearsal.start(workflow.as_str(), &())?;
         }
@@ -675,6 +680,10 @@ impl Surroundings for Rehearsal {
 
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn tick(&mut self) -> Vec<Input> {
+        if self.is_begun { vec![Input::Woke { only: None, look_again: false }] } else { Vec::new() }
     }
 
     /// Advances the clock to the next event, but not beyond the end.

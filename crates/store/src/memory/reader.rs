@@ -186,7 +186,9 @@ impl Queries for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
-        page_of(state.runs.values().map(Box::as_ref).filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| run.seq)
+        page_of(state.runs.values().map(Box::as_ref).filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| {
+            run.seq
+        })
     }
 
     fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError> {
