@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_cutoff_is_reached_when_half_of_those_before_it_have_left_the_queue() {
         let mut frontier = after_a();
-frontier.cut_off(&id("b"), Some(Cutoff { position: position(9), ahead: 3, fewest: 2 }));
+        frontier.cut_off(&id("b"), Some(Cutoff { position: position(9), ahead: 3, fewest: 2 }));
         frontier.succeeded(&SlotRef::at(id("b"), hour(12)), &on_a(), &position(12));
         frontier.dequeued(&id("b"), &position(11));
         frontier.dequeued(&id("b"), &position(1));
