@@ -31,6 +31,7 @@ fn hours(start: i64, end: i64) -> Range {
 }
 
 /// An hourly job from a full hour on, without attempts after the first.
+#[track_caller]
 fn hourly(id: &str, since: i64) -> Job<Period> {
     let job = job(id, nothing).with(()).every(&Calendar::hourly()).since(hour(since));
     job.catch_up(CatchUp::All).retry(Retry::never())
@@ -39,8 +40,13 @@ fn hourly(id: &str, since: i64) -> Job<Period> {
 fn rehearsal(at: i64, jobs: impl IntoIterator<Item = Job<Period>>) -> Rehearsal {
     let project = jobs.into_iter().fold(Project::new("series", "1"), Project::add);
     let mut rehearsal = Rehearsal::at(&key(at), project).unwrap();
-    rehearsal.run_until(&key(at)).unwrap();
+    pass(&mut rehearsal, at);
     rehearsal
+}
+
+/// Lets time pass until a full hour is over by a second: a period is planned right after its end.
+fn pass(rehearsal: &mut Rehearsal, at: i64) {
+    rehearsal.run_until(&(hour(at) + SignedDuration::from_secs(1)).to_string()).unwrap();
 }
 
 /// The hours of a job's periods that are in a state.
@@ -101,8 +107,7 @@ fn a_child_with_an_offset_waits_for_all_hours_that_it_looks_at() {
     let project = Project::new("series", "1").add(hourly("parent", 1)).add(child);
     let mut series = Rehearsal::at(&key(1), project).unwrap();
     series.fail("parent", &key(4), 1).unwrap();
-    series.run_until(&key(5)).unwrap();
-    series.run_until(&(hour(5) + SignedDuration::from_secs(1)).to_string()).unwrap();
+    pass(&mut series, 5);
     // It looks at the hour before as well: that of 4 is missing for 4 and 5.
     assert_eq!(periods(&series, "parent", SlotState::Succeeded), [1, 2, 3]);
     assert_eq!(periods(&series, "child", SlotState::Succeeded), [2, 3]);
@@ -111,8 +116,8 @@ fn a_child_with_an_offset_waits_for_all_hours_that_it_looks_at() {
     assert!(why.contains("1 of 2 periods of parent: 2026-05-04T04:00Z (failed)"), "{why}");
     let slot = format!("parent@{}", key(4)).parse().unwrap();
     series.ask(Rerun { slot, reason: None }).unwrap();
-    series.run_until(&key(6)).unwrap();
-    assert_eq!(periods(&series, "child", SlotState::Succeeded), [2, 3, 4]);
+    pass(&mut series, 6);
+    assert_eq!(periods(&series, "child", SlotState::Succeeded), [2, 3, 4, 5]);
 }
 
 #[test]
@@ -120,7 +125,7 @@ fn a_period_that_is_done_is_not_done_again() {
     let mut series = rehearsal(5, [hourly("count", 2)]);
     let begun = series.started().len();
     series.ask(backfill("count", hours(0, 5), BackfillMode::Missing)).unwrap();
-    series.run_until(&key(5)).unwrap();
+    pass(&mut series, 5);
     assert_eq!(periods(&series, "count", SlotState::Succeeded), [0, 1, 2, 3, 4]);
     assert_eq!(series.started().len(), begun + 2);
     for at in 2..5 {
@@ -138,7 +143,7 @@ fn a_backfill_of_one_period_does_that_one_again() {
     let mut series = rehearsal(5, [hourly("count", 2)]);
     let outcome = series.ask(backfill("count", hours(3, 4), BackfillMode::All)).unwrap();
     assert_eq!((outcome.created.count, outcome.reopened.count), (0, 1));
-    series.run_until(&key(5)).unwrap();
+    pass(&mut series, 5);
     let attempts: Vec<u32> = (2..5).map(|at| series.attempts("count", &key(at)).unwrap()).collect();
     assert_eq!(attempts, [1, 2, 1]);
     assert_eq!(periods(&series, "count", SlotState::Succeeded), [2, 3, 4]);
@@ -148,7 +153,7 @@ fn a_backfill_of_one_period_does_that_one_again() {
 fn a_backfill_over_what_is_partly_done_is_one_with_what_is_missing() {
     let mut series = rehearsal(5, [hourly("count", 2)]);
     series.fail("count", &key(6), 1).unwrap();
-    series.run_until(&(hour(8) + SignedDuration::from_secs(1)).to_string()).unwrap();
+    pass(&mut series, 8);
     let plan = BackfillRequest { dry_run: true, ..backfill("count", hours(0, 8), BackfillMode::Unsuccessful) };
     let outcome = series.ask(plan).unwrap();
     assert_eq!((outcome.created.count, outcome.reopened.count, outcome.untouched), (2, 1, 5));
@@ -203,14 +208,14 @@ fn while_a_job_is_paused_nothing_of_it_runs_and_then_nothing_is_left() {
     let child = child.covers("root").retry(Retry::fixed(std::time::Duration::from_secs(600)));
     let mut series = rehearsal(0, [root, child]);
     series.fail("child", &key(0), 1).unwrap();
-    series.run_until(&(hour(1) + SignedDuration::from_secs(1)).to_string()).unwrap();
+    pass(&mut series, 1);
     assert_eq!(series.state("root", &key(0)).unwrap(), Some(SlotState::Succeeded));
     assert_eq!(series.state("child", &key(0)).unwrap(), Some(SlotState::Backoff));
     series.ask(Pause { workflow: "child".parse().unwrap(), reason: None }).unwrap();
-    series.run_until(&key(5)).unwrap();
+    pass(&mut series, 5);
     assert_eq!(series.started().len(), 2, "nothing runs");
     series.ask(Resume { workflow: "child".parse().unwrap(), reason: None }).unwrap();
-    series.run_until(&key(24)).unwrap();
+    pass(&mut series, 24);
     assert_eq!(series.state("child", &key(0)).unwrap(), Some(SlotState::Succeeded));
     assert_eq!(series.started().len(), 3);
     let left =

@@ -8,6 +8,7 @@ use kelos::embed::{Calendar, Context, Period, Places, Project, Rate, Rehearsal, 
 use kelos::{CatchUp, SlotState, Trigger};
 use kelos_core::{Kill, Rerun};
 use kelos_model::SlotRef;
+use kelos_store::SlotFilter;
 use tokio::sync::Notify;
 
 async fn import(context: Context, hour: ScheduledTime, (): ()) -> Result<String, String> {
@@ -313,4 +314,30 @@ fn a_parked_function_times_out_in_virtual_time_or_is_killed() {
     assert_eq!(rehearsal.state("ask", "2026-03-28T06:00Z").unwrap(), Some(SlotState::Failed));
     let why = rehearsal.why("ask", "2026-03-28T06:00Z").unwrap();
     assert!(why.contains("timed out after 7200 s"), "{why}");
+}
+
+#[test]
+fn a_test_says_how_runs_end_before_anything_happens() {
+    let clicks = job("clicks", clicks).with(()).every(&Calendar::hourly()).catch_up(CatchUp::All);
+    let clicks = clicks.since("2026-03-28T00:00:00Z".parse().unwrap()).retry(Retry::never());
+    let mut rehearsal = Rehearsal::at("2026-03-28T06:00Z", Project::new("web", "1").add(clicks)).unwrap();
+    assert_eq!((rehearsal.started().len(), rehearsal.slots("clicks").unwrap().len()), (0, 0));
+    rehearsal.fail("clicks", "2026-03-28T00:00Z", 1).unwrap();
+    rehearsal.run_until("2026-03-28T06:00Z").unwrap();
+    assert_eq!(rehearsal.state("clicks", "2026-03-28T00:00Z").unwrap(), Some(SlotState::Failed));
+    assert_eq!(rehearsal.state("clicks", "2026-03-28T01:00Z").unwrap(), Some(SlotState::Succeeded));
+}
+
+#[test]
+fn ten_years_of_hours_that_are_behind_are_a_range_and_few_slots() {
+    let clicks = job("clicks", clicks).with(()).every(&Calendar::hourly()).catch_up(CatchUp::All).at_a_time(1);
+    let clicks = clicks.since("2016-01-01T00:00:00Z".parse().unwrap());
+    let mut rehearsal = Rehearsal::at("2026-01-01T00:00Z", Project::new("web", "1").add(clicks)).unwrap();
+    rehearsal.takes("clicks", Duration::from_secs(60)).unwrap();
+    rehearsal.run_until("2026-01-01T00:00Z").unwrap();
+    let counts = rehearsal.reader().slot_counts(&SlotFilter::default()).unwrap();
+    // The last hour is over a millisecond later.
+    assert_eq!(counts.values().sum::<u64>(), 10 * 365 * 24 + 3 * 24 - 1);
+    assert_eq!(counts[&SlotState::Queued] + counts[&SlotState::Running], 33);
+    assert!(rehearsal.reader().last_seq().unwrap() < 100);
 }

@@ -9,7 +9,7 @@ use kelos::requests::{BackfillMode, BackfillRequest, Range};
 use kelos_explain::backfill;
 use kelos_explain::periods::{self, CalendarQuery, Selection};
 use kelos_model::workflow::CatchUp;
-use kelos_store::BackfillFilter;
+use kelos_store::{BackfillFilter, SlotFilter};
 
 use crate::support::{Outcome, load, median, millis, moment, resident_mb};
 
@@ -68,6 +68,8 @@ pub(crate) fn decade(jobs: usize) -> Outcome {
     let mut waiting = Rehearsal::at(NOW, waiting_series(jobs, since))?;
     waiting.run_until(NOW)?;
     say("planned, while none may start", begin);
+    let planned: u64 = waiting.reader().slot_counts(&SlotFilter::default())?.values().sum();
+    println!("… {planned} periods wait");
     drop(waiting);
     let begin = Instant::now();
     let mut rehearsal = Rehearsal::at(NOW, series(jobs, since))?;
