@@ -26,8 +26,7 @@ impl World {
                 rate: None,
             })
             .collect();
-        let terms =
-            Terms { concurrency: Some(concurrency), pools, is_present: true, is_paused: false, by_workers: false };
+        let terms = Terms { concurrency: Some(concurrency), pools, is_present: true, ..Terms::default() };
         self.permits.agree(&id.parse().unwrap(), terms);
     }
 

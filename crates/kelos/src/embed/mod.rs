@@ -36,9 +36,11 @@
 //! name of the run, [`Context::run`], stays the same as long as Kelos counts it as one attempt.
 
 mod cancel;
+mod circles;
 mod command;
 mod context;
 mod function;
+mod hosts;
 mod input;
 mod job;
 mod locks;
@@ -49,14 +51,17 @@ mod period;
 mod platform;
 mod project;
 mod rehearsal;
+mod requests;
 mod retry;
 mod run_output;
 mod running;
 mod scheduler;
+mod troupe;
 
 pub use cancel::Cancel;
 pub use command::CommandError;
 pub use context::{Context, PreviousFailure};
+pub use hosts::{HostError, Hosts};
 pub use input::{Input, ScheduledTime, SlotInput};
 pub use job::{AtTimes, Function, Job, JobId, job};
 pub use kelos_model::time::{Calendar, Dates, Zone};
@@ -64,9 +69,10 @@ pub use locks::Lock;
 pub use mistakes::{Mistake, Mistakes};
 pub use output::OutputError;
 pub use period::Period;
-pub use platform::{Places, PlatformUse, Rate};
+pub use platform::{Places, Platform, PlatformUse, Processes, Rate};
 pub use project::{Project, StartError};
 pub use rehearsal::{Rehearsal, RehearsalError};
+pub use requests::{Permits, PlatformError};
 pub use retry::Retry;
 pub use running::{EndedSlot, RequestError, RunningProject};
 pub use scheduler::{Plan, PlannedSlot, PlannedSlots, Scheduler};

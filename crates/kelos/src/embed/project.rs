@@ -14,9 +14,11 @@ use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, StoreError};
 use tokio::runtime::Handle;
 
+use super::circles::{self, Grip};
 use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
 use super::job::{Job, JobDraft};
 use super::mistakes::{Mistake, Mistakes};
+use super::platform::Processes;
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
 use crate::node::{Node, NodeConfig, NodeError};
@@ -99,6 +101,14 @@ impl Project {
         self
     }
 
+    /// Limits the programs that [`Context::command`](super::Context::command) runs at the same time, in all runs of the project's jobs. It
+    /// holds for the jobs that were added so far.
+    #[must_use]
+    pub fn processes(mut self, programs: u32) -> Project {
+        self.jobs.iter_mut().for_each(|job| job.may_use(&Processes::new(programs)));
+        self
+    }
+
     /// Keeps state and output in a folder, which is made where it is not there: a SQLite database `kelos.db`, and `runs`. Without
     /// a folder all is forgotten when the program ends.
     #[cfg(feature = "sqlite")]
@@ -145,6 +155,7 @@ impl Project {
             }
         }
         mistakes.extend(self.circles(&workflows));
+        mistakes.extend(self.grips(&workflows));
         mistakes.extend(self.unresolved(&workflows));
         mistakes.extend(self.early(&workflows));
         mistakes.extend(self.without_periods(&workflows));
@@ -161,6 +172,16 @@ impl Project {
         };
         let found = deadlocks(workflows).into_iter();
         found.filter_map(|one| circle(one.circle.into_iter().map(|(id, _)| id.to_string()).collect())).collect()
+    }
+
+    /// Circles of platforms, of which runs of some jobs hold one while they may wait for the next.
+    fn grips(&self, workflows: &[Workflow]) -> Vec<Mistake> {
+        let mistake = |circle: Vec<Grip>| {
+            let job = self.jobs.iter().find(|job| circle.first().is_some_and(|grip| grip.job.as_str() == job.id))?;
+            let words = format!("its runs may wait for each other for ever: {}", circles::words(&circle));
+            Some(job.mistake(words).hint("take one of them before the start, together with the others: `.on((&a, &b))`"))
+        };
+        circles::of(workflows).into_iter().filter_map(mistake).collect()
     }
 
     /// Jobs that wait for periods that nothing has.

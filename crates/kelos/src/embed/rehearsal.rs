@@ -16,24 +16,18 @@ use kelos_explain::why::read as read_why;
 use kelos_model::probe::Verdict;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::runtime::Runtime;
 
-use super::context::Context;
-use super::function::{self, FunctionJob};
-use super::input::{INPUT, SlotInput};
-use super::locks::Locks;
+use super::function::{Failure, FunctionJob};
+use super::input::INPUT;
 use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
 use super::project::Project;
-use super::run_output::RunOutput;
 use super::scheduler::OwnPlanner;
-
-/// The time that a function may take in earnest, before it is taken for one that never ends.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::troupe::{Happening, Troupe};
 
 /// A rehearsal that can't go on. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +60,8 @@ pub enum RehearsalError {
 /// A project that is played through, for `#[test]`. It is synchronous; nothing is shared between two of them.
 ///
 /// Time passes only by [`Rehearsal::run_until`]. A function is called at the moment of its start, for real, and its run takes no time
-/// where [`Rehearsal::takes`] says nothing else. Times within a function, such as those of `tokio::time::sleep`, are real ones.
+/// where [`Rehearsal::takes`] says nothing else, but for the time that it waits for what is scarce ([`Context::on`](super::Context::on)).
+/// Times within a function, such as those of `tokio::time::sleep`, are real ones.
 ///
 /// ```
 /// use kelos::SlotState;
@@ -99,19 +94,27 @@ pub struct Rehearsal {
 struct RehearsalStage {
     jobs: BTreeMap<WorkflowId, FunctionJob>,
     planners: BTreeMap<WorkflowId, OwnPlanner>,
-    runtime: Runtime,
-    locks: Locks,
+    troupe: Troupe,
     reader: Arc<OnceLock<Arc<dyn Queries>>>,
-    /// The reports that are due, by moment and then in the order in which the runs were begun.
+    /// The reports that are due, by moment and then in the order in which they were arranged.
     due: BinaryHeap<Reverse<(Timestamp, u64)>>,
-    reports: BTreeMap<u64, (RunId, Vec<Report>)>,
+    reports: BTreeMap<u64, DueReport>,
     begun: u64,
+    /// The runs that were asked to end, and their outcomes if they fail.
+    asked_to_end: BTreeMap<RunId, Outcome>,
     failing: BTreeMap<SlotRef, u32>,
     lengths: BTreeMap<WorkflowId, SignedDuration>,
     paths: BTreeSet<String>,
     started: Vec<(Timestamp, RunId)>,
     lines: BTreeMap<SlotRef, Vec<String>>,
     reply: Option<Reply>,
+}
+
+/// A report about a run that comes at a moment.
+enum DueReport {
+    End(RunId, Vec<Report>),
+    /// It has taken too long, if it is live.
+    Timeout(RunId),
 }
 
 impl Rehearsal {
@@ -133,16 +136,15 @@ impl Rehearsal {
         let (turns, _) = Turns::restore(config, &mut store, lease, now)?;
         let known = OnceLock::new();
         let _ = known.set(reader.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let stage = RehearsalStage {
             jobs,
             planners: project.planners(),
-            runtime: runtime.map_err(RehearsalError::Runtime)?,
-            locks: Locks::default(),
+            troupe: Troupe::new().map_err(RehearsalError::Runtime)?,
             reader: Arc::new(known),
             due: BinaryHeap::new(),
             reports: BTreeMap::new(),
             begun: 0,
+            asked_to_end: BTreeMap::new(),
             failing: BTreeMap::new(),
             lengths: BTreeMap::new(),
             paths: BTreeSet::new(),
@@ -332,52 +334,75 @@ fn failed(reason: String) -> Outcome {
 }
 
 impl RehearsalStage {
-    /// Calls the function of a run, and returns the reports of its start.
-    fn begin(&mut self, now: Timestamp, start: &Start) -> Vec<Report> {
-        self.started.push((now, start.run.clone()));
-        self.begun += 1;
+    /// Calls the function of a run. It goes on until it ends, or waits for what is scarce.
+    fn begin(&mut self, now: Timestamp, start: &Start) -> Vec<Input> {
+        let run = &start.run;
+        self.started.push((now, run.clone()));
         let begun = Report::Started { external_id: "rehearsal".to_owned() };
-        let end = self.call(start);
-        let mut reports: Vec<Report> = Vec::new();
-        reports.extend(end.0.map(|outputs| Report::Gave { outputs }));
-        reports.push(Report::Ended { outcome: end.1 });
-        let length = self.lengths.get(&start.workflow.id).copied().unwrap_or_default();
-        match now.checked_add(length) {
-            Ok(at) if at > now => {
-                self.due.push(Reverse((at, self.begun)));
-                self.reports.insert(self.begun, (start.run.clone(), reports));
-                vec![begun]
+        let mut inputs = vec![Input::RunReported { run: run.clone(), report: begun }];
+        match self.call(start) {
+            Ok(timeout) => {
+                inputs.extend(self.go_on(now));
+                if let Some(at) = timeout.filter(|_| self.troupe.is_live(run)).and_then(|time| now.checked_add(time).ok()) {
+                    self.later(at, DueReport::Timeout(run.clone()));
+                }
             }
-            _ => std::iter::once(begun).chain(reports).collect(),
+            Err(outcome) => inputs.extend(self.end(now, run, Vec::new(), outcome)),
         }
+        inputs
     }
 
-    fn call(&mut self, start: &Start) -> (Option<serde_json::Map<String, serde_json::Value>>, Outcome) {
+    /// Begins the call of a function, and returns its timeout.
+    fn call(&mut self, start: &Start) -> Result<Option<SignedDuration>, Outcome> {
         let slot = &start.run.slot;
         if let Some(left) = self.failing.get_mut(slot).filter(|left| **left > 0) {
             *left -= 1;
-            return (None, failed("the test lets it fail".to_owned()));
+            return Err(failed("the test lets it fail".to_owned()));
         }
         let Some(job) = self.jobs.get(&start.workflow.id).cloned() else {
-            return (None, Outcome::refused("it is no job of this project".to_owned()));
+            return Err(Outcome::refused("it is no job of this project".to_owned()));
         };
-        let output = RunOutput::lines();
-        let context = Context::new(start, output.clone(), self.reader.clone(), self.locks.clone());
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json };
-        let timeout = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
-        let end = self.runtime.block_on(async {
-            match function::begin(&job, &context, &input, self.runtime.handle()) {
-                Ok(task) => tokio::time::timeout(timeout, task).await.map(function::ended),
-                Err(failure) => Ok(Err(failure)),
+        self.troupe.begin(&job, start, self.reader.clone()).map_err(Failure::outcome)?;
+        Ok(job.timeout.and_then(|timeout| SignedDuration::try_from(timeout).ok()))
+    }
+
+    /// Lets live functions go on until all wait or have ended, and returns what they report.
+    fn go_on(&mut self, now: Timestamp) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        for happening in self.troupe.go_on(&mut self.lines) {
+            match happening {
+                Happening::Reported(input) => inputs.push(input),
+                Happening::Ended(run, Ok(outputs)) => {
+                    let gave = outputs.map(|outputs| Report::Gave { outputs }).into_iter().collect();
+                    inputs.extend(self.end(now, &run, gave, Outcome::Succeeded));
+                }
+                Happening::Ended(run, Err(failure)) => {
+                    let outcome = self.asked_to_end.get(&run).cloned().unwrap_or_else(|| failure.outcome());
+                    inputs.extend(self.end(now, &run, Vec::new(), outcome));
+                }
             }
-        });
-        self.lines.entry(slot.clone()).or_default().extend(output.taken());
-        match end {
-            Ok(Ok(outputs)) => (outputs, Outcome::Succeeded),
-            Ok(Err(failure)) => (None, failure.outcome()),
-            Err(_) => (None, failed(format!("its function did not end within {} s", timeout.as_secs_f64()))),
         }
+        inputs
+    }
+
+    /// The reports of an end: now, or once the run has taken its time.
+    fn end(&mut self, now: Timestamp, run: &RunId, mut reports: Vec<Report>, outcome: Outcome) -> Vec<Input> {
+        reports.push(Report::Ended { outcome });
+        let length = self.lengths.get(&run.slot.workflow).copied().unwrap_or_default();
+        let is_cut = self.asked_to_end.remove(run).is_some();
+        match now.checked_add(length) {
+            Ok(at) if at > now && !is_cut => {
+                self.later(at, DueReport::End(run.clone(), reports));
+                Vec::new()
+            }
+            _ => reports.into_iter().map(|report| Input::RunReported { run: run.clone(), report }).collect(),
+        }
+    }
+
+    fn later(&mut self, at: Timestamp, report: DueReport) {
+        self.begun += 1;
+        self.due.push(Reverse((at, self.begun)));
+        self.reports.insert(self.begun, report);
     }
 
     /// The reports that are due.
@@ -385,15 +410,40 @@ impl RehearsalStage {
         let mut inputs = Vec::new();
         while let Some(Reverse((_, number))) = self.due.peek().filter(|Reverse((at, _))| *at <= now).copied() {
             self.due.pop();
-            let Some((run, reports)) = self.reports.remove(&number) else { continue };
-            inputs.extend(reports.into_iter().map(|report| Input::RunReported { run: run.clone(), report }));
+            match self.reports.remove(&number) {
+                Some(DueReport::End(run, reports)) => {
+                    inputs.extend(reports.into_iter().map(|report| Input::RunReported { run: run.clone(), report }));
+                }
+                Some(DueReport::Timeout(run)) => {
+                    let reason = "timed out".to_owned();
+                    let outcome = Failure { reason, code: Some(FailureCode::TIMED_OUT) }.outcome();
+                    inputs.extend(self.cut_off(now, &run, outcome));
+                }
+                None => {}
+            }
         }
         inputs
     }
 
-    fn end(&mut self, run: &RunId) -> Input {
-        self.reports.retain(|_, (live, _)| live != run);
-        Input::RunReported { run: run.clone(), report: Report::Ended { outcome: Outcome::Killed } }
+    /// Asks a live function to end, and drops it if it does not.
+    fn cut_off(&mut self, now: Timestamp, run: &RunId, outcome: Outcome) -> Vec<Input> {
+        if !self.troupe.ask_to_end(run) {
+            return Vec::new();
+        }
+        self.asked_to_end.insert(run.clone(), outcome.clone());
+        let mut inputs = self.go_on(now);
+        if self.troupe.drop_function(run) {
+            inputs.extend(self.end(now, run, Vec::new(), outcome));
+        }
+        inputs
+    }
+
+    fn kill(&mut self, now: Timestamp, run: &RunId) -> Vec<Input> {
+        if self.troupe.is_live(run) {
+            return self.cut_off(now, run, Outcome::Killed);
+        }
+        self.reports.retain(|_, report| !matches!(report, DueReport::End(live, _) if live == run));
+        vec![Input::RunReported { run: run.clone(), report: Report::Ended { outcome: Outcome::Killed } }]
     }
 
     fn answer(&self, now: Timestamp, probe: Probe) -> Input {
@@ -444,11 +494,14 @@ impl Surroundings for Rehearsal {
                 Command::StartRun { run, workflow, collected, .. } => {
                     let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
                     let (settings, properties) = Default::default();
-                    let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
-                    let reports = self.stage.begin(now, &start).into_iter();
-                    inputs.extend(reports.map(|report| Input::RunReported { run: run.clone(), report }));
+                    let start = Start { run, workflow, settings, properties, given, worker: None };
+                    inputs.extend(self.stage.begin(now, &start));
                 }
-                Command::CancelRun { run, .. } => inputs.push(self.stage.end(&run)),
+                Command::CancelRun { run, .. } => inputs.extend(self.stage.kill(now, &run)),
+                Command::AnswerRun { run, request, answer, .. } => {
+                    self.stage.troupe.answer(&run, request, answer);
+                    inputs.extend(self.stage.go_on(now));
+                }
                 Command::Probe(probe) => inputs.push(self.stage.answer(now, probe)),
                 Command::Reply { reply, .. } => self.stage.reply = Some(reply),
                 // A run is never lost here, and jobs with ids are not defined by functions.
