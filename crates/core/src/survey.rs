@@ -172,9 +172,7 @@ impl Survey<'_> {
 
     fn ahead_in(&self, pool: &Pool, position: &LinePosition) -> u64 {
         let ahead = |other: &LinePosition| match other.party() {
-            Party::Workflow(id) => {
-                self.permits.queue(&id).map_or(0, |queue| queue.ahead_in_line(&id, position) as u64)
-            }
+            Party::Workflow(id) => self.permits.queue(&id).map_or(0, |queue| queue.ahead_in_line(&id, position) as u64),
             Party::Request(_) => 1,
         };
         pool.line().range(..position).map(ahead).sum()

@@ -132,7 +132,7 @@ async fn keep(context: Context, (): (), place: Places) -> Result<(), PlatformErr
 }
 
 async fn note_is(running: &RunningProject, slot: &SlotRef, note: &str) {
-    let executor = running.node().executors().get("function");
+    let executor = running.handle().executors().get("function");
     let run = RunId { slot: slot.clone(), number: 1 };
     while executor.note(&run).as_deref() != Some(note) {
         tokio::task::yield_now().await;
@@ -178,19 +178,16 @@ fn permits_of_functions_that_died_with_their_program_are_free_again() {
         let retry = Retry::fixed(Duration::ZERO).times(3);
         Project::new("shop", "1.0").folder(folder.path()).add(one.retry(retry).grace(Duration::ZERO).on_demand())
     };
-    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let first = runtime();
-    let (slot, running) = first.block_on(async {
+    let slot = run(async {
         let running = project().start().await.unwrap();
         let slot = running.start("keep", &()).await.unwrap();
         note_is(&running, &slot, "has it").await;
-        (slot, running)
+        let held = running.reader().slot(&slot).unwrap().unwrap().held;
+        assert_eq!(held.len(), 1, "what it holds is in its row");
+        // As if the program were killed: the runtime ends with all that runs in it.
+        running.handle().stop().await;
+        slot
     });
-    let held = running.reader().slot(&slot).unwrap().unwrap().held;
-    assert_eq!(held.len(), 1, "what it holds is in its row");
-    // The functions are gone without a word, as with a program that is killed.
-    first.shutdown_background();
-    drop(running);
     run(async {
         let running = project().start().await.unwrap();
         let ended = running.end(&slot).await.unwrap();
@@ -221,7 +218,7 @@ fn so_many_programs_run_at_once() {
         let mut held = 0;
         let page = kelos_store::PageRequest::oldest(usize::MAX);
         let until = running.reader().last_seq().unwrap();
-        let filter = kelos_store::EventFilter { about: kelos_store::About::All, after: 0, until };
+        let filter = kelos_store::EventFilter { about: kelos_store::About::Anything, after: 0, until };
         for record in running.reader().events(&filter, page).unwrap().rows {
             if let kelos_model::Event::Slot { what, .. } = record.event {
                 match what {
@@ -251,7 +248,8 @@ fn circles_of_platforms_are_a_mistake() {
     let of_one = Project::new("shop", "1.0").add(one("a").on(&p).may_use(&p)).check().unwrap_err();
     assert!(of_one.0[0].message.ends_with("\"a\" holds \"p\" and waits for \"p\""), "{of_one}");
     let programs = Processes::new(2);
-    let beside = Project::new("shop", "1.0").add(one("a").may_use((&p, &programs))).add(one("b").on(&programs).may_use(&p));
+    let beside =
+        Project::new("shop", "1.0").add(one("a").may_use((&p, &programs))).add(one("b").on(&programs).may_use(&p));
     assert_eq!(beside.check().unwrap_err().0.len(), 1);
     let crm = Rate::new("crm-api", 6, MINUTE);
     assert!(Project::new("shop", "1.0").add(one("a").on((&p, &crm)).may_use(&crm)).check().is_ok());

@@ -2,6 +2,7 @@
 
 mod backlogs;
 mod fleet;
+mod within;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::workload::{Workload, resolved};
 use crate::world::World;
 use backlogs::Backlogs;
 use fleet::{Fleet, Turnout};
+use within::{Requests, WishChange};
 use workload::{asks_functions, redefines_jobs};
 
 struct Pair {
@@ -47,6 +49,7 @@ struct Pair {
     /// The runs that it started, with their workers.
     started: Vec<Start>,
     fleet: Fleet,
+    requests: Requests,
     /// How many slots of a workflow are queued before more are created from its backlog.
     fewest: usize,
 }
@@ -118,6 +121,7 @@ impl Pair {
             looks_again,
             started,
             fleet,
+            requests: Requests::new(workload),
             fewest: workload.config.frontier.div_ceil(2),
         })
     }
@@ -167,6 +171,8 @@ impl Pair {
                 .filter(|(_, (at, _))| within(*at))
                 .map(|(run, (at, _))| (*at, 2, SpanEvent::Ended(run.clone()))),
         );
+        let wishes = self.requests.happenings(&self.going, &self.world);
+        happenings.extend(wishes.filter(|(at, _)| within(*at)).map(|(at, wish)| (at, 4, SpanEvent::Wished(wish))));
         let turnouts = self.fleet.turnouts().filter(|(at, _)| within(*at));
         happenings.extend(turnouts.map(|(at, turnout)| (at, 3, SpanEvent::TurnedOut(turnout))));
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
@@ -185,6 +191,7 @@ impl Pair {
                 }
                 SpanEvent::Asked(ask) => self.ask(ask, together)?,
                 SpanEvent::Ended(run) => self.end(&run, together)?,
+                SpanEvent::Wished(wish) => self.wish(&wish, together)?,
                 SpanEvent::TurnedOut(turnout) => {
                     let worker = self.fleet.turn_out(&turnout);
                     self.offer(&worker, together)?;
@@ -218,7 +225,7 @@ impl Pair {
         for worker in self.fleet.present() {
             self.offer(&worker, false)?;
         }
-        Ok(())
+        self.repeat_requests()
     }
 
     /// Gives both the current offer of a worker.
@@ -286,6 +293,7 @@ impl Pair {
             let mut from_spec: Vec<Start> = from_spec.into_iter().map(at_worker).collect();
             let inputs = std::mem::take(&mut self.untold);
             let mut from_core = self.feed(inputs, true)?;
+            self.compare_answers()?;
             from_spec.sort();
             from_core.sort();
             if from_spec != from_core {
@@ -332,6 +340,7 @@ impl Pair {
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
                 && found.priority == wanted.priority
+                && within::are_same(&found.held, &wanted.requests)
                 && has_collected(found.collected.as_deref(), wanted.collected.as_ref())
                 && (found.retries == wanted.retries || wanted.state == SlotState::Killed);
             if !same {
@@ -406,6 +415,7 @@ impl Surroundings for Pair {
                 Command::CancelRun { run, .. } => {
                     inputs.push(Input::RunReported { run, report: Report::Ended { outcome: Outcome::Killed } });
                 }
+                Command::AnswerRun { run, request, answer, .. } => self.requests.answered((run, request, answer)),
                 Command::CheckRun { .. } | Command::Reply { .. } => {}
             }
         }
@@ -440,4 +450,5 @@ enum SpanEvent {
     Asked(Ask),
     Ended(RunId),
     TurnedOut(Turnout),
+    Wished(WishChange),
 }

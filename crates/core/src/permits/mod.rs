@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{
-    Breach, Holding, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
+    Breach, Holding, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotKey, SlotRef, SlotState,
+    WorkflowId,
 };
 
 use offers::Offers;
@@ -124,11 +125,11 @@ impl Permits {
         }
         let before = std::mem::replace(&mut queue.terms, terms);
         let now = &queue.terms;
-        let (then, then_present) = (&before.within, before.is_present);
-        if (then, then_present) != (&now.within, now.is_present) {
-            self.are_doubted = true;
-            if then_present {
-                self.pools.unnamed(id, then);
+        // Sizes and rates may have changed on whose terms requests wait.
+        self.are_doubted = true;
+        if (&before.within, before.is_present) != (&now.within, now.is_present) {
+            if before.is_present {
+                self.pools.unnamed(id, &before.within);
             }
             if now.is_present {
                 self.pools.named(&now.within);

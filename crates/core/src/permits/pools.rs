@@ -162,7 +162,8 @@ impl Pools {
     /// Sets the permits that a live run holds by a request.
     pub(crate) fn hold_within(&mut self, request: &RequestId, id: &PoolId, permits: u32) {
         let pool = self.by_id.entry(id.clone()).or_default();
-        let before = if permits == 0 { pool.within.remove(request) } else { pool.within.insert(request.clone(), permits) };
+        let before =
+            if permits == 0 { pool.within.remove(request) } else { pool.within.insert(request.clone(), permits) };
         let before = before.unwrap_or(0);
         let held = (pool.held + u64::from(permits)).checked_sub(u64::from(before));
         if held.is_none() {

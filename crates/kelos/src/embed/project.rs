@@ -179,7 +179,9 @@ impl Project {
         let mistake = |circle: Vec<Grip>| {
             let job = self.jobs.iter().find(|job| circle.first().is_some_and(|grip| grip.job.as_str() == job.id))?;
             let words = format!("its runs may wait for each other for ever: {}", circles::words(&circle));
-            Some(job.mistake(words).hint("take one of them before the start, together with the others: `.on((&a, &b))`"))
+            Some(
+                job.mistake(words).hint("take one of them before the start, together with the others: `.on((&a, &b))`"),
+            )
         };
         circles::of(workflows).into_iter().filter_map(mistake).collect()
     }

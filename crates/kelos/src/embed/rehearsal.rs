@@ -16,7 +16,9 @@ use kelos_explain::why::read as read_why;
 use kelos_model::probe::Verdict;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{
+    Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId,
+};
 use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -343,7 +345,9 @@ impl RehearsalStage {
         match self.call(start) {
             Ok(timeout) => {
                 inputs.extend(self.go_on(now));
-                if let Some(at) = timeout.filter(|_| self.troupe.is_live(run)).and_then(|time| now.checked_add(time).ok()) {
+                if let Some(at) =
+                    timeout.filter(|_| self.troupe.is_live(run)).and_then(|time| now.checked_add(time).ok())
+                {
                     self.later(at, DueReport::Timeout(run.clone()));
                 }
             }

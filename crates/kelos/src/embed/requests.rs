@@ -23,7 +23,9 @@ pub enum PlatformError {
         refusal: PermitRefusal,
     },
     /// The run holds something, or waits for it: two runs that wait for what the other holds would wait for ever.
-    #[error("take {what}: the run has taken {held} and not returned it: take everything at once, `context.on((&a, &b))`")]
+    #[error(
+        "take {what}: the run has taken {held} and not returned it: take everything at once, `context.on((&a, &b))`"
+    )]
     Holding {
         /// The platforms.
         what: String,

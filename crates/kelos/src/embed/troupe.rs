@@ -127,7 +127,9 @@ impl Troupe {
         }
         // What was dropped ends, too, and counts no more.
         let is_known = |one: &Happening| match one {
-            Happening::Reported(Input::RunReported { run, .. }) | Happening::Ended(run, _) => self.live.contains_key(run),
+            Happening::Reported(Input::RunReported { run, .. }) | Happening::Ended(run, _) => {
+                self.live.contains_key(run)
+            }
             Happening::Reported(_) => true,
         };
         let known: Vec<Happening> = happenings.into_iter().filter(is_known).collect();
@@ -148,7 +150,8 @@ async fn until_quiet(live: &BTreeMap<RunId, LiveFunction>, doings: &Doings) {
         for _ in 0..4 {
             tokio::task::yield_now().await;
         }
-        let mut busy = live.iter().filter(|(run, function)| !is_over(run, &doings.list()) && !function.context.is_held_up());
+        let mut busy =
+            live.iter().filter(|(run, function)| !is_over(run, &doings.list()) && !function.context.is_held_up());
         let Some(first) = busy.next() else { return };
         for (run, function) in std::iter::once(first).chain(busy) {
             if begun.elapsed() >= function.patience {

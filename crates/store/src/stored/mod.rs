@@ -13,7 +13,9 @@ mod v1;
 mod tests;
 
 use kelos_model::workflow::{Moments, PlanState};
-use kelos_model::{Actor, Collection, Event, Holding, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
+use kelos_model::{
+    Actor, Collection, Event, Holding, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId,
+};
 use serde_json::{Error, Value};
 
 use crate::record::Deletions;

@@ -6,7 +6,7 @@ use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Actor, BackfillId, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState};
 use serde_json::json;
 
 use super::Place;
