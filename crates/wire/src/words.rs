@@ -38,6 +38,7 @@ pub fn tag(event: &EventDto) -> &str {
 /// The names of all events, ascending.
 pub const NAMES: &[&str] = &[
     "aborted",
+    "acquired",
     "backed-off",
     "backoff-ended",
     "cancelled",
@@ -64,6 +65,7 @@ pub const NAMES: &[&str] = &[
     "paused",
     "planned",
     "prioritised",
+    "released",
     "removed",
     "reopened",
     "replanned",
