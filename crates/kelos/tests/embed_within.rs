@@ -259,7 +259,7 @@ fn circles_of_platforms_are_a_mistake() {
 fn a_rehearsal_of_runs_that_wait_for_each_other_ends() {
     async fn lock_and_ask(context: Context, (): (), crm: Rate) -> Result<(), PlatformError> {
         let _lock = context.lock("one").await;
-        context.on(&crm).await?;
+        let _token = context.on(&crm).await?;
         Ok(())
     }
     let crm = Rate::new("crm-api", 1, MINUTE);
@@ -268,6 +268,30 @@ fn a_rehearsal_of_runs_that_wait_for_each_other_ends() {
     let slots: Vec<_> = (0..3).map(|_| rehearsal.start("work", &()).unwrap()).collect();
     rehearsal.run_until("2026-03-28T12:02:01Z").unwrap();
     assert!(slots.iter().all(|slot| state(&rehearsal, slot) == SlotState::Succeeded));
+}
+
+#[test]
+fn who_gives_up_waiting_stands_in_no_line() {
+    async fn try_it(context: Context, name: String, place: Places) -> Result<(), PlatformError> {
+        let mut waiting = Box::pin(context.on(&place));
+        tokio::select! {
+            biased;
+            held = &mut waiting => drop(held?),
+            () = tokio::task::yield_now() => {
+                drop(waiting);
+                context.log(format!("{name} gave up"));
+            }
+        }
+        Ok(())
+    }
+    let place = Places::new("place", 1);
+    let one = job("try", try_it).with(place.clone()).may_use(&place).on_demand();
+    let mut rehearsal = Rehearsal::at("2026-03-28T12:00Z", Project::new("shop", "1.0").add(one)).unwrap();
+    let slot = rehearsal.start("try", &"a").unwrap();
+    rehearsal.run_until("2026-03-28T12:01Z").unwrap();
+    assert_eq!(lines(&rehearsal, "try", &slot), ["a gave up"]);
+    let capacity = rehearsal.ask(InspectCapacity).unwrap();
+    assert_eq!((capacity.pools[0].held, capacity.pools[0].queued), (0, 0), "{capacity:?}");
 }
 
 #[test]

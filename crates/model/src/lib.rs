@@ -50,7 +50,7 @@ pub use facts::{Collection, Fact, FactKey, Occurrence, Subject};
 pub use function::FunctionRef;
 pub use id::{BackfillId, IdError, PoolId, WorkflowId};
 pub use key::{FlowKey, SlotKey, SlotRef};
-pub use permit::{Holding, PermitAnswer, PermitRefusal};
+pub use permit::{Hold, PermitAnswer, PermitRefusal};
 pub use probe::{Probe, ProbeAnswer};
 pub use reason::{Answer, Finding, Reason, ReasonKind};
 pub use recall::Recall;

@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::PoolId;
-use crate::workflow::TokenRate;
 
 /// The permits that a live run holds by a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holding {
+pub struct Hold {
     /// The number of the request, by which the run counts its requests.
     pub request: u64,
     /// The number of permits by pool. What is limited by its rate alone is spent, not held, and not listed.
@@ -58,8 +57,8 @@ pub enum PermitRefusal {
         pool: PoolId,
         /// The number of tokens that are asked for.
         tokens: u32,
-        /// The rate.
-        rate: TokenRate,
+        /// The number of tokens that add up.
+        burst: u32,
     },
 }
 
@@ -73,10 +72,9 @@ impl fmt::Display for PermitRefusal {
             PermitRefusal::TooMany { pool, permits, size } => {
                 write!(f, "{permits} permits of \"{pool}\" are asked for, which has {size}: ask for fewer")
             }
-            PermitRefusal::BeyondBurst { pool, tokens, rate } => write!(
+            PermitRefusal::BeyondBurst { pool, tokens, burst } => write!(
                 f,
-                "{tokens} tokens of \"{pool}\" are asked for, of which at most {} add up: ask for fewer, or give it a larger burst",
-                rate.burst
+                "{tokens} tokens of \"{pool}\" are asked for, of which at most {burst} add up: ask for fewer, or give it a larger burst"
             ),
         }
     }

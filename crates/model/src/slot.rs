@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Origin, SlotEvent};
 use crate::facts::{Collection, ManualStart};
 use crate::id::BackfillId;
-use crate::permit::Holding;
+use crate::permit::Hold;
 use crate::state::SlotState;
 
 impl SlotState {
@@ -90,7 +90,7 @@ pub struct Slot {
     pub asked_at: Option<Timestamp>,
     /// The permits that its live run holds beside those of its start, ascending by request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<Holding>,
+    pub held: Vec<Hold>,
 }
 
 impl Slot {
@@ -158,7 +158,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         | SlotEvent::Failed { .. }
         | SlotEvent::RunEnded { .. } => run(&mut slot, event, seq),
         SlotEvent::Acquired { request, permits, .. } => {
-            slot.held.push(Holding { request: *request, permits: permits.clone(), since: at });
+            slot.held.push(Hold { request: *request, permits: permits.clone(), since: at });
             slot.held.sort_by_key(|held| held.request);
         }
         SlotEvent::Released { request, .. } => slot.held.retain(|held| held.request != *request),

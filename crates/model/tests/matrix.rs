@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use kelos_model::slot::apply;
-use kelos_model::{Actor, Holding, Outcome, Slot, SlotEvent, SlotState};
+use kelos_model::{Actor, Hold, Outcome, Slot, SlotEvent, SlotState};
 use proptest::prelude::*;
 
 use support::{events, expect};
@@ -72,8 +72,8 @@ fn applying_agrees_with_the_table() {
     }
 }
 
-fn holding() -> Holding {
-    Holding { request: 1, permits: BTreeMap::new(), since: Timestamp::UNIX_EPOCH }
+fn holding() -> Hold {
+    Hold { request: 1, permits: BTreeMap::new(), since: Timestamp::UNIX_EPOCH }
 }
 
 #[test]

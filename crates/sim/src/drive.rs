@@ -20,7 +20,7 @@ use crate::judge::jobs::Watch;
 use crate::past::Past;
 use crate::rng::Rng;
 use crate::workload::{Workload, resolved};
-use crate::world::World;
+use crate::world::{RunRequests, World};
 use crate::{Figures, judge, planted};
 
 /// How long after the last fault everything must have settled.
@@ -69,8 +69,8 @@ pub struct Drive {
     turns_at_once: u64,
     /// The workflow of which an invariant is broken on purpose.
     planted: Option<WorkflowId>,
-    /// What live runs ask for, and how often that has changed.
-    asking: BTreeMap<RunId, (u64, BTreeMap<u64, BTreeMap<PoolId, u32>>)>,
+    /// The requests of runs.
+    asking: BTreeMap<RunId, RunRequests>,
     figures: Figures,
 }
 
@@ -450,17 +450,12 @@ impl Drive {
         if self.world.runs.get(run).is_none_or(|execution| execution.ends_at <= self.now) {
             return;
         }
-        let of_run = self.asking.entry(run.clone()).or_default();
-        match wanted {
-            Some(wanted) => drop(of_run.1.insert(number, wanted)),
-            None => drop(of_run.1.remove(&number)),
-        }
-        of_run.0 += 1;
+        self.asking.entry(run.clone()).or_default().change(number, wanted);
         self.report_requests(run);
     }
 
     fn answered(&mut self, run: &RunId, number: u64, answer: &PermitAnswer) {
-        let Some((_, open)) = self.asking.get_mut(run) else { return };
+        let Some(RunRequests { open, .. }) = self.asking.get_mut(run) else { return };
         if *answer != PermitAnswer::Held {
             open.remove(&number);
         } else if !open.contains_key(&number) {
@@ -470,7 +465,7 @@ impl Drive {
     }
 
     fn report_requests(&mut self, run: &RunId) {
-        if let Some((version, requests)) = self.asking.get(run).cloned() {
+        if let Some(RunRequests { version, open: requests }) = self.asking.get(run).cloned() {
             self.report(0, run, Report::Asks { version, requests });
         }
     }

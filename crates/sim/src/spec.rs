@@ -67,7 +67,7 @@ pub struct SpecSlot {
     planned: Timestamp,
     /// The facts that it has collected.
     pub collected: Option<Collection>,
-    /// What its live run asks for.
+    /// The requests of its live run.
     pub requests: BTreeMap<u64, SpecRequest>,
 }
 

@@ -47,6 +47,26 @@ pub struct Wish {
     pub wanted: BTreeMap<PoolId, u32>,
 }
 
+/// The requests of a live run for permits, as its executor reports them.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequests {
+    /// How often they have changed.
+    pub version: u64,
+    /// The number of permits by pool, of each request by its number.
+    pub open: BTreeMap<u64, BTreeMap<PoolId, u32>>,
+}
+
+impl RunRequests {
+    /// Notes that a wish came up, or went.
+    pub fn change(&mut self, number: u64, wanted: Option<BTreeMap<PoolId, u32>>) {
+        self.version += 1;
+        match wanted {
+            Some(wanted) => drop(self.open.insert(number, wanted)),
+            None => drop(self.open.remove(&number)),
+        }
+    }
+}
+
 /// All facts at a moment.
 pub struct WorldView<'a> {
     /// The moment.
@@ -207,7 +227,7 @@ impl World {
         Some(outputs.into_iter().collect())
     }
 
-    /// What a run asks for of pools while it is live: one half asks once or twice, for permits of one pool or two, which it wants for a while.
+    /// The wishes of a run for permits while it is live: one half asks once or twice, for permits of one pool or two, which it wants for a while.
     #[must_use]
     pub fn wishes(&self, run: &RunId) -> Vec<Wish> {
         let drawn = |what: &str| draw(self.seed ^ 0x3157, &format!("{run} {what}"));

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{
-    Breach, Holding, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotKey, SlotRef, SlotState,
+    Breach, Hold, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotKey, SlotRef, SlotState,
     WorkflowId,
 };
 
@@ -170,7 +170,7 @@ impl Permits {
     fn follow_requests(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
         let before = before.map_or(&[][..], |slot| &slot.held);
         if *before != after.held[..] {
-            let is_kept = |held: &Holding| after.held.iter().any(|other| other.request == held.request);
+            let is_kept = |held: &Hold| after.held.iter().any(|other| other.request == held.request);
             for held in before.iter().filter(|held| !is_kept(held)) {
                 self.hold_within(id, held, false);
             }
@@ -188,7 +188,7 @@ impl Permits {
     }
 
     /// Counts or discounts what a live run holds by a request.
-    fn hold_within(&mut self, slot: &SlotRef, held: &Holding, is_held: bool) {
+    fn hold_within(&mut self, slot: &SlotRef, held: &Hold, is_held: bool) {
         let id = RequestId { slot: slot.clone(), number: held.request };
         for (pool, permits) in &held.permits {
             self.pools.hold_within(&id, pool, if is_held { *permits } else { 0 });

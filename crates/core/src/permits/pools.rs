@@ -191,8 +191,8 @@ impl Pools {
         if one.permits > size {
             return Some(PermitRefusal::TooMany { pool, permits: one.permits, size });
         }
-        let rate = known.rate().copied().filter(|rate| one.permits > rate.burst)?;
-        Some(PermitRefusal::BeyondBurst { pool, tokens: one.permits, rate })
+        let burst = known.rate().map(|rate| rate.burst).filter(|burst| one.permits > *burst)?;
+        Some(PermitRefusal::BeyondBurst { pool, tokens: one.permits, burst })
     }
 
     /// Moves a workflow to another position in its queues, or out of them.

@@ -39,7 +39,7 @@ pub(super) fn words(circle: &[Grip]) -> String {
     circle.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// What a run of a job may hold while it waits for something else. It asks for all that it takes within at once, except for the programs
+/// The platforms that a run of a job may hold while it waits for others. It asks for all that it takes within at once, except for the programs
 /// that it runs, which ask for nothing.
 fn grips(workflow: &Workflow) -> Vec<Grip> {
     let places = |uses: &[PoolUse]| -> Vec<PoolId> {

@@ -15,7 +15,7 @@ pub enum HostError {
     Unknown(String),
 }
 
-/// How fast hosts may be called. A job [may use](super::Job::may_use) all of them, and takes a token for each call.
+/// The rates of hosts: how fast each may be called. A job [may use](super::Job::may_use) all of them, and takes a token for each call.
 ///
 /// ```
 /// use std::time::Duration;

@@ -173,7 +173,7 @@ pub(super) struct JobDraft {
     covers: Vec<(String, i64, i64)>,
     constraints: Vec<Constraint>,
     platforms: Vec<PlatformUse>,
-    /// What its runs may take while they are live.
+    /// The platforms of which its runs may take parts while they are live.
     within: Vec<PlatformUse>,
     about: About,
 }
@@ -520,7 +520,7 @@ impl JobDraft {
         whole
     }
 
-    /// What its runs may take while they are live, ascending, each once.
+    /// The pools of which its runs may take permits while they are live, ascending, each once.
     fn within(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
         // How many are taken is said then; one of each must be possible.
         let mut uses: Vec<PlatformUse> = Vec::new();

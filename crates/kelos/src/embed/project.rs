@@ -31,6 +31,8 @@ pub struct Project {
     folder: Option<PathBuf>,
     store: Option<Box<dyn Journal>>,
     config: Config,
+    /// The limit on the programs that run at the same time.
+    processes: Option<Processes>,
 }
 
 /// A project that can't be started. Messages complete "failed to …".
@@ -78,6 +80,7 @@ impl Project {
             folder: None,
             store: None,
             config: Config::default(),
+            processes: None,
         }
     }
 
@@ -97,15 +100,18 @@ impl Project {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a project is no number")]
     pub fn add<I>(mut self, job: Job<I>) -> Project {
-        self.jobs.push(job.draft);
+        let mut job = job.draft;
+        self.processes.iter().for_each(|processes| job.may_use(processes));
+        self.jobs.push(job);
         self
     }
 
-    /// Limits the programs that [`Context::command`](super::Context::command) runs at the same time, in all runs of the project's jobs. It
-    /// holds for the jobs that were added so far.
+    /// Limits the programs that [`Context::command`](super::Context::command) runs at the same time, in all runs of the project's jobs.
     #[must_use]
     pub fn processes(mut self, programs: u32) -> Project {
-        self.jobs.iter_mut().for_each(|job| job.may_use(&Processes::new(programs)));
+        let processes = Processes::new(programs);
+        self.jobs.iter_mut().for_each(|job| job.may_use(&processes));
+        self.processes = Some(processes);
         self
     }
 

@@ -29,7 +29,7 @@ use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
 use super::project::Project;
 use super::scheduler::OwnPlanner;
-use super::troupe::{Happening, Troupe};
+use super::troupe::{News, Troupe};
 
 /// A rehearsal that can't go on. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -373,14 +373,14 @@ impl RehearsalStage {
     /// Lets live functions go on until all wait or have ended, and returns what they report.
     fn go_on(&mut self, now: Timestamp) -> Vec<Input> {
         let mut inputs = Vec::new();
-        for happening in self.troupe.go_on(&mut self.lines) {
-            match happening {
-                Happening::Reported(input) => inputs.push(input),
-                Happening::Ended(run, Ok(outputs)) => {
+        for news in self.troupe.go_on(&mut self.lines) {
+            match news {
+                News::Reported(input) => inputs.push(input),
+                News::Ended(run, Ok(outputs)) => {
                     let gave = outputs.map(|outputs| Report::Gave { outputs }).into_iter().collect();
                     inputs.extend(self.end(now, &run, gave, Outcome::Succeeded));
                 }
-                Happening::Ended(run, Err(failure)) => {
+                News::Ended(run, Err(failure)) => {
                     let outcome = self.asked_to_end.get(&run).cloned().unwrap_or_else(|| failure.outcome());
                     inputs.extend(self.end(now, &run, Vec::new(), outcome));
                 }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GLANCE: Duration = Duration::from_millis(1);
 
 /// Something that a function did.
-pub(super) enum Happening {
+pub(super) enum News {
     Reported(Input),
     Ended(RunId, FunctionEnd),
 }
@@ -49,17 +49,17 @@ struct LiveFunction {
 /// The doings of functions in their order. Cheap to clone.
 #[derive(Clone, Default)]
 struct Doings {
-    done: Arc<Mutex<Vec<Happening>>>,
+    done: Arc<Mutex<Vec<News>>>,
     stirred: Arc<Notify>,
 }
 
 impl Doings {
-    fn push(&self, happening: Happening) {
-        self.list().push(happening);
+    fn push(&self, news: News) {
+        self.list().push(news);
         self.stirred.notify_one();
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Happening>> {
+    fn list(&self) -> MutexGuard<'_, Vec<News>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,7 +80,7 @@ impl Troupe {
         let (run, output, doings) = (start.run.clone(), RunOutput::lines(), self.doings.clone());
         let reports = Reports::new({
             let doings = doings.clone();
-            move |input| doings.push(Happening::Reported(input))
+            move |input| doings.push(News::Reported(input))
         });
         let context = Context::new(start, output.clone(), reader, self.locks.clone(), reports);
         let json = start.given.arguments.get(INPUT).map(String::as_str);
@@ -88,7 +88,7 @@ impl Troupe {
         let task = function::begin(job, &context, &input, self.runtime.handle())?;
         let patience = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
         self.live.insert(run.clone(), LiveFunction { context, output, task: task.abort_handle(), patience });
-        self.runtime.spawn(async move { doings.push(Happening::Ended(run, function::ended(task.await))) });
+        self.runtime.spawn(async move { doings.push(News::Ended(run, function::ended(task.await))) });
         Ok(())
     }
 
@@ -118,7 +118,7 @@ impl Troupe {
     }
 
     /// Lets all functions go on until each has ended, or waits. Returns what they did.
-    pub(super) fn go_on(&mut self, lines: &mut BTreeMap<SlotRef, Vec<String>>) -> Vec<Happening> {
+    pub(super) fn go_on(&mut self, lines: &mut BTreeMap<SlotRef, Vec<String>>) -> Vec<News> {
         self.runtime.block_on(until_quiet(&self.live, &self.doings));
         let happenings = std::mem::take(&mut *self.doings.list());
         for (run, function) in &self.live {
@@ -126,15 +126,13 @@ impl Troupe {
             lines.entry(run.slot.clone()).or_default().extend(function.output.take_lines(is_over));
         }
         // What was dropped ends, too, and counts no more.
-        let is_known = |one: &Happening| match one {
-            Happening::Reported(Input::RunReported { run, .. }) | Happening::Ended(run, _) => {
-                self.live.contains_key(run)
-            }
-            Happening::Reported(_) => true,
+        let is_known = |one: &News| match one {
+            News::Reported(Input::RunReported { run, .. }) | News::Ended(run, _) => self.live.contains_key(run),
+            News::Reported(_) => true,
         };
-        let known: Vec<Happening> = happenings.into_iter().filter(is_known).collect();
+        let known: Vec<News> = happenings.into_iter().filter(is_known).collect();
         for one in &known {
-            if let Happening::Ended(run, _) = one {
+            if let News::Ended(run, _) = one {
                 self.live.remove(run);
             }
         }
@@ -157,13 +155,13 @@ async fn until_quiet(live: &BTreeMap<RunId, LiveFunction>, doings: &Doings) {
             if begun.elapsed() >= function.patience {
                 function.task.abort();
                 let reason = format!("its function did not end within {} s", function.patience.as_secs_f64());
-                doings.push(Happening::Ended(run.clone(), Err(Failure { reason, code: None })));
+                doings.push(News::Ended(run.clone(), Err(Failure { reason, code: None })));
             }
         }
         let _ = tokio::time::timeout(GLANCE, doings.stirred.notified()).await;
     }
 }
 
-fn is_over(run: &RunId, done: &[Happening]) -> bool {
-    done.iter().any(|one| matches!(one, Happening::Ended(ended, _) if ended == run))
+fn is_over(run: &RunId, done: &[News]) -> bool {
+    done.iter().any(|one| matches!(one, News::Ended(ended, _) if ended == run))
 }

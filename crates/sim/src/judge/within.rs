@@ -36,9 +36,8 @@ pub(super) fn within_limits(workload: &Workload, reader: &dyn Queries) -> Result
                 }
             }
             SlotEvent::Released { request, .. } => {
-                if held.remove(&(slot.clone(), request)).is_none() {
-                    return Err(format!("{slot} returned what it did not hold, by request {request}"));
-                }
+                let returned = held.remove(&(slot.clone(), request));
+                returned.ok_or_else(|| format!("{slot} returned what it did not hold, by request {request}"))?;
             }
             SlotEvent::Succeeded { .. }
             | SlotEvent::BackedOff { .. }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kelos_core::Input;
 use kelos_model::run::Report;
-use kelos_model::{Holding, Outcome, PermitAnswer, PoolId, RunId};
+use kelos_model::{Hold, Outcome, PermitAnswer, PoolId, RunId};
 
 use super::Pair;
 use crate::spec::{RunAnswer, SpecRequest};
 use crate::workload::Workload;
-use crate::world::{Wish, World};
+use crate::world::{RunRequests, Wish, World};
 
 /// A run that begins to want something, or wants it no more.
 #[derive(Debug, Clone)]
@@ -26,12 +26,6 @@ pub(super) struct Requests {
     of_runs: BTreeMap<RunId, RunRequests>,
     /// The answers of the core.
     answers: Vec<RunAnswer>,
-}
-
-#[derive(Default)]
-struct RunRequests {
-    version: u64,
-    open: BTreeMap<u64, BTreeMap<PoolId, u32>>,
 }
 
 impl Requests {
@@ -72,11 +66,7 @@ impl Pair {
             return Ok(());
         }
         let of_run = self.requests.of_runs.entry(run.clone()).or_default();
-        match is_over {
-            true => drop(of_run.open.remove(&wish.number)),
-            false => drop(of_run.open.insert(wish.number, wish.wanted.clone())),
-        }
-        of_run.version += 1;
+        of_run.change(wish.number, (!is_over).then(|| wish.wanted.clone()));
         self.report_requests(run, false, is_late)
     }
 
@@ -123,7 +113,7 @@ impl Pair {
 }
 
 /// Whether a run holds the same permits in both.
-pub(super) fn are_same(found: &[Holding], wanted: &BTreeMap<u64, SpecRequest>) -> bool {
+pub(super) fn are_same(found: &[Hold], wanted: &BTreeMap<u64, SpecRequest>) -> bool {
     let found: BTreeMap<u64, &BTreeMap<PoolId, u32>> = found.iter().map(|held| (held.request, &held.permits)).collect();
     let wanted = wanted.iter().filter(|(_, request)| request.answer == Some(PermitAnswer::Held));
     found == wanted.map(|(number, request)| (*number, &request.held)).collect()

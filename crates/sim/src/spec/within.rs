@@ -111,7 +111,7 @@ impl Spec {
                 return Err(PermitRefusal::TooMany { pool, permits, size });
             }
             if let Some(rate) = rates.get(&pool).filter(|rate| permits > rate.burst) {
-                return Err(PermitRefusal::BeyondBurst { pool, tokens: permits, rate: *rate });
+                return Err(PermitRefusal::BeyondBurst { pool, tokens: permits, burst: rate.burst });
             }
             uses.push(PoolUse { permits, ..one.clone() });
         }

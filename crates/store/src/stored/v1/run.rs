@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::{FailureCode, Holding, Outcome, PoolId};
+use kelos_model::{FailureCode, Hold, Outcome, PoolId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::names::StoredName;
@@ -48,8 +48,8 @@ pub(crate) enum StoredOutcome {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Holding")]
-pub(crate) struct StoredHolding {
+#[serde(remote = "Hold")]
+pub(crate) struct StoredHold {
     request: u64,
     #[serde(with = "As::<BTreeMap<StoredName, Plain>>")]
     permits: BTreeMap<PoolId, u32>,
@@ -57,6 +57,6 @@ pub(crate) struct StoredHolding {
 }
 
 forms! {
-    StoredHolding of Holding,
+    StoredHold of Hold,
     StoredOutcome of Outcome,
 }
