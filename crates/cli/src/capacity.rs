@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<u8, Failure> {
             pool.held.to_string(),
             limit(pool),
             pool.queued.to_string(),
-            named(&pool.holders, more, |one| holder(&one.slot, one.permits)),
+            named(&pool.holders, more, |one| holder(&one.slot, one.permits) + within(one.within)),
             named(&pool.first, 0, waiter),
         ]);
     }
@@ -91,5 +91,10 @@ fn holder(slot: &SlotNameDto, permits: u32) -> String {
 
 fn waiter(one: &WaiterDto) -> String {
     let behind = if one.behind > 0 { format!(" +{}", one.behind) } else { String::new() };
-    holder(&one.slot, one.permits) + &behind
+    holder(&one.slot, one.permits) + within(one.within) + &behind
+}
+
+/// A mark of a run that takes permits while it is live.
+fn within(is_within: bool) -> &'static str {
+    if is_within { " within its run" } else { "" }
 }

@@ -357,7 +357,7 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
             match heard.recv().await {
                 Some(Report::Ended { outcome }) => return outcome,
                 Some(Report::Deferred { reason }) => return Outcome::refused(reason),
-                Some(Report::Started { .. } | Report::NeverStarted | Report::Gave { .. }) => {}
+                Some(_) => {}
                 None => return Outcome::Unknown { reason: "no outcome was reported".to_owned() },
             }
         }

@@ -71,9 +71,11 @@ pub struct Holder {
     pub permits: u32,
     /// The moment since which it holds them.
     pub since: Timestamp,
+    /// Whether it took them while it was live, and not with its start.
+    pub is_within: bool,
 }
 
-/// The first queued slot of a workflow.
+/// The first queued slot of a workflow, or a slot whose live run waits for permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
     /// The slot.
@@ -86,6 +88,8 @@ pub struct Waiter {
     pub since: Timestamp,
     /// The number of queued slots of the same workflow behind it.
     pub behind: u64,
+    /// Whether it is a live run that waits, and not a slot that is to start.
+    pub is_within: bool,
 }
 
 /// A workflow whose concurrency is used up while slots of it are queued.

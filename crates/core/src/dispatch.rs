@@ -11,6 +11,7 @@ use crate::{Command, Core, WorkflowFilter};
 impl Core {
     /// Starts runs for all slots that are granted their permits.
     pub(crate) fn dispatch(&mut self, only: &WorkflowFilter) {
+        self.refuse_requests();
         let (workflows, slots) = (&self.workflows, &self.slots);
         // A killed run that has not ended yet blocks its slot; so does a time that is no longer in the schedule.
         let is_ready = |id: &WorkflowId, key: &_| {
@@ -19,12 +20,15 @@ impl Core {
                 .is_some_and(|live| workflows.get(id).is_some_and(|one| one.dormant(key, Some(&live.slot)).is_none()))
         };
         for grant in self.permits.grant(self.now, only, &is_ready) {
-            self.start(grant);
+            match grant.request {
+                Some(request) => self.give(&grant.slot, request, grant.spent),
+                None => self.start(grant),
+            }
         }
     }
 
     /// Records the intent to run a slot, and commands its start, by a worker if one takes it.
-    fn start(&mut self, Grant { slot, taker, spent }: Grant) {
+    fn start(&mut self, Grant { slot, taker, spent, .. }: Grant) {
         self.workflows.note_spent(&slot.workflow, spent, self.now);
         let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run + 1 };
@@ -57,6 +61,7 @@ impl Core {
         let terms = Terms {
             concurrency: workflow.definition().concurrency,
             pools: workflow.definition().pools.clone(),
+            within: workflow.definition().within.clone(),
             is_present: workflow.is_present(),
             is_paused: workflow.rests(),
             by_workers: self.config.by_workers && workflow.has_jobs(),

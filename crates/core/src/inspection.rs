@@ -18,7 +18,7 @@ pub struct Inspection {
     pub active: u32,
     /// Whether the limit on the live runs of all workflows is reached.
     pub at_global_limit: bool,
-    /// The state of each pool of its workflow, while it is queued.
+    /// The state of each pool of its workflow while it is queued, and of each pool that its live run waits for.
     pub pools: Vec<PoolPlace>,
     /// The reason why the scheduler leaves it alone, such as a pause, a removal or a changed schedule.
     pub dormant: Option<Dormant>,

@@ -57,6 +57,7 @@ mod survey;
 mod tick;
 mod turn;
 mod wakes;
+mod within;
 mod workers;
 mod workflows;
 

@@ -8,7 +8,8 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, Breach, Collection, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow,
+    Actor, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef,
+    Workflow,
 };
 use serde_json::Value;
 
@@ -103,6 +104,7 @@ impl Input {
                     Report::NeverStarted => "it was never started",
                     Report::Deferred { .. } => "it can't be started now",
                     Report::Gave { .. } => "what it gives",
+                    Report::Asks { .. } => "what it asks for",
                     Report::Ended { outcome } => {
                         return format!("the report on {}#{} that it ended: {outcome}", run.slot.short(), run.number);
                     }
@@ -150,6 +152,17 @@ pub enum Command {
         executor: String,
         /// The executor's id of the run, if recorded.
         external_id: Option<String>,
+    },
+    /// Tell a live run what became of its request for permits.
+    AnswerRun {
+        /// The run.
+        run: RunId,
+        /// The name of its executor.
+        executor: String,
+        /// The number of the request.
+        request: u64,
+        /// The answer.
+        answer: PermitAnswer,
     },
     /// Ask a script's function about related jobs.
     Relate(Relation),

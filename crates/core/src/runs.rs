@@ -28,6 +28,7 @@ impl Core {
                 self.cancel(run);
             }
             (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => self.gave(run, outputs),
+            (_, Report::Asks { version, requests }) => self.run_asks(run, version, &requests),
             // The permit must not wait for a worker that may never return, and is given to the next slot by priority.
             (SlotState::Dispatched, Report::NeverStarted)
                 if live.run.as_ref().is_some_and(|run| run.is_by_worker()) =>

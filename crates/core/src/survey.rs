@@ -7,7 +7,7 @@ use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 use crate::inspection::Inspection;
 use crate::jobs::Jobs;
-use crate::permits::{LinePosition, Permits, Pool, Position, Queue, WorkersOf};
+use crate::permits::{LinePosition, Party, Permits, Pool, Position, Queue, RequestId, WorkersOf};
 use crate::planner::Planner;
 use crate::programs::Programs;
 use crate::slots::SlotTable;
@@ -86,7 +86,10 @@ impl Survey<'_> {
         let holders: Vec<_> =
             pool.holders().keys().filter_map(|workflow| Some((workflow, self.permits.queue(workflow)?))).collect();
         let all: u64 = holders.iter().map(|(_, queue)| u64::from(queue.active())).sum();
+        let all = all + pool.within().len() as u64;
         let named = holders.into_iter().flat_map(|(workflow, queue)| self.holders_of(workflow, queue, id));
+        let within = pool.within().iter().filter_map(|(request, permits)| self.holder_within(request, *permits));
+        let named = named.chain(within);
         let named: Vec<_> = named.take(HOLDERS).collect();
         let in_line = || pool.line().iter().filter_map(|position| self.in_line(position, id));
         PoolState {
@@ -111,9 +114,30 @@ impl Survey<'_> {
     }
 
     fn in_line(&self, position: &LinePosition, pool: &PoolId) -> Option<Waiter> {
+        if let Party::Request(id) = position.party() {
+            return self.request_in_line(id, pool);
+        }
         let queue = self.permits.queue(&position.workflow)?;
         let (first, since) = queue.waiting().find(|(one, _)| one.key == position.key)?;
         Some(Waiter { permits: queue.permits(pool)?, ..waiter(&position.workflow, queue, first, since) })
+    }
+
+    /// A live run in the line of a pool.
+    fn request_in_line(&self, id: RequestId, pool: &PoolId) -> Option<Waiter> {
+        let waiting = self.permits.request(&id)?;
+        let slot = id.slot;
+        let priority = self.slots.get(&slot).map_or(0, |live| live.slot.priority);
+        let (permits, since) = (waiting.permits(pool)?, waiting.since);
+        Some(Waiter { slot, permits, priority, since, behind: 0, is_within: true })
+    }
+
+    /// A live run that holds permits of a pool beside those of its start.
+    fn holder_within(&self, request: &RequestId, permits: u32) -> Option<Holder> {
+        let live = self.slots.get(&request.slot)?;
+        let held = live.slot.held.iter().find(|held| held.request == request.number);
+        let since = held.map_or(live.slot.since, |held| held.since);
+        let run = RunId { slot: request.slot.clone(), number: live.slot.last_run };
+        Some(Holder { run, permits, since, is_within: true })
     }
 
     /// The live runs of a workflow that hold permits of a pool.
@@ -124,19 +148,19 @@ impl Survey<'_> {
             let live = self.slots.get(&slot)?;
             let since = live.run().map_or(live.slot.since, |run| run.dispatched_at);
             let run = RunId { slot, number: live.slot.last_run };
-            Some(Holder { run, permits, since })
+            Some(Holder { run, permits, since, is_within: false })
         })
     }
 
-    /// The state of the pools of a queued slot's workflow, and its position in each.
+    /// The state of the pools for which a queued slot or the live run of a slot waits, and its position in each.
     fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
         let queued = self.workflows.get(&slot.workflow).and_then(|workflow| {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
-            Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key)))
+            Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key).in_line(&slot.workflow)))
         });
-        // Only queued slots wait for pools.
-        let Some((uses, position)) = queued else { return Vec::new() };
-        let position = position.in_line(&slot.workflow);
+        let asking = || self.permits.waiting_request(slot).map(|waiting| (&waiting.uses, waiting.position.clone()));
+        // Only queued slots wait for pools, and live runs that ask for more.
+        let Some((uses, position)) = queued.or_else(asking) else { return Vec::new() };
         let place = |one: &PoolUse| {
             let pool = self.permits.pool(&one.pool)?;
             let state = self.pool_state(&one.pool, pool);
@@ -147,9 +171,11 @@ impl Survey<'_> {
     }
 
     fn ahead_in(&self, pool: &Pool, position: &LinePosition) -> u64 {
-        let before = pool.line().range(..position).map(|other| &other.workflow);
-        let queues = before.filter_map(|id| Some((id, self.permits.queue(id)?)));
-        queues.map(|(id, queue)| queue.ahead_in_line(id, position) as u64).sum()
+        let ahead = |other: &LinePosition| match other.party() {
+            Party::Workflow(id) => self.permits.queue(&id).map_or(0, |queue| queue.ahead_in_line(&id, position) as u64),
+            Party::Request(_) => 1,
+        };
+        pool.line().range(..position).map(ahead).sum()
     }
 }
 
@@ -181,6 +207,7 @@ fn waiter(id: &WorkflowId, queue: &Queue, position: &Position, since: Timestamp)
         permits: 1,
         priority: position.priority.0,
         since,
+        is_within: false,
         behind: (queue.len() as u64).saturating_sub(1),
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kelos_core::Input;
 use kelos_model::run::Report;
 use kelos_model::workflow::Properties;
-use kelos_model::{RunId, Workflow};
+use kelos_model::{PermitAnswer, RunId, Workflow};
 use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
@@ -87,6 +87,12 @@ pub trait Executor: Send + Sync {
 
     /// Ends a run; its end is reported as any other. Must not block.
     fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
+
+    /// Tells a live run what became of its request for permits, which it had reported by [`Report::Asks`]. An answer may come twice, or too
+    /// late. Must not block.
+    fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, reports: Reports) {
+        let _ = (run, request, answer, reports);
+    }
 
     /// The obstacle to the progress of a live run, as a message for people; it is not stored.
     fn note(&self, run: &RunId) -> Option<String> {
@@ -168,6 +174,10 @@ impl Executor for AdjustingExecutor {
 
     fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
         self.inner.cancel(run, external_id, reports);
+    }
+
+    fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, reports: Reports) {
+        self.inner.answer(run, request, answer, reports);
     }
 
     fn note(&self, run: &RunId) -> Option<String> {

@@ -461,6 +461,9 @@ impl Leader {
                 Command::CancelRun { run, executor, external_id } => {
                     self.parts.executors.get(&executor).cancel(&run, external_id.as_deref(), self.reports.clone());
                 }
+                Command::AnswerRun { run, executor, request, answer } => {
+                    self.parts.executors.get(&executor).answer(&run, request, answer, self.reports.clone());
+                }
                 Command::Relate(relation) => {
                     let (functions, reports) = (self.parts.functions.clone(), self.reports.clone());
                     let asked = relation.clone();

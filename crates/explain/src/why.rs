@@ -410,6 +410,10 @@ fn blockers(
         Some(SlotState::Held) => blockers.extend(constraints::blockers(why.constraints.as_ref(), inspection)),
         Some(SlotState::Queued) => blockers.extend(queue_blockers(definition, inspection)),
         Some(SlotState::Dispatched) => blockers.extend(deferral(history)),
+        // A run may wait for permits, too.
+        Some(SlotState::Running) => {
+            blockers.extend(inspection.iter().flat_map(|now| &now.pools).filter_map(pools::blocker))
+        }
         _ => {}
     }
     blockers
@@ -467,7 +471,7 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
             format!("run {run} was dispatched at {since}; its executor has not confirmed the start")
         }
         SlotEvent::Started { run, external_id } => {
-            format!("run {run} ({}) goes on since {since}", shown_id(external_id))
+            format!("run {run} ({}) goes on since {since}{}", shown_id(external_id), rest(why))
         }
         SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
         SlotEvent::BackedOff { run, outcome, due } => {

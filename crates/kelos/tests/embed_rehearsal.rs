@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use kelos::embed::{Calendar, Context, Period, Places, Project, Rate, Rehearsal, Retry, ScheduledTime, Zone, job};
-use kelos::{CatchUp, SlotState, Trigger};
+use kelos::{CatchUp, Config, SlotState, Trigger};
 use kelos_core::{Kill, Rerun};
 use kelos_model::SlotRef;
 use kelos_store::SlotFilter;
@@ -227,7 +227,7 @@ fn what_can_not_be_covered_is_a_mistake() {
 fn periods_lie_between_start_and_end() {
     let days = Calendar::daily(Zone::utc());
     let bounded = job("visits", visits).with(()).every(&days).catch_up(CatchUp::All);
-    let bounded = bounded.since("2026-03-02T10:00:00Z".parse().unwrap()).until("2026-03-05T10:00:00Z".parse().unwrap());
+    let bounded = bounded.since("2026-03-03T00:00:00Z".parse().unwrap()).until("2026-03-05T00:00:00Z".parse().unwrap());
     let mut rehearsal = Rehearsal::at("2026-03-06T12:00Z", Project::new("web", "1.0").add(bounded)).unwrap();
     rehearsal.run_until("2026-03-07T12:00Z").unwrap();
     let slots: Vec<String> = rehearsal.slots("visits").unwrap().into_iter().map(|(key, _)| key.short()).collect();
@@ -332,7 +332,9 @@ fn a_test_says_how_runs_end_before_anything_happens() {
 fn ten_years_of_hours_that_are_behind_are_a_range_and_few_slots() {
     let clicks = job("clicks", clicks).with(()).every(&Calendar::hourly()).catch_up(CatchUp::All).at_a_time(1);
     let clicks = clicks.since("2016-01-01T00:00:00Z".parse().unwrap());
-    let mut rehearsal = Rehearsal::at("2026-01-01T00:00Z", Project::new("web", "1").add(clicks)).unwrap();
+    let config = Config { planning_window: SignedDuration::from_hours(11 * 366 * 24), ..Config::default() };
+    let project = Project::new("web", "1").config(config).add(clicks);
+    let mut rehearsal = Rehearsal::at("2026-01-01T00:00Z", project).unwrap();
     rehearsal.takes("clicks", Duration::from_secs(60)).unwrap();
     rehearsal.run_until("2026-01-01T00:00Z").unwrap();
     let counts = rehearsal.reader().slot_counts(&SlotFilter::default()).unwrap();

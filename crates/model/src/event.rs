@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::actor::Actor;
 use crate::breach::Breach;
 use crate::facts::{Fact, Occurrence};
-use crate::id::{BackfillId, WorkflowId};
+use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
 use crate::reason::Reason;
@@ -233,6 +233,22 @@ pub enum SlotEvent {
         run: u32,
         /// The outputs.
         outputs: serde_json::Map<String, Value>,
+    },
+    /// Its run took permits of pools, beside those that it was started with.
+    Acquired {
+        /// Number of the run.
+        run: u32,
+        /// The number of the request, by which the run counts its requests.
+        request: u64,
+        /// The number of permits by pool, without those that are spent and not held.
+        permits: BTreeMap<PoolId, u32>,
+    },
+    /// Its run returned permits that it had taken.
+    Released {
+        /// Number of the run.
+        run: u32,
+        /// The number of the request.
+        request: u64,
     },
     /// Its run succeeded.
     Succeeded {

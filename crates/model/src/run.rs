@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::id::PoolId;
 use crate::key::{SlotKey, SlotRef};
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
@@ -285,6 +286,14 @@ pub enum Report {
     Gave {
         /// The outputs.
         outputs: Map<String, Value>,
+    },
+    /// All that it asks for of pools beside the permits of its start, be it that it waits for them or holds them. Whatever it asked for
+    /// before and is not there is returned.
+    Asks {
+        /// Counts the changes, so that a late report is known as such.
+        version: u64,
+        /// The number of permits by pool, of each request by its number.
+        requests: BTreeMap<u64, BTreeMap<PoolId, u32>>,
     },
     /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
     /// stored and the start got lost. About a confirmed one it says that the outcome is unknown. Of a run that is for workers:

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Origin, SlotEvent};
 use crate::facts::{Collection, ManualStart};
 use crate::id::BackfillId;
+use crate::permit::Hold;
 use crate::state::SlotState;
 
 impl SlotState {
@@ -30,7 +31,9 @@ impl SlotState {
             (Dispatched, SlotEvent::Deferred { .. }) => Dispatched,
             (Dispatched, SlotEvent::Withdrawn { .. }) => Queued,
             (Dispatched, SlotEvent::Started { .. }) => Running,
-            (Dispatched | Running, SlotEvent::Gave { .. }) => self,
+            (Dispatched | Running, SlotEvent::Gave { .. } | SlotEvent::Acquired { .. }) => self,
+            // A run that was killed returns what it holds on its way to its end.
+            (state, SlotEvent::Released { .. }) => state,
             (Dispatched | Running, SlotEvent::Succeeded { .. }) => Succeeded,
             (Dispatched | Running, SlotEvent::BackedOff { .. }) => Backoff,
             (Dispatched | Running, SlotEvent::Failed { .. }) => Failed,
@@ -85,6 +88,9 @@ pub struct Slot {
     /// When it was last requested; none where only its schedule planned it. A timeout that had passed by then is counted from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
+    /// The permits that its live run holds beside those of its start, ascending by request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Hold>,
 }
 
 impl Slot {
@@ -113,6 +119,7 @@ impl Slot {
             last_event: 0,
             collected: None,
             asked_at: None,
+            held: Vec::new(),
         }
     }
 
@@ -150,6 +157,11 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         | SlotEvent::BackoffEnded
         | SlotEvent::Failed { .. }
         | SlotEvent::RunEnded { .. } => run(&mut slot, event, seq),
+        SlotEvent::Acquired { request, permits, .. } => {
+            slot.held.push(Hold { request: *request, permits: permits.clone(), since: at });
+            slot.held.sort_by_key(|held| held.request);
+        }
+        SlotEvent::Released { request, .. } => slot.held.retain(|held| held.request != *request),
         SlotEvent::Collected { .. }
         | SlotEvent::FiredBy { .. }
         | SlotEvent::Held { .. }
@@ -173,6 +185,9 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         | SlotEvent::ConstraintsMet { .. }
         | SlotEvent::Expired { .. }
         | SlotEvent::Skipped { .. } => {}
+    }
+    if !slot.run_alive {
+        slot.held.clear();
     }
     if slot.state != state {
         slot.state = state;
@@ -274,6 +289,12 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         | SlotEvent::BackedOff { run, .. }
         | SlotEvent::Failed { run, .. }
         | SlotEvent::RunEnded { run, .. } => slot.run_alive && *run == slot.last_run,
+        SlotEvent::Acquired { run, request, .. } => {
+            slot.run_alive && *run == slot.last_run && slot.held.iter().all(|held| held.request != *request)
+        }
+        SlotEvent::Released { run, request } => {
+            *run == slot.last_run && slot.held.iter().any(|held| held.request == *request)
+        }
         SlotEvent::Imported { .. } => slot.last_run == 0 && is_whole(event),
         // Slots that wait for the success would start while the run may still write what they are to read.
         SlotEvent::MarkedSucceeded { .. } => !slot.run_alive,

@@ -5,11 +5,12 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use kelos_model::slot::apply;
-use kelos_model::{Actor, Slot, SlotEvent, SlotState};
+use kelos_model::{Actor, Hold, Outcome, Slot, SlotEvent, SlotState};
 use proptest::prelude::*;
 
 use support::{events, expect};
@@ -54,10 +55,12 @@ fn every_state_meets_every_event() {
 fn applying_agrees_with_the_table() {
     for state in SlotState::ALL {
         for event in events(1) {
-            let ends = matches!(event, SlotEvent::RunEnded { .. });
+            let ends = matches!(event, SlotEvent::RunEnded { .. } | SlotEvent::Released { .. });
             // Only what has not run yet can be imported.
             let ran = u32::from(!matches!(event, SlotEvent::Imported { .. }));
-            let before = Slot { run_alive: ends || slot(state).run_alive, last_run: ran, ..slot(state) };
+            let mut before = Slot { run_alive: ends || slot(state).run_alive, last_run: ran, ..slot(state) };
+            // Only what is held can be returned.
+            before.held.extend(matches!(event, SlotEvent::Released { .. }).then(holding));
             let event = if let SlotEvent::Dispatched { .. } = event {
                 SlotEvent::Dispatched { run: 2, worker: None }
             } else {
@@ -67,6 +70,27 @@ fn applying_agrees_with_the_table() {
             assert_eq!(after, state.after(&event), "{state} {}", name(&event));
         }
     }
+}
+
+fn holding() -> Hold {
+    Hold { request: 1, permits: BTreeMap::new(), since: Timestamp::UNIX_EPOCH }
+}
+
+#[test]
+fn what_a_run_holds_ends_with_it_and_is_held_once() {
+    let running = Slot { held: vec![holding()], ..slot(SlotState::Running) };
+    let after = |event: &SlotEvent| apply(Some(running.clone()), event, Timestamp::UNIX_EPOCH, 2);
+    let acquired = |request| SlotEvent::Acquired { run: 1, request, permits: BTreeMap::new() };
+    assert_eq!(after(&acquired(1)), None, "it has it");
+    assert_eq!(after(&acquired(2)).unwrap().held.len(), 2);
+    assert_eq!(after(&SlotEvent::Released { run: 1, request: 2 }), None, "it does not hold it");
+    assert_eq!(after(&SlotEvent::Released { run: 1, request: 1 }).unwrap().held, []);
+    assert_eq!(after(&SlotEvent::Succeeded { run: 1 }).unwrap().held, []);
+    let killed = after(&SlotEvent::Killed { by: Actor::person("ann"), reason: None }).unwrap();
+    assert_eq!(killed.held, [holding()], "its run has not ended");
+    let outcome = Outcome::Killed;
+    let ended = apply(Some(killed), &SlotEvent::RunEnded { run: 1, outcome }, Timestamp::UNIX_EPOCH, 3).unwrap();
+    assert_eq!(ended.held, []);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Holding what came of a rehearsal against what was expected.
+//! Hold what came of a rehearsal against what was expected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -224,7 +224,8 @@ impl Outside<'_> {
                 let answer = self.functions.related(&relation);
                 Ok(vec![Input::Related { relation, answer }])
             }
-            Command::CheckRun { .. } => Ok(Vec::new()),
+            // Jobs of scripts never ask for permits.
+            Command::CheckRun { .. } | Command::AnswerRun { .. } => Ok(Vec::new()),
         }
     }
 

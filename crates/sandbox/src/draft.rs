@@ -94,6 +94,7 @@ impl Draft {
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
             concurrency: Some(self.concurrency),
             pools: ascending(self.pools),
+            within: Vec::new(),
             retry: self.retry,
             start_time,
             end_time,

@@ -10,7 +10,7 @@ use kelos_engine::turn::{Remedy, TurnError, Turns};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
+use kelos_model::{Actor, PermitAnswer, PoolId, Probe, RunId, SlotRef, WorkflowId};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter, StoreError};
 
 use crate::faulty::FaultyStore;
@@ -20,7 +20,7 @@ use crate::judge::jobs::Watch;
 use crate::past::Past;
 use crate::rng::Rng;
 use crate::workload::{Workload, resolved};
-use crate::world::World;
+use crate::world::{RunRequests, World};
 use crate::{Figures, judge, planted};
 
 /// How long after the last fault everything must have settled.
@@ -31,6 +31,8 @@ enum Action {
     Look(Probe),
     Relate(Relation),
     Work(Deed),
+    /// A live run begins to want permits, or wants them no more.
+    Wish(RunId, u64, Option<BTreeMap<PoolId, u32>>),
     Crash,
     Jump,
     /// The leader ends gracefully, or is killed, and another process leads.
@@ -67,6 +69,8 @@ pub struct Drive {
     turns_at_once: u64,
     /// The workflow of which an invariant is broken on purpose.
     planted: Option<WorkflowId>,
+    /// The requests of runs.
+    asking: BTreeMap<RunId, RunRequests>,
     figures: Figures,
 }
 
@@ -139,6 +143,7 @@ impl Drive {
             faults: per_mille,
             turns_at_once: 0,
             planted,
+            asking: BTreeMap::new(),
             figures: Figures::default(),
         };
         drive.send(commands);
@@ -204,6 +209,7 @@ impl Drive {
                 }
                 Action::Relate(relation) => inputs.push(self.related(relation)),
                 Action::Work(deed) => inputs.extend(self.work(deed)?),
+                Action::Wish(run, number, wanted) => self.wish(&run, number, wanted),
                 Action::Crash => {
                     self.stay_down();
                     self.recover()?;
@@ -303,6 +309,7 @@ impl Drive {
                 true
             }
             Action::Work(deed) => deed.outlives_the_leader(),
+            Action::Wish(..) => true,
             Action::Input(_) | Action::Look(_) | Action::Relate(_) => false,
         });
         self.fleet.lose_the_desk();
@@ -404,8 +411,12 @@ impl Drive {
                     self.later(later);
                 }
                 Command::StartRun { run, .. } => {
-                    self.figures.runs += u64::from(self.world.start(&run, self.now));
+                    let is_new = self.world.start(&run, self.now);
+                    self.figures.runs += u64::from(is_new);
                     self.report_on(&run);
+                    if is_new && self.workload.has_runs_that_ask() {
+                        self.plan_wishes(&run);
+                    }
                 }
                 Command::CheckRun { run, .. } if !self.world.runs.contains_key(&run) => {
                     self.report(0, &run, Report::NeverStarted);
@@ -420,8 +431,42 @@ impl Drive {
                     let wait = self.rng.between(1, slow);
                     self.after(wait, Action::Relate(relation));
                 }
+                Command::AnswerRun { run, request, answer, .. } => self.answered(&run, request, &answer),
                 Command::Reply { .. } => {}
             }
+        }
+    }
+
+    /// Plans what a run asks for while it is live.
+    fn plan_wishes(&mut self, run: &RunId) {
+        for wish in self.world.wishes(run) {
+            let at = self.now + wish.after;
+            self.at(at, Action::Wish(run.clone(), wish.number, Some(wish.wanted)));
+            self.at(at + wish.lasts, Action::Wish(run.clone(), wish.number, None));
+        }
+    }
+
+    fn wish(&mut self, run: &RunId, number: u64, wanted: Option<BTreeMap<PoolId, u32>>) {
+        if self.world.runs.get(run).is_none_or(|execution| execution.ends_at <= self.now) {
+            return;
+        }
+        self.asking.entry(run.clone()).or_default().change(number, wanted);
+        self.report_requests(run);
+    }
+
+    fn answered(&mut self, run: &RunId, number: u64, answer: &PermitAnswer) {
+        let Some(RunRequests { open, .. }) = self.asking.get_mut(run) else { return };
+        if *answer != PermitAnswer::Held {
+            open.remove(&number);
+        } else if !open.contains_key(&number) {
+            // Nobody wants it any more.
+            self.report_requests(run);
+        }
+    }
+
+    fn report_requests(&mut self, run: &RunId) {
+        if let Some(RunRequests { version, open: requests }) = self.asking.get(run).cloned() {
+            self.report(0, run, Report::Asks { version, requests });
         }
     }
 
@@ -432,6 +477,7 @@ impl Drive {
         if let Some(outputs) = outputs {
             self.report(1, run, Report::Gave { outputs });
         }
+        self.report_requests(run);
         let left = (execution.ends_at.as_millisecond() - self.now.as_millisecond()).max(0);
         self.report(left, run, Report::Ended { outcome: execution.outcome });
     }

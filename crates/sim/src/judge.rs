@@ -3,6 +3,7 @@
 pub mod events;
 pub mod jobs;
 mod waits;
+mod within;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
 fn within_pools(workload: &Workload, alive: &BTreeMap<&WorkflowId, u32>) -> Result<(), String> {
     let all = || workload.definitions.iter().flat_map(|(_, all)| all);
     let mut sizes: BTreeMap<&PoolId, u32> = BTreeMap::new();
-    for one in all().flat_map(|workflow| &workflow.pools) {
+    for one in all().flat_map(|workflow| workflow.pools.iter().chain(&workflow.within)) {
         sizes.entry(&one.pool).and_modify(|size| *size = one.size.max(*size)).or_insert(one.size);
     }
     for (pool, size) in sizes {
@@ -89,7 +90,8 @@ fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &Wor
         let in_line = |id: &WorkflowId| slots.iter().any(|(of, slot)| of.workflow == *id && !slot.state.is_final());
         !others().any(|other| in_line(&other.id)) && {
             let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && slot.run_alive).count() as u64;
-            let size = others().chain([&row.definition]).flat_map(|one| &one.pools).filter(|p| p.pool == one.pool);
+            let named = all.iter().chain([&row.definition]).flat_map(|one| one.pools.iter().chain(&one.within));
+            let size = named.filter(|p| p.pool == one.pool);
             let size = size.map(|one| u64::from(one.size)).min().unwrap_or(0);
             // A rate gives tokens at its pace, and at rest they may not be there yet.
             one.rate.is_none() && (runs + 1) * u64::from(one.permits) <= size
@@ -113,6 +115,7 @@ pub fn at_rest(
     let slots = all_slots(&*reader)?;
     store_agrees_with_itself(&*reader)?;
     pauses_hold(&*reader)?;
+    within::within_limits(workload, &*reader)?;
     nothing_is_missing(workload, &*reader, &slots)?;
     let live = slots.values().filter(|slot| slot.is_live() && !slot.is_only_planned()).count();
     if core.live_slots() != live {

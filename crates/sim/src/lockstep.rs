@@ -2,6 +2,7 @@
 
 mod backlogs;
 mod fleet;
+mod within;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::workload::{Workload, resolved};
 use crate::world::World;
 use backlogs::Backlogs;
 use fleet::{Fleet, Turnout};
+use within::{Requests, WishChange};
 use workload::{asks_functions, redefines_jobs};
 
 struct Pair {
@@ -48,6 +50,7 @@ struct Pair {
     started: Vec<Start>,
     fleet: Fleet,
     config: Config,
+    requests: Requests,
 }
 
 /// A run, and the worker that runs it.
@@ -118,6 +121,7 @@ impl Pair {
             started,
             fleet,
             config: workload.config.clone(),
+            requests: Requests::new(workload),
         })
     }
 
@@ -166,6 +170,8 @@ impl Pair {
                 .filter(|(_, (at, _))| within(*at))
                 .map(|(run, (at, _))| (*at, 2, SpanEvent::Ended(run.clone()))),
         );
+        let wishes = self.requests.happenings(&self.going, &self.world);
+        happenings.extend(wishes.filter(|(at, _)| within(*at)).map(|(at, wish)| (at, 4, SpanEvent::Wished(wish))));
         let turnouts = self.fleet.turnouts().filter(|(at, _)| within(*at));
         happenings.extend(turnouts.map(|(at, turnout)| (at, 3, SpanEvent::TurnedOut(turnout))));
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
@@ -184,6 +190,7 @@ impl Pair {
                 }
                 SpanEvent::Asked(ask) => self.ask(ask, together)?,
                 SpanEvent::Ended(run) => self.end(&run, together)?,
+                SpanEvent::Wished(wish) => self.wish(&wish, together)?,
                 SpanEvent::TurnedOut(turnout) => {
                     let worker = self.fleet.turn_out(&turnout);
                     self.offer(&worker, together)?;
@@ -217,7 +224,7 @@ impl Pair {
         for worker in self.fleet.present() {
             self.offer(&worker, false)?;
         }
-        Ok(())
+        self.repeat_requests()
     }
 
     /// Gives both the current offer of a worker.
@@ -285,6 +292,7 @@ impl Pair {
             let mut from_spec: Vec<Start> = from_spec.into_iter().map(at_worker).collect();
             let inputs = std::mem::take(&mut self.untold);
             let mut from_core = self.feed(inputs, true)?;
+            self.compare_answers()?;
             from_spec.sort();
             from_core.sort();
             if from_spec != from_core {
@@ -331,6 +339,7 @@ impl Pair {
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
                 && found.priority == wanted.priority
+                && within::are_same(&found.held, &wanted.requests)
                 && has_collected(found.collected.as_deref(), wanted.collected.as_ref())
                 && (found.retries == wanted.retries || wanted.state == SlotState::Killed);
             if !same {
@@ -405,6 +414,7 @@ impl Surroundings for Pair {
                 Command::CancelRun { run, .. } => {
                     inputs.push(Input::RunReported { run, report: Report::Ended { outcome: Outcome::Killed } });
                 }
+                Command::AnswerRun { run, request, answer, .. } => self.requests.answered((run, request, answer)),
                 Command::CheckRun { .. } | Command::Reply { .. } => {}
             }
         }
@@ -439,4 +449,5 @@ enum SpanEvent {
     Asked(Ask),
     Ended(RunId),
     TurnedOut(Turnout),
+    Wished(WishChange),
 }

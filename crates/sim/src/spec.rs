@@ -33,9 +33,11 @@ mod constraints;
 mod events;
 mod jobs;
 mod pools;
+mod within;
 
 use backfills::SpecBackfill;
 use catch_up::Plans;
+pub use within::{RunAnswer, SpecRequest};
 
 /// A slot in the specification.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +67,8 @@ pub struct SpecSlot {
     planned: Timestamp,
     /// The facts that it has collected.
     pub collected: Option<Collection>,
+    /// The requests of its live run.
+    pub requests: BTreeMap<u64, SpecRequest>,
 }
 
 /// A place among the held slots: by priority, then the one that is held longest, then by workflow.
@@ -98,6 +102,8 @@ pub struct Spec {
     held_back: Vec<WorkflowId>,
     /// The milliseconds at which the tokens of each rate are all there again.
     full_at: BTreeMap<PoolId, i64>,
+    /// The answers to requests of live runs.
+    answers: Vec<RunAnswer>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     /// The schedules of these.
     scan: Scan,
@@ -146,6 +152,7 @@ impl Spec {
             taken: BTreeMap::new(),
             held_back: Vec::new(),
             full_at: BTreeMap::new(),
+            answers: Vec::new(),
             apps: Apps::default(),
             prospects: BTreeSet::new(),
             workflows: BTreeMap::new(),
@@ -356,6 +363,7 @@ impl Spec {
         let Some(workflow) = self.known.get(&run.slot.workflow).cloned() else { return };
         let Some(state) = self.slots.get_mut(&run.slot) else { return };
         state.alive = false;
+        state.requests.clear();
         if state.state != SlotState::Running {
             return;
         }
@@ -645,6 +653,7 @@ impl SpecSlot {
             asked: None,
             planned: Timestamp::MIN,
             collected: None,
+            requests: BTreeMap::new(),
         }
     }
 

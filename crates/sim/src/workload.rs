@@ -6,6 +6,7 @@ mod events;
 mod jobs;
 mod rates;
 mod starts;
+mod within;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,12 @@ const CRONS: [&str; 6] =
     ["0 0 * * * ?", "0 0/20 * * * ?", "0 0 0/3 * * ?", "0 30 2 * * ?", "0 15,45 6-18 * * ?", "0 0/7 5 * * ?"];
 
 impl Workload {
+    /// Whether runs ask for permits while they are live.
+    #[must_use]
+    pub fn has_runs_that_ask(&self) -> bool {
+        self.definitions.iter().flat_map(|(_, all)| all).any(|one| !one.within.is_empty())
+    }
+
     /// The workload of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Workload {
@@ -120,6 +127,7 @@ impl Workload {
         calendars::choose(seed, &names, &mut definitions);
         covers::choose(seed, &names, &mut definitions);
         rates::choose(seed, &mut definitions);
+        within::choose(seed, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
@@ -159,6 +167,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         constraints: Vec::new(),
         concurrency: Some(if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) }),
         pools: Vec::new(),
+        within: Vec::new(),
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),
         end_time: None,

@@ -10,7 +10,7 @@ use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::time::{CronSchedule, parse_instant};
 use kelos_model::trigger::Facts;
-use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId};
+use kelos_model::{Outcome, PoolId, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::rng::draw;
@@ -32,6 +32,39 @@ pub struct Execution {
     pub ends_at: Timestamp,
     /// The outcome.
     pub outcome: Outcome,
+}
+
+/// A wish of a run for permits of pools.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// The number of the request.
+    pub number: u64,
+    /// How long after its start the run asks.
+    pub after: SignedDuration,
+    /// How long after that it wants them no more.
+    pub lasts: SignedDuration,
+    /// The number of permits by pool.
+    pub wanted: BTreeMap<PoolId, u32>,
+}
+
+/// The requests of a live run for permits, as its executor reports them.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequests {
+    /// How often they have changed.
+    pub version: u64,
+    /// The number of permits by pool, of each request by its number.
+    pub open: BTreeMap<u64, BTreeMap<PoolId, u32>>,
+}
+
+impl RunRequests {
+    /// Notes that a wish came up, or went.
+    pub fn change(&mut self, number: u64, wanted: Option<BTreeMap<PoolId, u32>>) {
+        self.version += 1;
+        match wanted {
+            Some(wanted) => drop(self.open.insert(number, wanted)),
+            None => drop(self.open.remove(&number)),
+        }
+    }
 }
 
 /// All facts at a moment.
@@ -192,6 +225,26 @@ impl World {
             _ => return None,
         };
         Some(outputs.into_iter().collect())
+    }
+
+    /// The wishes of a run for permits while it is live: one half asks once or twice, for permits of one pool or two, which it wants for a while.
+    #[must_use]
+    pub fn wishes(&self, run: &RunId) -> Vec<Wish> {
+        let drawn = |what: &str| draw(self.seed ^ 0x3157, &format!("{run} {what}"));
+        let (takes, _) = self.fate(run);
+        let count = [0, 0, 1, 2][usize::try_from(drawn("wishes") % 4).unwrap_or(0)];
+        let wish = |n: u64| {
+            let drawn = |what: &str| drawn(&format!("{n} {what}"));
+            let within = u64::try_from(takes.as_secs()).unwrap_or(0) + 1;
+            let pool = |what: &str| PoolId::new(&format!("p{}", drawn(what) % 4)).ok();
+            let permits = |what: &str| u32::try_from(drawn(what) % 3 + 1).unwrap_or(1);
+            let mut wanted: BTreeMap<PoolId, u32> = BTreeMap::new();
+            wanted.extend(pool("pool").map(|pool| (pool, permits("permits"))));
+            wanted
+                .extend(pool("other").filter(|_| drawn("both").is_multiple_of(2)).map(|pool| (pool, permits("more"))));
+            Wish { number: n, after: seconds(drawn("after") % within), lasts: seconds(drawn("lasts") % 3600), wanted }
+        };
+        (1..=count).map(wish).collect()
     }
 
     /// Starts a run, unless it has been started. Returns whether it did.

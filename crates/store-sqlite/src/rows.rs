@@ -27,9 +27,8 @@ pub(super) type RowResult<T> = Result<T, Fault>;
 /// Numbers of workflows are given one after the other: none comes near this one.
 const MOST_NAMES: usize = 1 << 24;
 
-/// `outputs` is null since runs have them; it is there because the check values of old rows count it.
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, kind, check_value";
+     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, check_value";
 /// The columns of a slot's id and state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -307,6 +306,7 @@ fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
         said: row.get(13)?,
         last_event: row.get(14)?,
         collected: read_json(row, 15)?.map(Box::new),
+        held: read_json(row, 16)?.unwrap_or_default(),
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
     })

@@ -335,14 +335,14 @@ impl Turn<'_> {
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-             external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, kind, check_value) \
+             external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, check_value) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
              ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
-             collected = ?16, outputs = ?17, requested = ?18, asked_at = ?19, check_value = ?21 \
+             collected = ?16, held = ?17, requested = ?18, asked_at = ?19, check_value = ?21 \
              WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3 AND kind = ?20",
         )?;
         for row in slots {
@@ -534,6 +534,7 @@ fn bind_and_execute_slot(
 ) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
     let collected = slot.collected.as_deref().map(stored::text).transpose()?;
+    let held = Some(&slot.held).filter(|held| !held.is_empty()).map(stored::text).transpose()?;
     let mut row = Binding::new(statement, sum);
     row.number(order_time(key))?.number(number)?.text(&*beyond_time(key))?;
     row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
@@ -541,7 +542,7 @@ fn bind_and_execute_slot(
     row.text(slot.external_id.as_deref())?.number(i64::from(slot.priority))?;
     row.text(slot.backfill.as_ref().map(|backfill| backfill.as_str()))?.number(millis(slot.due))?;
     row.number(i64::from(slot.said))?.number(column(slot.last_event))?.text(collected.as_deref())?;
-    row.text(None::<&str>)?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
+    row.text(held.as_deref())?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
     Ok(row.number(kind(key))?.check_value()?.execute()? > 0)
 }
 

@@ -146,6 +146,7 @@ fn holder(one: &Holder, now: Timestamp) -> Markup {
     html! {
         a href=(slot_href(slot)) { (slot.short()) }
         @if one.permits != 1 { " (" (one.permits) " permits)" }
+        @if one.is_within { " within its run" }
         " " span.soft { (time::ago(one.since, now)) }
     }
 }
@@ -164,7 +165,8 @@ fn waiter(one: &Waiter, now: Timestamp) -> Markup {
         a href=(slot_href(&one.slot)) { (one.slot.short()) }
         @if one.permits != 1 { " takes " (one.permits) }
         @if one.priority != 0 { ", priority " (one.priority) }
-        ", queued " (time::ago(one.since, now))
+        @if one.is_within { ", within its run, asked " } @else { ", queued " }
+        (time::ago(one.since, now))
         @if one.behind > 0 { span.soft { ", and " (one.behind) " more of its workflow" } }
     }
 }

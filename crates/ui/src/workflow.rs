@@ -255,6 +255,7 @@ impl WorkflowPage {
                 @if let Some(events) = definition.keys.events() { (schedules::facts(events)) }
                 dt { "At a time" } dd { (definition.concurrency.map_or("any number".to_owned(), |most| words::count(u64::from(most), "slot"))) }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
+                @if !definition.within.is_empty() { dt { "Pools within runs" } dd { (pools(&definition.within)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (time::at(start)) } }
                 @if let Some(end) = definition.end_time { dt { "Ends" } dd { (time::at(end)) } }

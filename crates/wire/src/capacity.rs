@@ -103,11 +103,14 @@ pub struct HolderDto {
     pub run: u32,
     /// The number of permits that it holds.
     pub permits: u32,
-    /// When it was dispatched.
+    /// When it was dispatched; of permits that it took while it was live, when it took them.
     pub since: Instant,
+    /// Whether it took them while it was live, and not with its start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within: bool,
 }
 
-/// The next queued slot of a workflow.
+/// The next queued slot of a workflow, or a slot whose live run waits.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -123,6 +126,9 @@ pub struct WaiterDto {
     pub since: Instant,
     /// The number of queued slots of the same workflow behind it.
     pub behind: u64,
+    /// Whether its run is live and waits for permits; otherwise the slot waits to start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within: bool,
 }
 
 /// A workflow with queued slots that is at its concurrency limit.

@@ -2,6 +2,8 @@
 //!
 //! A client reads an event with a tag that it does not know as [`OtherEventDto`], with all its fields.
 
+use std::collections::BTreeMap;
+
 use kelos_model::backfill::BackfillMode;
 use kelos_model::{Actor, Occurrence};
 use serde::{Deserialize, Serialize};
@@ -243,6 +245,16 @@ pub enum SlotEventDto {
         cause: Code,
         #[serde(flatten)]
         requester: RequesterDto,
+    },
+    /// Its run took permits of pools while it was live.
+    Acquired {
+        run: u32,
+        /// The number of permits by pool.
+        permits: BTreeMap<String, u32>,
+    },
+    /// Its run returned them.
+    Released {
+        run: u32,
     },
     Gave {
         run: u32,

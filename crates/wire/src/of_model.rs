@@ -74,6 +74,11 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Aborted { cause, by, reason } => {
                 Dto::Aborted { cause: aborted(cause).into(), requester: RequesterDto::new(by, reason) }
             }
+            SlotEvent::Acquired { run, permits, .. } => Dto::Acquired {
+                run,
+                permits: permits.into_iter().map(|(pool, count)| (pool.to_string(), count)).collect(),
+            },
+            SlotEvent::Released { run, .. } => Dto::Released { run },
             SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: secrets::masked_fields(&outputs).into() },
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 Dto::Expired { timeout_seconds, explanation: explanation.into() }

@@ -38,6 +38,7 @@ pub fn tag(event: &EventDto) -> &str {
 /// The names of all events, ascending.
 pub const NAMES: &[&str] = &[
     "aborted",
+    "acquired",
     "backed-off",
     "backoff-ended",
     "cancelled",
@@ -64,6 +65,7 @@ pub const NAMES: &[&str] = &[
     "paused",
     "planned",
     "prioritised",
+    "released",
     "removed",
     "reopened",
     "replanned",
@@ -106,6 +108,8 @@ fn slot_event(what: &SlotEventDto) -> &str {
         X::ConstraintsMet { .. } => "constraints-met",
         X::Aborted { .. } => "aborted",
         X::Gave { .. } => "gave",
+        X::Acquired { .. } => "acquired",
+        X::Released { .. } => "released",
         X::Expired { .. } => "expired",
         X::Skipped { .. } => "skipped",
         X::BackoffEnded { .. } => "backoff-ended",
@@ -271,7 +275,11 @@ fn of_a_run(what: &SlotEventDto) -> Vec<String> {
     use SlotEventDto as S;
     let number = |run: &u32| format!("run {run}");
     match what {
-        S::Gave { run, .. } | S::Withdrawn { run } | S::Succeeded { run } => vec![number(run)],
+        S::Gave { run, .. } | S::Withdrawn { run } | S::Released { run } | S::Succeeded { run } => vec![number(run)],
+        S::Acquired { run, permits } => {
+            let taken = permits.iter().map(|(pool, permits)| format!("{} of {pool}", count(*permits, "permit")));
+            std::iter::once(number(run)).chain(taken).collect()
+        }
         S::Dispatched { run, worker } => {
             let worker = worker.iter().filter(|worker| !worker.is_empty());
             [number(run)].into_iter().chain(worker.map(|worker| format!("to worker {worker}"))).collect()

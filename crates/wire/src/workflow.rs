@@ -164,6 +164,9 @@ pub struct DefinitionDto {
     pub concurrency: Option<u32>,
     /// The pools whose permits each of its runs holds.
     pub pools: Vec<PoolUseDto>,
+    /// The pools of which its runs may take permits while they are live.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<PoolUseDto>,
     /// Its retry policy.
     pub retry: RetryDto,
     /// The time before which its schedule plans no slot.
@@ -450,6 +453,7 @@ impl From<&Workflow> for DefinitionDto {
             constraints: workflow.constraints.iter().map(ConstraintDto::from).collect(),
             concurrency: workflow.concurrency,
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
+            within: workflow.within.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),
             start_time: workflow.start_time.map(Instant),
             end_time: workflow.end_time.map(Instant),

@@ -10,6 +10,7 @@ mod pass;
 mod pools;
 mod queue;
 mod rates;
+mod requests;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Breach, Invariant, PoolId, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{
+    Breach, Hold, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotKey, SlotRef, SlotState,
+    WorkflowId,
+};
 
 use offers::Offers;
 pub(crate) use offers::Taker;
@@ -27,6 +31,8 @@ pub use pools::POOL_PATIENCE;
 pub(crate) use pools::Pool;
 use pools::Pools;
 pub(crate) use queue::{LinePosition, Position, Queue, Terms};
+use requests::Requests;
+pub(crate) use requests::{Party, ReportAge, RequestId, WaitingRequest};
 
 use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
@@ -48,8 +54,13 @@ pub(crate) struct Permits {
     starved: VecDeque<WorkflowId>,
     /// Workflows that may have a free permit and a queued slot.
     woken: BTreeSet<WorkflowId>,
-    /// The moments at which workflows at the front of their pools' queues become starved.
-    patience: BTreeSet<(Timestamp, WorkflowId)>,
+    requests: Requests,
+    /// Whether the definitions have changed on whose terms requests wait.
+    are_doubted: bool,
+    /// Whether a request came, or permits that were taken by one came back.
+    is_stirred: bool,
+    /// The moments at which those at the front of their pools' queues become starved.
+    patience: BTreeSet<(Timestamp, Party)>,
     /// The moment of the last pass.
     passed_at: Option<Timestamp>,
     breaches: Breaches,
@@ -70,10 +81,20 @@ pub(crate) enum WorkersOf {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) slot: SlotRef,
+    /// The request of its live run that is granted; none if the slot is to be run.
+    pub(crate) request: Option<GrantedRequest>,
     /// The worker that runs it, if workers run the jobs of its workflow.
     pub(crate) taker: Option<Taker>,
     /// When the buckets of the rates that it takes tokens of are full again.
     pub(crate) spent: Vec<(PoolId, Timestamp)>,
+}
+
+/// A request of a live run, granted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct GrantedRequest {
+    pub(crate) number: u64,
+    /// The permits that its run holds by it.
+    pub(crate) held: BTreeMap<PoolId, u32>,
 }
 
 impl Permits {
@@ -87,6 +108,9 @@ impl Permits {
             offers: Offers::default(),
             starved: VecDeque::new(),
             woken: BTreeSet::new(),
+            requests: Requests::default(),
+            are_doubted: false,
+            is_stirred: false,
             patience: BTreeSet::new(),
             passed_at: None,
             breaches: Breaches::default(),
@@ -101,11 +125,21 @@ impl Permits {
         }
         let before = std::mem::replace(&mut queue.terms, terms);
         let now = &queue.terms;
+        // Sizes and rates may have changed on whose terms requests wait.
+        self.are_doubted = true;
+        if (&before.within, before.is_present) != (&now.within, now.is_present) {
+            if before.is_present {
+                self.pools.unnamed(id, &before.within);
+            }
+            if now.is_present {
+                self.pools.named(&now.within);
+            }
+        }
         if (&before.pools, before.is_present) != (&now.pools, now.is_present) {
             let position = queue.in_line.take().map(|(position, _)| position);
             self.pools.stand(id, &before.pools, position.as_ref(), None);
             if let Some(until) = queue.patient_until.take() {
-                self.patience.remove(&(until, id.clone()));
+                self.patience.remove(&(until, Party::Workflow(id.clone())));
             }
             self.pools.hold(id, &before.pools, 0);
             if before.is_present {
@@ -121,6 +155,7 @@ impl Permits {
 
     /// Follows a change of a slot. A queued slot that is not `in_line` does not hold up others.
     pub(crate) fn follow(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot, in_line: bool) {
+        self.follow_requests(id, before, after);
         let before = before.filter(|slot| slot.state == SlotState::Queued);
         if let Some(before) = before {
             self.withdraw(id, &Position::of(before, &id.key));
@@ -129,6 +164,141 @@ impl Permits {
             self.enqueue(id, after);
         }
         self.count(id, after.run_alive);
+    }
+
+    /// Follows what the live run of a slot holds, and whether it may wait for more.
+    fn follow_requests(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
+        let before = before.map_or(&[][..], |slot| &slot.held);
+        if *before != after.held[..] {
+            let is_kept = |held: &Hold| after.held.iter().any(|other| other.request == held.request);
+            for held in before.iter().filter(|held| !is_kept(held)) {
+                self.hold_within(id, held, false);
+            }
+            for held in &after.held {
+                self.hold_within(id, held, true);
+            }
+            self.is_stirred = true;
+        }
+        if !matches!(after.state, SlotState::Dispatched | SlotState::Running) && !self.requests.are_none() {
+            self.requests_of(id).into_iter().for_each(|number| self.withdraw_request(id, number));
+        }
+        if !after.run_alive {
+            self.requests.forget(id);
+        }
+    }
+
+    /// Counts or discounts what a live run holds by a request.
+    fn hold_within(&mut self, slot: &SlotRef, held: &Hold, is_held: bool) {
+        let id = RequestId { slot: slot.clone(), number: held.request };
+        for (pool, permits) in &held.permits {
+            self.pools.hold_within(&id, pool, if is_held { *permits } else { 0 });
+        }
+        match is_held {
+            true => self.requests.answer(id, PermitAnswer::Held),
+            false => drop(self.requests.take(&id)),
+        }
+    }
+
+    /// Hears a report on the requests of a live run.
+    pub(crate) fn hear(&mut self, slot: &SlotRef, version: u64) -> ReportAge {
+        self.requests.hear(slot, version)
+    }
+
+    /// The numbers of the requests of a live run that wait or were answered.
+    pub(crate) fn requests_of(&self, slot: &SlotRef) -> Vec<u64> {
+        self.requests.of(slot).collect()
+    }
+
+    /// Whether a request is known, and its answer; none if it waits.
+    pub(crate) fn answer_to(&self, slot: &SlotRef, number: u64) -> Option<Option<&PermitAnswer>> {
+        let id = RequestId { slot: slot.clone(), number };
+        self.requests.has(&id).then(|| self.requests.answer_to(&id))
+    }
+
+    /// Has a request of a live run wait for its permits.
+    ///
+    /// # Errors
+    /// If they can never be granted.
+    pub(crate) fn ask(
+        &mut self,
+        id: RequestId,
+        live: &Slot,
+        permits: &BTreeMap<PoolId, u32>,
+        now: Timestamp,
+    ) -> Result<(), PermitRefusal> {
+        let uses = self.wanted(&id.slot.workflow, permits);
+        let uses = uses.inspect_err(|refusal| {
+            self.requests.answer(id.clone(), PermitAnswer::Refused(refusal.clone()));
+        })?;
+        let waiting = WaitingRequest::new(&id, live, uses, now);
+        self.pools.stand(&id.slot.workflow, &waiting.uses, None, Some(&waiting.position));
+        self.pools.mark(&waiting.uses);
+        self.requests.wait(id, waiting);
+        self.is_stirred = true;
+        Ok(())
+    }
+
+    /// The uses of pools that are asked for, on the terms of the definition.
+    fn wanted(&self, id: &WorkflowId, permits: &BTreeMap<PoolId, u32>) -> Result<Vec<PoolUse>, PermitRefusal> {
+        if permits.values().all(|permits| *permits == 0) {
+            return Err(PermitRefusal::Nothing);
+        }
+        let terms = self.queues.get(id).map(|queue| &queue.terms).filter(|terms| terms.is_present);
+        let wanted = |(pool, permits): (&PoolId, &u32)| {
+            let named = terms.and_then(|terms| terms.within.iter().find(|one| one.pool == *pool));
+            let one = named.ok_or_else(|| PermitRefusal::Undeclared { pool: pool.clone() })?;
+            let one = PoolUse { permits: *permits, ..one.clone() };
+            self.pools.refusal(&one).map_or(Ok(one), Err)
+        };
+        permits.iter().filter(|(_, permits)| **permits > 0).map(wanted).collect()
+    }
+
+    /// Forgets a request of a live run. If it waits, it leaves the lines.
+    pub(crate) fn withdraw_request(&mut self, slot: &SlotRef, number: u64) {
+        let id = RequestId { slot: slot.clone(), number };
+        let Some(waiting) = self.requests.take(&id) else { return };
+        self.pools.stand(&slot.workflow, &waiting.uses, Some(&waiting.position), None);
+        self.pools.mark(&waiting.uses);
+        if let Some(until) = waiting.patient_until {
+            self.patience.remove(&(until, Party::Request(id)));
+        }
+        self.is_stirred = true;
+    }
+
+    /// Takes the requests out of the lines that definitions have made impossible.
+    pub(crate) fn take_refused(&mut self) -> Vec<(RequestId, PermitRefusal)> {
+        if !std::mem::take(&mut self.are_doubted) {
+            return Vec::new();
+        }
+        let refused = self.requests.all_waiting().filter_map(|(id, waiting)| {
+            let permits = waiting.uses.iter().map(|one| (one.pool.clone(), one.permits)).collect();
+            Some((id.clone(), self.wanted(&id.slot.workflow, &permits).err()?))
+        });
+        let refused: Vec<_> = refused.collect();
+        for (id, refusal) in &refused {
+            self.withdraw_request(&id.slot, id.number);
+            self.requests.answer(id.clone(), PermitAnswer::Refused(refusal.clone()));
+        }
+        refused
+    }
+
+    /// The first waiting request of a live run.
+    pub(crate) fn waiting_request(&self, slot: &SlotRef) -> Option<&WaitingRequest> {
+        let id = |number| RequestId { slot: slot.clone(), number };
+        self.requests.of(slot).find_map(|number| self.requests.waiting(&id(number)))
+    }
+
+    /// A waiting request.
+    pub(crate) fn request(&self, id: &RequestId) -> Option<&WaitingRequest> {
+        self.requests.waiting(id)
+    }
+
+    /// The uses of pools of a party in their lines.
+    fn uses_of(&self, party: &Party) -> Option<&Vec<PoolUse>> {
+        match party {
+            Party::Workflow(id) => self.queues.get(id).map(|queue| &queue.terms.pools),
+            Party::Request(id) => self.requests.waiting(id).map(|waiting| &waiting.uses),
+        }
     }
 
     /// Puts a slot into its queue.
@@ -176,19 +346,34 @@ impl Permits {
 
     /// Grants free permits to queued slots, of some workflows or of all. Granted permits count as held at once.
     pub(crate) fn grant(&mut self, now: Timestamp, only: &WorkflowFilter, is_ready: IsReady<'_>) -> Vec<Grant> {
-        while let Some((at, id)) = self.patience.first().cloned().filter(|(at, _)| *at <= now) {
-            self.patience.remove(&(at, id.clone()));
-            let Some(queue) = self.queues.get_mut(&id) else {
-                self.breaches.report(Invariant::WaitersHaveQueues, &id);
-                continue;
-            };
-            queue.patient_until = None;
-            self.pools.mark(&queue.terms.pools);
+        self.is_stirred = false;
+        while let Some((at, party)) = self.patience.first().cloned().filter(|(at, _)| *at <= now) {
+            self.patience.remove(&(at, party.clone()));
+            self.run_out_of_patience(&party);
         }
         // A clock that was put back would have buckets wait until it is where it was.
         let is_back = self.passed_at.replace(now).is_none_or(|before| now < before);
         self.pools.refill(now, is_back);
         Pass::new(self, now, only, is_ready).run()
+    }
+
+    fn run_out_of_patience(&mut self, party: &Party) {
+        match party {
+            Party::Workflow(id) => match self.queues.get_mut(id) {
+                Some(queue) => {
+                    queue.patient_until = None;
+                    self.pools.mark(&queue.terms.pools);
+                }
+                None => self.breaches.report(Invariant::WaitersHaveQueues, id),
+            },
+            Party::Request(id) => match self.requests.waiting_mut(id) {
+                Some(waiting) => {
+                    waiting.patient_until = None;
+                    self.pools.mark(&waiting.uses);
+                }
+                None => self.breaches.report_slot(Invariant::WaitersHaveQueues, &id.slot),
+            },
+        }
     }
 
     /// Takes the first breach out, if there is one.
@@ -198,7 +383,7 @@ impl Permits {
 
     /// Whether a pass has something to do, at whatever moment.
     pub(crate) fn is_due(&self) -> bool {
-        !self.woken.is_empty() || (!self.starved.is_empty() && self.has_place())
+        self.is_stirred || !self.woken.is_empty() || (!self.starved.is_empty() && self.has_place())
     }
 
     /// The next moment at which a pass has something to do by time alone.

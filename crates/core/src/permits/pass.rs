@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
+use kelos_model::{Invariant, PermitAnswer, PoolUse, SlotRef, WorkflowId};
 
 use super::pools::POOL_PATIENCE;
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::sweep::{Eligibility, Sweep};
-use super::{Grant, IsReady, Permits};
+use super::{Grant, GrantedRequest, IsReady, Party, Permits, RequestId, WaitingRequest};
 use crate::filter::{WorkflowFilter, allows, take_allowed};
 
 pub(super) struct Pass<'a> {
@@ -149,13 +149,13 @@ impl<'a> Pass<'a> {
                 if allows(self.only, &position.workflow) {
                     self.serve(&position, &mut sweep, true);
                 } else {
-                    put_off.insert(position.workflow);
+                    put_off.insert(position.party());
                 }
             }
         }
         // They wait for a pass that includes them, and until then don't hold up others.
-        for id in &put_off {
-            self.mark_pools_of(id);
+        for party in &put_off {
+            self.mark_pools_of_party(party);
         }
     }
 
@@ -180,18 +180,18 @@ impl<'a> Pass<'a> {
 
     /// Serves a workflow in the queues of its pools: it starts a slot, reserves permits, or lets others pass.
     fn serve(&mut self, position: &LinePosition, sweep: &mut Sweep, may_start: bool) {
-        let Some(queue) = self.permits.queues.get(&position.workflow) else {
-            return self.no_queue(&position.workflow);
-        };
-        let uses = queue.terms.pools.clone();
+        let party = position.party();
+        let Some(uses) = self.permits.uses_of(&party).cloned() else { return self.no_queue(&position.workflow) };
         if !self.permits.pools.are_large_enough(&uses) {
             return;
         }
         match sweep.standing(&uses, &mut self.permits.pools, self.now) {
             Eligibility::Fits => {
                 sweep.keep(&uses, true);
-                if may_start {
-                    self.start_or_starve(&position.workflow);
+                match party {
+                    Party::Workflow(id) if may_start => self.start_or_starve(&id),
+                    Party::Request(id) if may_start => self.give_to_run(&id),
+                    _ => {}
                 }
             }
             Eligibility::Short { pools, of_tokens } => self.wait_in_line(position, &uses, (pools, of_tokens), sweep),
@@ -206,7 +206,7 @@ impl<'a> Pass<'a> {
         }
         if let Some(until) = patient_until {
             // Permits that it reserves from then on may leave others short in more pools, so that they let others pass.
-            self.set_patience(&position.workflow, Some(until));
+            self.set_patience(&position.party(), Some(until));
         }
         // Permits reserved in one pool would be idle as long as the other pools have too few.
         if short == 1 {
@@ -229,7 +229,10 @@ impl<'a> Pass<'a> {
     /// The moment at which a workflow that is first in all its queues becomes starved. From then on all permits that it
     /// needs are reserved, so that slots that wait for a single pool can't overtake it forever.
     fn patient_until(&self, position: &LinePosition, uses: &[PoolUse]) -> Option<Timestamp> {
-        let (_, since) = self.permits.queues.get(&position.workflow)?.in_line.as_ref()?;
+        let since = match position.party() {
+            Party::Workflow(id) => self.permits.queues.get(&id)?.in_line.as_ref()?.1,
+            Party::Request(id) => self.permits.requests.waiting(&id)?.since,
+        };
         let is_first = uses.iter().all(|one| self.is_first(position, one));
         is_first.then(|| since.checked_add(POOL_PATIENCE).ok()).flatten()
     }
@@ -237,8 +240,7 @@ impl<'a> Pass<'a> {
     fn is_first(&self, position: &LinePosition, one: &PoolUse) -> bool {
         let pools = &self.permits.pools;
         let could_ever_go = |other: &&LinePosition| {
-            let queue = self.permits.queues.get(&other.workflow);
-            queue.is_some_and(|queue| pools.are_large_enough(&queue.terms.pools))
+            self.permits.uses_of(&other.party()).is_some_and(|uses| pools.are_large_enough(uses))
         };
         pools.get(&one.pool).and_then(|pool| pool.line().iter().find(could_ever_go)) == Some(position)
     }
@@ -261,17 +263,44 @@ impl<'a> Pass<'a> {
         let position = |one: &Option<(LinePosition, Timestamp)>| one.as_ref().map(|(position, _)| position.clone());
         let (before, now) = (position(&before), position(&queue.in_line));
         self.permits.pools.stand(id, &queue.terms.pools, before.as_ref(), now.as_ref());
-        self.set_patience(id, None);
+        self.set_patience(&Party::Workflow(id.clone()), None);
         true
     }
 
-    fn set_patience(&mut self, id: &WorkflowId, until: Option<Timestamp>) {
-        let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
-        let before = std::mem::replace(&mut queue.patient_until, until);
-        if let Some(before) = before {
-            self.permits.patience.remove(&(before, id.clone()));
+    fn set_patience(&mut self, party: &Party, until: Option<Timestamp>) {
+        let known = match party {
+            Party::Workflow(id) => self.permits.queues.get_mut(id).map(|queue| &mut queue.patient_until),
+            Party::Request(id) => self.permits.requests.waiting_mut(id).map(|waiting| &mut waiting.patient_until),
+        };
+        let Some(known) = known else { return };
+        if let Some(before) = std::mem::replace(known, until) {
+            self.permits.patience.remove(&(before, party.clone()));
         }
-        self.permits.patience.extend(until.map(|until| (until, id.clone())));
+        self.permits.patience.extend(until.map(|until| (until, party.clone())));
+    }
+
+    /// Has the lines swept in which a party stands.
+    fn mark_pools_of_party(&mut self, party: &Party) {
+        let uses = self.permits.uses_of(party).cloned().unwrap_or_default();
+        self.permits.pools.mark(&uses);
+    }
+
+    /// Grants a live run the permits that it asks for.
+    fn give_to_run(&mut self, id: &RequestId) {
+        let Some(waiting) = self.permits.requests.take(id) else { return self.no_queue(&id.slot.workflow) };
+        let WaitingRequest { uses, position, patient_until, .. } = waiting;
+        if let Some(until) = patient_until {
+            self.permits.patience.remove(&(until, Party::Request(id.clone())));
+        }
+        let pools = &mut self.permits.pools;
+        pools.stand(&id.slot.workflow, &uses, Some(&position), None);
+        let (spent, held) = (pools.spend(&uses, self.now), pools.holdable(&uses));
+        held.iter().for_each(|(pool, permits)| pools.hold_within(id, pool, *permits));
+        pools.mark(&uses);
+        let answer = if held.is_empty() { PermitAnswer::Spent } else { PermitAnswer::Held };
+        self.permits.requests.answer(id.clone(), answer);
+        let request = Some(GrantedRequest { number: id.number, held });
+        self.grants.push(Grant { slot: id.slot.clone(), request, taker: None, spent });
     }
 
     /// Has the queues of a workflow's pools swept.
@@ -314,7 +343,7 @@ impl<'a> Pass<'a> {
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }
         let unserved = taker.as_ref().map(|taker| self.in_line_for(&taker.worker)).unwrap_or_default();
-        self.grants.push(Grant { slot, taker, spent });
+        self.grants.push(Grant { slot, request: None, taker, spent });
         // Workflows that it no longer serves leave the queues of pools, and the permits reserved for them are free for
         // those behind.
         for id in unserved {

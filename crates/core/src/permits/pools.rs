@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::{Breach, Invariant, PoolId, PoolUse, TokenRate, WorkflowId};
+use kelos_model::{Breach, Invariant, PermitRefusal, PoolId, PoolUse, TokenRate, WorkflowId};
 
 use super::queue::LinePosition;
 use super::rates::Bucket;
+use super::requests::RequestId;
 use crate::breaches::Breaches;
 
 /// The time after which a slot that is first in the queue of each of its pools is starved, and reserves every permit
@@ -43,7 +44,9 @@ pub(crate) struct Pool {
     pub(super) beside: BTreeMap<PoolId, usize>,
     /// The workflows whose live runs hold permits, and the number of permits.
     holders: BTreeMap<WorkflowId, u64>,
-    /// The number of permits that they hold together.
+    /// The requests of live runs by which they hold permits beside those of their start, and the number of permits.
+    within: BTreeMap<RequestId, u32>,
+    /// The number of permits that all of them hold together.
     held: u64,
     line: BTreeSet<LinePosition>,
 }
@@ -80,13 +83,19 @@ impl Pool {
         &self.holders
     }
 
+    /// The requests of live runs by which they hold permits beside those of their start, and the number of permits.
+    pub(crate) fn within(&self) -> &BTreeMap<RequestId, u32> {
+        &self.within
+    }
+
     /// The queue, in order.
     pub(crate) fn line(&self) -> &BTreeSet<LinePosition> {
         &self.line
     }
 
     fn is_unused(&self) -> bool {
-        self.sizes.is_empty() && self.holders.is_empty() && self.line.is_empty()
+        let is_held = !self.holders.is_empty() || !self.within.is_empty();
+        self.sizes.is_empty() && !is_held && self.line.is_empty()
     }
 }
 
@@ -148,6 +157,42 @@ impl Pools {
             }
             self.drop_unused(&one.pool);
         }
+    }
+
+    /// Sets the permits that a live run holds by a request.
+    pub(crate) fn hold_within(&mut self, request: &RequestId, id: &PoolId, permits: u32) {
+        let pool = self.by_id.entry(id.clone()).or_default();
+        let before =
+            if permits == 0 { pool.within.remove(request) } else { pool.within.insert(request.clone(), permits) };
+        let before = before.unwrap_or(0);
+        let held = (pool.held + u64::from(permits)).checked_sub(u64::from(before));
+        if held.is_none() {
+            self.breaches.report_slot(Invariant::RunsAreCounted, &request.slot);
+        }
+        pool.held = held.unwrap_or_default();
+        if permits < before {
+            self.changed.insert(id.clone());
+        }
+        self.drop_unused(id);
+    }
+
+    /// The permits among these that are held once they are taken: not those of pools that are limited by their rates alone.
+    pub(crate) fn holdable(&self, uses: &[PoolUse]) -> BTreeMap<PoolId, u32> {
+        let is_limited = |one: &&PoolUse| self.get(&one.pool).and_then(Pool::size) != Some(PoolUse::BOUNDLESS);
+        uses.iter().filter(is_limited).map(|one| (one.pool.clone(), one.permits)).collect()
+    }
+
+    /// The reason why such a use of a pool can never be granted.
+    pub(crate) fn refusal(&self, one: &PoolUse) -> Option<PermitRefusal> {
+        let pool = one.pool.clone();
+        let Some((known, size)) = self.get(&pool).and_then(|known| Some((known, known.size()?))) else {
+            return Some(PermitRefusal::Undeclared { pool });
+        };
+        if one.permits > size {
+            return Some(PermitRefusal::TooMany { pool, permits: one.permits, size });
+        }
+        let burst = known.rate().map(|rate| rate.burst).filter(|burst| one.permits > *burst)?;
+        Some(PermitRefusal::BeyondBurst { pool, tokens: one.permits, burst })
     }
 
     /// Moves a workflow to another position in its queues, or out of them.

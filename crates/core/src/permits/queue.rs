@@ -25,13 +25,16 @@ pub(super) enum Age {
     Undated,
 }
 
-/// The position of a workflow in the queues of its pools: by the priority and age of its first slot.
+/// The position in the queues of pools: of a workflow, by the priority and age of its first slot, or of a request of a live run, by those
+/// of its slot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LinePosition {
     pub(super) priority: Reverse<i32>,
     pub(super) age: Age,
     pub(crate) key: SlotKey,
     pub(crate) workflow: WorkflowId,
+    /// The number of a request of the slot's live run; none if the slot itself stands there.
+    pub(crate) request: Option<u64>,
 }
 
 impl Position {
@@ -44,7 +47,8 @@ impl Position {
 
     /// The position of its workflow in the queues of pools, while it is the first slot.
     pub(crate) fn in_line(&self, workflow: &WorkflowId) -> LinePosition {
-        LinePosition { priority: self.priority, age: self.age, key: self.key.clone(), workflow: workflow.clone() }
+        let (priority, age, key) = (self.priority, self.age, self.key.clone());
+        LinePosition { priority, age, key, workflow: workflow.clone(), request: None }
     }
 }
 
@@ -55,6 +59,8 @@ pub(crate) struct Terms {
     pub(crate) concurrency: Option<u32>,
     /// The permits of pools that each run takes.
     pub(crate) pools: Vec<PoolUse>,
+    /// The pools of which its live runs may take permits.
+    pub(crate) within: Vec<PoolUse>,
     /// Whether the workflow is defined. Only then do its sizes of pools count.
     pub(crate) is_present: bool,
     /// Whether it is paused.

@@ -26,8 +26,7 @@ impl World {
                 rate: None,
             })
             .collect();
-        let terms =
-            Terms { concurrency: Some(concurrency), pools, is_present: true, is_paused: false, by_workers: false };
+        let terms = Terms { concurrency: Some(concurrency), pools, is_present: true, ..Terms::default() };
         self.permits.agree(&id.parse().unwrap(), terms);
     }
 
@@ -267,7 +266,7 @@ fn jobs_go_by_when_they_were_queued_whatever_is_noted_of_them_later() {
     let after = Slot { last_event: 9, ..before.clone() };
     world.permits.follow(&job("y"), Some(&before), &after, true);
     let grants = world.permits.grant(world.now, &None, &|_, _| true);
-    assert_eq!(grants, [Grant { slot: job("y"), taker: None, spent: Vec::new() }]);
+    assert_eq!(grants, [Grant { slot: job("y"), request: None, taker: None, spent: Vec::new() }]);
 }
 
 /// Two workflows whose jobs a worker runs, the second with a pool; the worker has room for one job.

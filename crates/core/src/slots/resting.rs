@@ -126,11 +126,12 @@ impl CompactSlot {
             last_event,
             collected: None,
             asked_at,
+            held,
         } = &live.slot
         else {
             return None;
         };
-        if live.run.is_some() || asked_at.is_some_and(|at| at != *since) {
+        if live.run.is_some() || !held.is_empty() || asked_at.is_some_and(|at| at != *since) {
             return None;
         }
         Some(CompactSlot {

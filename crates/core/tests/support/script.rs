@@ -9,6 +9,7 @@
 //! define wc every "0 0 * * * ?" when local-path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
 //! define wc in pool:4 in other:8x2 ...                          runs take 1 of 4 permits of a pool, and 2 of 8 of another
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
+//! define wc may pool:4 ...                                      its runs may take permits of a pool while they are live
 //! remove wc | pause wc | resume wc | restart
 //! plant wc planning | looking | collecting | dispatching | reporting | asking       an invariant of it breaks by that from now on
 //! mend                                                          nothing breaks any more; either comes with a restart
@@ -16,6 +17,7 @@
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
 //! report wc@00:00#1 gave name=value       a value such as *70000 is so long
+//! report wc@00:00#1 asks 3 1=pool:2+other:1 2=pool:1            all that it asks for, after the third change
 //! report wc@00:00#1 failed why | refused why | unknown why | deferred why
 //! rerun wc@00:00 | kill wc@00:00 | mark wc@00:00 | skip wc@00:00 | inspect wc@00:00 | capacity
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
@@ -339,6 +341,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
             "when" => workflow.trigger = events::trigger(&words.next("a trigger")?)?,
             "writes" => workflow.writes.push(words.next("a path")?),
+            "may" => workflow.within.push(pool_use(&words.next("a pool")?)?),
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "serial" => workflow.concurrency = Some(words.number()?),
             "retry" => workflow.retry.count = words.number()?,
@@ -466,6 +469,25 @@ fn pool_use(word: &str) -> Result<PoolUse, String> {
     Ok(PoolUse { pool, size: number(size)?, permits: number(permits)?, rate: None })
 }
 
+/// `3 1=pool:2+other:1 2=pool:1`
+fn asks(words: &str) -> Result<Report, String> {
+    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is not a number"));
+    let mut words = words.split_whitespace();
+    let version = number(words.next().ok_or("expected the number of changes")?)?;
+    let mut requests = BTreeMap::new();
+    for word in words {
+        let (request, uses) = word.split_once('=').ok_or("expected request=pool:permits")?;
+        let mut permits = BTreeMap::new();
+        for one in uses.split('+') {
+            let (pool, count) = one.split_once(':').ok_or("expected pool:permits")?;
+            let count = u32::try_from(number(count)?).map_err(|error| error.to_string())?;
+            permits.insert(PoolId::new(pool).map_err(|error| error.to_string())?, count);
+        }
+        requests.insert(number(request)?, permits);
+    }
+    Ok(Report::Asks { version, requests })
+}
+
 /// An hourly workflow that is always ready and runs one slot at a time.
 fn plain(id: &WorkflowId) -> Workflow {
     Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), Job::new("command", serde_json::Map::new()))
@@ -505,6 +527,7 @@ fn report(world: &mut World, words: &mut Script) -> Said {
             let (name, value) = reason.split_once('=').ok_or("expected name=value")?;
             Report::Gave { outputs: [(name.to_owned(), long(value).into())].into_iter().collect() }
         }
+        "asks" => asks(&reason)?,
         other => return Err(format!("no report is named {other:?}")),
     };
     let input = Input::RunReported { run, report };

@@ -10,7 +10,7 @@ use kelos_model::jobs::Direction;
 use kelos_model::reason::words;
 use kelos_model::time::format_short;
 use kelos_model::{
-    EventRecord, Occurrence, Outcome, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
+    EventRecord, Occurrence, Outcome, PermitAnswer, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
 };
 use serde_json::Value;
 
@@ -141,6 +141,11 @@ impl Words {
             SlotEvent::Held { .. } => "trigger met, held".to_owned(),
             SlotEvent::ConstraintsMet { .. } => "constraints met".to_owned(),
             SlotEvent::Aborted { cause, .. } => format!("aborted: its schedule was {}", json_word(cause)),
+            SlotEvent::Acquired { run, request, permits } => {
+                let permits: Vec<_> = permits.iter().map(|(pool, count)| format!("{count} of {pool}")).collect();
+                format!("#{run} took {} by request {request}", permits.join(" and "))
+            }
+            SlotEvent::Released { run, request } => format!("#{run} returned what it took by request {request}"),
             SlotEvent::Gave { run, .. } => format!("#{run} said what it gives"),
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
@@ -239,6 +244,14 @@ impl Words {
             Command::CancelRun { run, external_id, .. } => {
                 about(run, format!("cancel @#{}{}", run.number, named(external_id)))
             }
+            Command::AnswerRun { run, request, answer, .. } => {
+                let answer = match answer {
+                    PermitAnswer::Held => "granted".to_owned(),
+                    PermitAnswer::Spent => "spent".to_owned(),
+                    PermitAnswer::Refused(why) => format!("refused: {why}"),
+                };
+                about(run, format!("answer @#{}: request {request} is {answer}", run.number))
+            }
             Command::Reply { reply, .. } => plain(self.reply(reply)),
         }
     }
@@ -293,7 +306,9 @@ impl Words {
     }
 
     fn pool(&self, pool: &PoolState) -> String {
-        let holder = |one: &kelos_core::Holder| format!("{}({})", self.slot(&one.run.slot), one.permits);
+        let holder = |one: &kelos_core::Holder| {
+            format!("{}({}{})", self.slot(&one.run.slot), one.permits, within(one.is_within))
+        };
         let holders: Vec<_> = pool.holders.iter().map(holder).collect();
         let size = pool.size.map_or("?".to_owned(), |size| size.to_string());
         let disputed = if pool.is_disputed { " (disputed)" } else { "" };
@@ -301,7 +316,13 @@ impl Words {
     }
 
     fn waiter(&self, waiter: &Waiter) -> String {
-        format!("{}({}) and {} more", self.slot(&waiter.slot), waiter.permits, waiter.behind)
+        format!(
+            "{}({}{}) and {} more",
+            self.slot(&waiter.slot),
+            waiter.permits,
+            within(waiter.is_within),
+            waiter.behind
+        )
     }
 
     fn capacity(&self, found: &Capacity) -> String {
@@ -334,6 +355,10 @@ fn blockers(explanation: &Reason) -> String {
         none if none.is_empty() => words::text(explanation),
         some => some.join("; "),
     }
+}
+
+fn within(is_within: bool) -> &'static str {
+    if is_within { " within its run" } else { "" }
 }
 
 fn weight(priority: i32) -> String {

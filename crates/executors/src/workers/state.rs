@@ -188,7 +188,8 @@ impl State {
                     self.say(run, what.clone());
                     self.forget(run, worker);
                 }
-                Report::NeverStarted => {}
+                // What workers do never asks for permits.
+                Report::NeverStarted | Report::Asks { .. } => {}
             }
         }
         refused

@@ -357,7 +357,7 @@ impl<D: Door> Inner<D> {
         hands.outbox.retain(|told| !reports.contains(told));
         for told in reports {
             match told.what {
-                Report::Started { .. } | Report::Gave { .. } => {}
+                Report::Started { .. } | Report::Gave { .. } | Report::Asks { .. } => {}
                 Report::Ended { .. } => {
                     hands.forget(&told.run);
                     hands.remember(told);
@@ -484,7 +484,7 @@ impl<D: Door> Inner<D> {
         let Some(held) = hands.runs.get_mut(run).filter(|held| !held.ended) else { return };
         match &report {
             Report::Started { external_id } => held.external_id = Some(external_id.clone()),
-            Report::Gave { .. } => {}
+            Report::Gave { .. } | Report::Asks { .. } => {}
             _ => held.ended = true,
         }
         let abandoned = held.abandoned;

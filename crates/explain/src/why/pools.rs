@@ -78,9 +78,13 @@ mod tests {
 
     fn place(held: &[(&str, u32)], permits: u32, first: &[&str]) -> PoolPlace {
         let since = Timestamp::UNIX_EPOCH;
-        let holder =
-            |(id, permits): &(&str, u32)| Holder { run: RunId { slot: slot(id), number: 1 }, permits: *permits, since };
-        let waiter = |id: &&str| Waiter { slot: slot(id), permits: 3, priority: 0, since, behind: 0 };
+        let holder = |(id, permits): &(&str, u32)| Holder {
+            run: RunId { slot: slot(id), number: 1 },
+            permits: *permits,
+            since,
+            is_within: false,
+        };
+        let waiter = |id: &&str| Waiter { slot: slot(id), permits: 3, priority: 0, since, behind: 0, is_within: false };
         let state = PoolState {
             pool: PoolId::new("spark").unwrap(),
             size: Some(4),

@@ -23,13 +23,14 @@ mod schedules;
 mod schedules_past;
 mod start;
 mod support;
+mod within;
 
 use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
                      rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
-                     series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS]";
+                     series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS] | within [REQUESTS]";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -57,6 +58,7 @@ fn main() -> Outcome {
         Some("decade") => library::decade(number(1, 1_000)),
         Some("backfills") => library::backfills(number(1, 120)),
         Some("sequence") => library::sequence(number(1, 40)),
+        Some("within") => within::run(number(1, 1_000_000)),
         Some("facts-idle") => facts::idle(number(1, 60)),
         Some("flood") => flood::run(number(1, 600_000)),
         Some("rehearse") => rehearse::run(number(1, 10)),

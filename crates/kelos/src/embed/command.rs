@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use super::cancel::Cancel;
+use super::requests::PlatformError;
 use super::run_output::RunOutput;
 
 /// A program that did not do its work. Messages complete "failed to …".
@@ -43,6 +44,14 @@ pub enum CommandError {
         program: String,
         /// The status.
         status: ExitStatus,
+    },
+    /// It may not run now, because of [`Processes`](super::Processes).
+    #[error("run {program}: failed to {source}")]
+    Platform {
+        /// The program.
+        program: String,
+        /// The reason.
+        source: PlatformError,
     },
     /// The run was to end.
     #[error("run {program}: it was ended with its run")]

@@ -5,16 +5,18 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
-use kelos_engine::executor::Start;
+use kelos_engine::executor::{Reports, Start};
 use kelos_executors::local::Stream;
-use kelos_model::{Run, RunId, RunState, SlotRef};
+use kelos_model::{PermitAnswer, PoolId, Run, RunId, RunState, SlotRef};
 use kelos_store::Queries;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::cancel::Cancel;
 use super::command::{self, CommandError};
 use super::locks::{Lock, Locks};
 use super::outcome::reason;
+use super::platform::{Platform, Processes, permits_of};
+use super::requests::{Permits, PlatformError, RunRequests};
 use super::run_output::RunOutput;
 
 /// The surroundings of a run of a function. Cheap to clone.
@@ -38,7 +40,19 @@ struct ContextState {
     reader: Arc<OnceLock<Arc<dyn Queries>>>,
     said: Mutex<RunNote>,
     over: watch::Sender<bool>,
+    requests: RunRequests,
+    processes: Option<ProcessGate>,
 }
+
+/// The limit on the programs that a run runs at the same time.
+struct ProcessGate {
+    pool: PoolId,
+    /// More of one run at once would not be granted anyway.
+    own: Semaphore,
+}
+
+/// The most programs of one run that run or wait at the same time, if they are limited at all.
+const MOST_PROGRAMS: usize = 100;
 
 /// The words of a run about itself while it is live.
 #[derive(Default)]
@@ -69,9 +83,29 @@ pub struct PreviousFailure {
 }
 
 impl Context {
-    pub(super) fn new(start: &Start, log: RunOutput, reader: Arc<OnceLock<Arc<dyn Queries>>>, locks: Locks) -> Context {
-        let (cancel, said, over) = (Cancel::new(), Mutex::default(), watch::Sender::new(false));
-        Context(Arc::new(ContextState { run: start.run.clone(), cancel, log, locks, reader, said, over }))
+    pub(super) fn new(
+        start: &Start,
+        log: RunOutput,
+        reader: Arc<OnceLock<Arc<dyn Queries>>>,
+        locks: Locks,
+        reports: Reports,
+    ) -> Context {
+        let processes = start.workflow.within.iter().find(|one| one.pool.as_str() == Processes::NAME);
+        let processes = processes.map(|one| ProcessGate {
+            pool: one.pool.clone(),
+            own: Semaphore::new(usize::try_from(one.size).unwrap_or(MOST_PROGRAMS).min(MOST_PROGRAMS)),
+        });
+        Context(Arc::new(ContextState {
+            run: start.run.clone(),
+            cancel: Cancel::new(),
+            log,
+            locks,
+            reader,
+            said: Mutex::default(),
+            over: watch::Sender::new(false),
+            requests: RunRequests::new(start.run.clone(), reports),
+            processes,
+        }))
     }
 
     /// The name of the run, such as `count@2026-11-22T06:00:00.000Z#1`: the same if the start is repeated, so it can tell another
@@ -219,7 +253,44 @@ impl Context {
         self.park(&format!("the lock \"{name}\""), self.0.locks.lock(name)).await
     }
 
-    /// Runs a program, whose output goes into that of the run. It ends with all its processes when the run is to end.
+    /// Takes parts of what is scarce within the run: a token for the next call, a place for a while. It waits for all that it asks for at
+    /// once, in the same lines as slots that are to start, and holds none of it meanwhile. What it takes is returned when the result is
+    /// dropped, or with the end of the run.
+    ///
+    /// The job names what it [may use](super::Job::may_use).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kelos::embed::{Context, Places, PlatformError, Rate, Rehearsal, Project, job};
+    ///
+    /// async fn sync(context: Context, customers: u32, (crm, yarn): (Rate, Places)) -> Result<(), PlatformError> {
+    ///     for customer in 0..customers {
+    ///         let _call = context.on(&crm).await?;
+    ///         context.log(format!("calling for customer {customer}"));
+    ///     }
+    ///     context.on((&crm, (&yarn, 2))).await?.call(async { context.log("a call and two machines") }).await;
+    ///     Ok(())
+    /// }
+    ///
+    /// let crm = Rate::new("crm-api", 1, Duration::from_secs(60));
+    /// let yarn = Places::new("yarn", 4);
+    /// let sync = job("sync", sync).with((crm.clone(), yarn.clone())).may_use((&crm, &yarn)).on_demand();
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("customers", "1.0").add(sync))?;
+    /// let slot = rehearsal.start("sync", &3)?;
+    /// rehearsal.run_until("2026-03-28T00:02:30Z")?;
+    /// assert_eq!(rehearsal.lines("sync", &slot.key.to_string())?.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it can never be given, the run has taken something already, or is to end.
+    pub async fn on(&self, platform: impl Platform) -> Result<Permits, PlatformError> {
+        let permits = permits_of(&platform.uses())?;
+        self.0.requests.take(permits, &self.0.cancel).await
+    }
+
+    /// Runs a program, whose output goes into that of the run. It ends with all its processes when the run is to end. It waits while as many
+    /// programs run as the [`Processes`](super::Processes) allow that the job may use.
     ///
     /// ```
     /// # use kelos::embed::{CommandError, Context};
@@ -235,23 +306,43 @@ impl Context {
         program: &str,
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), CommandError> {
-        command::run(program, arguments.into_iter().collect(), &self.0.log, &self.0.cancel).await
+        let arguments = arguments.into_iter().collect();
+        let Some(gate) = self.0.processes.as_ref().filter(|_| !self.0.requests.holds(Processes::NAME)) else {
+            return command::run(program, arguments, &self.0.log, &self.0.cancel).await;
+        };
+        // It is never closed.
+        let _own = gate.own.acquire().await;
+        let permits = [(gate.pool.clone(), 1)].into();
+        let process = self.0.requests.take_last(permits, &self.0.cancel).await;
+        let _process = process.map_err(|source| CommandError::Platform { program: program.to_owned(), source })?;
+        command::run(program, arguments, &self.0.log, &self.0.cancel).await
     }
 
-    /// Whether it waits for something outside.
+    /// Hears what became of a request.
+    pub(super) fn answered(&self, request: u64, answer: PermitAnswer) {
+        self.0.requests.answered(request, answer);
+    }
+
+    /// Reports once more what the run asks for.
+    pub(super) fn repeat_requests(&self) {
+        self.0.requests.repeat();
+    }
+
+    /// Whether it waits for something outside, for what other runs hold, or for a token.
     pub(super) fn is_parked(&self) -> bool {
-        self.said().waits_for.is_some()
+        self.said().waits_for.is_some() || self.0.requests.waits_for().is_some()
     }
 
-    /// Takes the lines out that it has written, where they are kept in memory.
-    pub(super) fn take_lines(&self) -> Vec<String> {
-        self.0.log.take_lines()
+    /// Takes the lines out that it has written, where they are kept in memory: those that are complete, or all of a run that is over.
+    pub(super) fn take_lines(&self, is_over: bool) -> Vec<String> {
+        self.0.log.take_lines(is_over)
     }
 
     /// The state for people.
     pub(super) fn note(&self) -> Option<String> {
         let said = self.said();
-        said.waits_for.as_ref().map(|what| format!("waits for {what}")).or_else(|| said.progress.clone())
+        let waits_for = said.waits_for.clone().or_else(|| self.0.requests.waits_for());
+        waits_for.map(|what| format!("waits for {what}")).or_else(|| said.progress.clone())
     }
 
     /// Closes the output and lets those go on who wait for the end.

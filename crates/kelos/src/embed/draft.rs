@@ -11,7 +11,7 @@ use serde_json::Map;
 
 use super::function::{Body, FUNCTION};
 use super::mistakes::Mistake;
-use super::platform::PlatformUse;
+use super::platform::{Platform, PlatformUse};
 use super::retry::Retry;
 use super::scheduler::OwnPlanner;
 
@@ -49,6 +49,8 @@ pub(super) struct JobDraft {
     pub(super) covers: Vec<(String, i64, i64)>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) platforms: Vec<PlatformUse>,
+    /// The platforms that its runs may take parts of while they are live.
+    pub(super) within: Vec<PlatformUse>,
     pub(super) about: About,
 }
 
@@ -71,8 +73,14 @@ impl JobDraft {
             covers: Vec::new(),
             constraints: Vec::new(),
             platforms: Vec::new(),
+            within: Vec::new(),
             about: About::default(),
         }
+    }
+
+    /// Lets its runs take parts of a platform.
+    pub(super) fn may_use(&mut self, platform: &impl Platform) {
+        self.within.extend(platform.uses());
     }
 
     /// Whether it is to be started once.
@@ -94,7 +102,8 @@ impl JobDraft {
         let id =
             WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
         let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
-        let pools = self.pools(&mut mistakes);
+        let pools = self.pools(&self.platforms, "each run", &mut mistakes);
+        let within = self.within(&mut mistakes);
         let trigger = self.whole_trigger(&mut mistakes);
         if self.at_a_time == Some(0) {
             mistakes
@@ -120,6 +129,7 @@ impl JobDraft {
             constraints: self.constraints.clone(),
             concurrency: self.at_a_time,
             pools,
+            within,
             retry: self.retry.policy(),
             catch_up,
             start_time: self.start,
@@ -174,10 +184,24 @@ impl JobDraft {
         whole
     }
 
-    /// Its pools, ascending, each once.
-    fn pools(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
+    /// The pools of which its runs may take permits while they are live, ascending, each once.
+    fn within(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
+        // How many are taken is said then; one of each must be possible.
+        let mut uses: Vec<PlatformUse> = Vec::new();
+        for one in self.within.iter().map(PlatformUse::single) {
+            if !uses.contains(&one) {
+                uses.push(one);
+            }
+        }
+        let mut pools = self.pools(&uses, "a request of a run", mistakes);
+        pools.iter_mut().for_each(|one| one.permits = 1);
+        pools
+    }
+
+    /// Pools, ascending, each once.
+    fn pools(&self, uses: &[PlatformUse], who: &str, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
         let mut pools: Vec<PoolUse> = Vec::new();
-        for one in &self.platforms {
+        for one in uses {
             match one.pool() {
                 Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
                     Some(other) => other.permits = other.permits.saturating_add(pool.permits),
@@ -187,7 +211,7 @@ impl JobDraft {
             }
         }
         let flaws = pools.iter().filter_map(PoolUse::flaw);
-        mistakes.extend(flaws.map(|words| self.mistake(format!("each run {words}"))));
+        mistakes.extend(flaws.map(|words| self.mistake(format!("{who} {words}"))));
         pools.sort_by(|a, b| a.pool.cmp(&b.pool));
         pools
     }

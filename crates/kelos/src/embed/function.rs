@@ -11,7 +11,7 @@ use kelos_engine::executor::{Executor, Reports, Start};
 use kelos_executors::local::Launcher;
 use kelos_executors::run_ref;
 use kelos_model::run::Report;
-use kelos_model::{FailureCode, Outcome, RunId, WorkflowId};
+use kelos_model::{FailureCode, Outcome, PermitAnswer, RunId, WorkflowId};
 use kelos_store::Queries;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -200,7 +200,7 @@ impl Executor for FunctionExecutor {
                 drop(live);
                 return reports.run(&run, started());
             }
-            let context = Context::new(&start, log, state.reader.clone(), state.locks.clone());
+            let context = Context::new(&start, log, state.reader.clone(), state.locks.clone(), reports.clone());
             live.insert(run.clone(), context.clone());
             context
         };
@@ -209,8 +209,10 @@ impl Executor for FunctionExecutor {
     }
 
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
-        if self.live().contains_key(run) {
-            return reports.run(run, started());
+        let live = self.live().get(run).cloned();
+        if let Some(context) = live {
+            reports.run(run, started());
+            return context.repeat_requests();
         }
         if external_id.is_none() {
             return reports.run(run, Report::NeverStarted);
@@ -224,6 +226,14 @@ impl Executor for FunctionExecutor {
         match live {
             Some(context) => context.cancel().ask(),
             None => self.check(run, external_id.or(Some("")), reports),
+        }
+    }
+
+    fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, _: Reports) {
+        let live = self.live().get(run).cloned();
+        // What has ended has returned all.
+        if let Some(context) = live {
+            context.answered(request, answer);
         }
     }
 

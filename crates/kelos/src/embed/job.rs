@@ -22,7 +22,7 @@ use super::function::{Body, BodyFuture, Failure};
 use super::input::{Input, ScheduledTime, SlotInput};
 use super::output;
 use super::period::Period;
-use super::platform::PlatformUse;
+use super::platform::Platform;
 use super::retry::Retry;
 use super::scheduler::{OwnPlanner, Scheduler};
 
@@ -275,8 +275,15 @@ impl<I> Job<I> {
     /// let job = job("work", work).with(()).on((&gpus, 2)).on(&licences).on_demand();
     /// ```
     #[must_use]
-    pub fn on(mut self, platform: impl Into<PlatformUse>) -> Self {
-        self.draft.platforms.push(platform.into());
+    pub fn on(mut self, platform: impl Platform) -> Self {
+        self.draft.platforms.extend(platform.uses());
+        self
+    }
+
+    /// Lets its runs take parts of something scarce while they are live, by [`Context::on`]. How many they take they say then.
+    #[must_use]
+    pub fn may_use(mut self, platform: impl Platform) -> Self {
+        self.draft.may_use(&platform);
         self
     }
 

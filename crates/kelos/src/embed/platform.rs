@@ -1,9 +1,47 @@
-//! What is scarce: places that runs hold, and rates at which they start, shared by all jobs and by scripts.
+//! What is scarce: places that runs hold, and rates at which they start or go on, shared by all jobs and by scripts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kelos_model::workflow::{PoolUse, TokenRate};
 use kelos_model::{IdError, PoolId};
+
+/// Something scarce, of which runs take parts: before their start by [`Job::on`](super::Job::on), or while they are live by
+/// [`Context::on`](super::Context::on). [`Places`] and [`Rate`] are such, and whatever is made of them: two of `(&places, 2)`, several in a
+/// tuple, an array or a list. Implement it for platforms of your own.
+///
+/// ```
+/// use std::time::Duration;
+/// use kelos::embed::{Context, Places, Platform, PlatformUse, Project, Rate, job};
+///
+/// /// A cluster, on which large models take more.
+/// struct Cluster {
+///     machines: Places,
+///     starts: Rate,
+/// }
+///
+/// /// A model that is trained there.
+/// struct Training<'c>(&'c Cluster, u32);
+///
+/// impl Platform for Training<'_> {
+///     fn uses(&self) -> Vec<PlatformUse> {
+///         ((&self.0.machines, self.1), &self.0.starts).uses()
+///     }
+/// }
+///
+/// async fn train(context: Context, model: String, _: ()) -> Result<(), String> {
+///     context.log(format!("training {model}"));
+///     Ok(())
+/// }
+///
+/// let cluster = Cluster { machines: Places::new("machines", 8), starts: Rate::new("starts", 1, Duration::from_secs(10)) };
+/// let train = job("train", train).with(()).on(Training(&cluster, 4)).on_demand();
+/// assert!(Project::new("models", "1.0").add(train).check().is_ok());
+/// ```
+pub trait Platform {
+    /// The parts that are taken, all at once.
+    fn uses(&self) -> Vec<PlatformUse>;
+}
 
 /// So many places that runs hold while they are live, such as the slots of a cluster. It is a pool: scripts use it by its name.
 ///
@@ -34,6 +72,34 @@ impl Places {
     #[must_use]
     pub fn new(name: &str, size: u32) -> Places {
         Places { name: name.to_owned(), size }
+    }
+}
+
+/// So many programs that [`Context::command`](super::Context::command) runs at the same time, in all runs of the jobs that
+/// [may use it](super::Job::may_use). It is a pool of the name `processes`.
+///
+/// ```
+/// use kelos::embed::{CommandError, Context, Processes, Project, job};
+///
+/// async fn pack(context: Context, folder: String, _: ()) -> Result<(), CommandError> {
+///     // Waits while four other programs run.
+///     context.command("tar", ["-czf", "all.tar.gz", &folder]).await
+/// }
+///
+/// let pack = job("pack", pack).with(()).may_use(Processes::new(4)).on_demand();
+/// assert!(Project::new("archive", "1.0").add(pack).check().is_ok());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Processes(Places);
+
+impl Processes {
+    /// The name of the pool.
+    pub const NAME: &str = "processes";
+
+    /// A number of programs at a time.
+    #[must_use]
+    pub fn new(programs: u32) -> Processes {
+        Processes(Places::new(Self::NAME, programs))
     }
 }
 
@@ -83,7 +149,7 @@ impl Rate {
         self
     }
 
-    /// Lets at most so many run at the same time, too.
+    /// Lets at most so many go on at the same time, too: runs that took a token at their start, or permits that were taken within a run.
     ///
     /// ```
     /// let crm = kelos::embed::Rate::new("crm-api", 60, std::time::Duration::from_secs(60)).concurrent(4);
@@ -95,14 +161,13 @@ impl Rate {
     }
 }
 
-/// A part of something scarce that a run takes: one of `&places` or `&rate`, two of `(&places, 2)`.
+/// A part of something scarce that a run takes.
 ///
 /// ```
-/// use kelos::embed::{Places, PlatformUse};
+/// use kelos::embed::{Places, Platform};
 ///
 /// let gpus = Places::new("gpu", 4);
-/// let (one, two): (PlatformUse, PlatformUse) = ((&gpus).into(), (&gpus, 2).into());
-/// assert_ne!(one, two);
+/// assert_ne!((&gpus).uses(), (&gpus, 2).uses());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformUse {
@@ -112,33 +177,86 @@ pub struct PlatformUse {
     each: u32,
 }
 
-impl From<(&Places, u32)> for PlatformUse {
-    fn from((places, each): (&Places, u32)) -> Self {
-        PlatformUse { name: places.name.clone(), size: places.size, rate: None, each }
+impl Platform for Places {
+    fn uses(&self) -> Vec<PlatformUse> {
+        vec![PlatformUse { name: self.name.clone(), size: self.size, rate: None, each: 1 }]
     }
 }
 
-impl From<&Places> for PlatformUse {
-    fn from(places: &Places) -> Self {
-        (places, 1).into()
+impl Platform for Processes {
+    fn uses(&self) -> Vec<PlatformUse> {
+        self.0.uses()
     }
 }
 
-impl From<(&Rate, u32)> for PlatformUse {
-    fn from((rate, each): (&Rate, u32)) -> Self {
-        let size = rate.concurrent.unwrap_or(PoolUse::BOUNDLESS);
-        PlatformUse { name: rate.name.clone(), size, rate: Some(rate.rate), each }
+impl Platform for Rate {
+    fn uses(&self) -> Vec<PlatformUse> {
+        let size = self.concurrent.unwrap_or(PoolUse::BOUNDLESS);
+        vec![PlatformUse { name: self.name.clone(), size, rate: Some(self.rate), each: 1 }]
     }
 }
 
-impl From<&Rate> for PlatformUse {
-    fn from(rate: &Rate) -> Self {
-        (rate, 1).into()
+impl Platform for PlatformUse {
+    fn uses(&self) -> Vec<PlatformUse> {
+        vec![self.clone()]
+    }
+}
+
+impl<P: Platform + ?Sized> Platform for &P {
+    fn uses(&self) -> Vec<PlatformUse> {
+        (**self).uses()
+    }
+}
+
+/// So many of it.
+impl<P: Platform> Platform for (P, u32) {
+    fn uses(&self) -> Vec<PlatformUse> {
+        let more = |one: PlatformUse| PlatformUse { each: one.each.saturating_mul(self.1), ..one };
+        self.0.uses().into_iter().map(more).collect()
+    }
+}
+
+impl<P: Platform, Q: Platform> Platform for (P, Q) {
+    fn uses(&self) -> Vec<PlatformUse> {
+        [self.0.uses(), self.1.uses()].concat()
+    }
+}
+
+impl<P: Platform, Q: Platform, R: Platform> Platform for (P, Q, R) {
+    fn uses(&self) -> Vec<PlatformUse> {
+        [self.0.uses(), self.1.uses(), self.2.uses()].concat()
+    }
+}
+
+impl<P: Platform, const N: usize> Platform for [P; N] {
+    fn uses(&self) -> Vec<PlatformUse> {
+        self.iter().flat_map(Platform::uses).collect()
+    }
+}
+
+impl<P: Platform> Platform for Vec<P> {
+    fn uses(&self) -> Vec<PlatformUse> {
+        self.iter().flat_map(Platform::uses).collect()
     }
 }
 
 impl PlatformUse {
+    /// The same, of which only one is taken.
+    pub(super) fn single(&self) -> PlatformUse {
+        PlatformUse { each: 1, ..self.clone() }
+    }
+
     pub(super) fn pool(&self) -> Result<PoolUse, IdError> {
         Ok(PoolUse { pool: PoolId::new(&self.name)?, size: self.size, permits: self.each, rate: self.rate })
     }
+}
+
+/// The permits of pools that are asked for at once.
+pub(super) fn permits_of(uses: &[PlatformUse]) -> Result<BTreeMap<PoolId, u32>, IdError> {
+    let mut permits: BTreeMap<PoolId, u32> = BTreeMap::new();
+    for one in uses {
+        let taken = permits.entry(PoolId::new(&one.name)?).or_default();
+        *taken = taken.saturating_add(one.each);
+    }
+    Ok(permits)
 }

@@ -14,10 +14,12 @@ use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, StoreError};
 use tokio::runtime::Handle;
 
+use super::circles::{self, Grip};
 use super::draft::JobDraft;
 use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
 use super::job::Job;
 use super::mistakes::{Mistake, Mistakes};
+use super::platform::Processes;
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
 use crate::node::{Node, NodeConfig, NodeError};
@@ -38,6 +40,8 @@ pub struct Project {
     folder: Option<PathBuf>,
     store: Option<Box<dyn Journal>>,
     config: Config,
+    /// The limit on the programs that run at the same time.
+    processes: Option<Processes>,
 }
 
 /// A project that can't be started. Messages complete "failed to …".
@@ -101,6 +105,7 @@ impl Project {
             folder: None,
             store: None,
             config: Config::default(),
+            processes: None,
         }
     }
 
@@ -134,7 +139,18 @@ impl Project {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a project is no number")]
     pub fn add<I>(mut self, job: Job<I>) -> Project {
-        self.jobs.push(job.draft);
+        let mut job = job.draft;
+        self.processes.iter().for_each(|processes| job.may_use(processes));
+        self.jobs.push(job);
+        self
+    }
+
+    /// Limits the programs that [`Context::command`](super::Context::command) runs at the same time, in all runs of the project's jobs.
+    #[must_use]
+    pub fn processes(mut self, programs: u32) -> Project {
+        let processes = Processes::new(programs);
+        self.jobs.iter_mut().for_each(|job| job.may_use(&processes));
+        self.processes = Some(processes);
         self
     }
 
@@ -209,6 +225,7 @@ impl Project {
             }
         }
         mistakes.extend(self.circles(&workflows));
+        mistakes.extend(self.grips(&workflows));
         mistakes.extend(self.unresolved(&workflows));
         mistakes.extend(self.early(&workflows));
         mistakes.extend(self.without_periods(&workflows));
@@ -225,6 +242,18 @@ impl Project {
         };
         let found = deadlocks(workflows).into_iter();
         found.filter_map(|one| circle(one.circle.into_iter().map(|(id, _)| id.to_string()).collect())).collect()
+    }
+
+    /// Circles of platforms, of which runs of some jobs hold one while they may wait for the next.
+    fn grips(&self, workflows: &[Workflow]) -> Vec<Mistake> {
+        let mistake = |circle: Vec<Grip>| {
+            let job = self.jobs.iter().find(|job| circle.first().is_some_and(|grip| grip.job.as_str() == job.id))?;
+            let words = format!("its runs may wait for each other for ever: {}", circles::words(&circle));
+            Some(
+                job.mistake(words).hint("take one of them before the start, together with the others: `.on((&a, &b))`"),
+            )
+        };
+        circles::of(workflows).into_iter().filter_map(mistake).collect()
     }
 
     /// Jobs that wait for periods that nothing has.

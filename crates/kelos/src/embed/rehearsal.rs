@@ -1,43 +1,28 @@
 //! A project on a virtual clock, for tests: the real scheduler and the real functions, and no time that passes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    AnyAnswer, Ask, Command, Core, FireRequest, Input, Inspect, Refusal, Reply, Request, Surroundings, drive,
-    live_through,
+    AnyAnswer, Ask, Command, Core, FireRequest, Input, Inspect, Refusal, Request, Surroundings, drive, live_through,
 };
 use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::turn::{TurnError, Turns};
 use kelos_explain::why::read as read_why;
-use kelos_model::probe::Verdict;
-use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{
-    Actor, FailureCode, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId,
-};
+use kelos_model::{Actor, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
-use tokio::runtime::Runtime;
 
-use super::call::Call;
-use super::context::Context;
-use super::function::{Failure, FunctionJob};
-use super::input::{INPUT, SlotInput};
-use super::locks::Locks;
+use super::input::INPUT;
 use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
 use super::project::Project;
-use super::run_output::RunOutput;
-use super::scheduler::OwnPlanner;
-
-/// The time that a function may take in earnest, before it is taken for one that never ends.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::stage::RehearsalStage;
 
 /// A rehearsal that can't go on. Messages complete "failed to …".
 ///
@@ -80,7 +65,7 @@ pub enum RehearsalError {
 ///
 /// Time passes only by [`Rehearsal::run_until`], and nothing happens before the first call of it, or the first request. A function is called at the moment of its start, for real, and its run takes no time
 /// where [`Rehearsal::takes`] says nothing else. Times within a function, such as those of `tokio::time::sleep`, are real ones. A function
-/// that is [parked](Context::park) stays so while time passes, until what it waits for comes.
+/// that is [parked](super::Context::park) stays so while time passes, until what it waits for comes.
 ///
 /// ```
 /// use kelos::SlotState;
@@ -111,39 +96,6 @@ pub struct Rehearsal {
     stage: RehearsalStage,
 }
 
-/// The surroundings of the scheduler: functions, their ends, and what is there.
-struct RehearsalStage {
-    jobs: BTreeMap<WorkflowId, FunctionJob>,
-    planners: BTreeMap<WorkflowId, OwnPlanner>,
-    runtime: Runtime,
-    locks: Locks,
-    reader: Arc<OnceLock<Arc<dyn Queries>>>,
-    /// The reports that are due, by moment and then in the order in which the runs were begun.
-    due: BinaryHeap<Reverse<(Timestamp, u64)>>,
-    reports: BTreeMap<u64, (RunId, Vec<Report>)>,
-    begun: u64,
-    /// The functions that have not ended, by the numbers of their runs.
-    calls: BTreeMap<u64, LiveCall>,
-    failing: BTreeMap<SlotRef, u32>,
-    lengths: BTreeMap<WorkflowId, SignedDuration>,
-    paths: BTreeSet<String>,
-    started: Vec<(Timestamp, RunId)>,
-    lines: BTreeMap<SlotRef, Vec<String>>,
-    reply: Option<Reply>,
-}
-
-/// The outputs of a run that succeeded, or its outcome.
-type CallEnd = Result<Option<Map<String, Value>>, Outcome>;
-
-/// The function of a live run.
-struct LiveCall {
-    run: RunId,
-    call: Call,
-    /// The moment before which the run does not end well.
-    ends: Timestamp,
-    patience: Duration,
-}
-
 impl Rehearsal {
     /// A project at a moment such as `2026-03-28T00:00Z`. Times before it do not count.
     ///
@@ -170,26 +122,7 @@ impl Rehearsal {
             reason: "it has a leader".to_owned(),
         })?;
         let (turns, _) = Turns::restore(config, &mut store, lease, now)?;
-        let known = OnceLock::new();
-        let _ = known.set(reader.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let stage = RehearsalStage {
-            jobs,
-            planners: project.planners(),
-            runtime: runtime.map_err(RehearsalError::Runtime)?,
-            locks: Locks::default(),
-            reader: Arc::new(known),
-            due: BinaryHeap::new(),
-            reports: BTreeMap::new(),
-            begun: 0,
-            calls: BTreeMap::new(),
-            failing: BTreeMap::new(),
-            lengths: BTreeMap::new(),
-            paths: BTreeSet::new(),
-            started: Vec::new(),
-            lines: BTreeMap::new(),
-            reply: None,
-        };
+        let stage = RehearsalStage::new(jobs, project.planners(), reader.clone()).map_err(RehearsalError::Runtime)?;
         let mut rehearsal = Rehearsal { turns, store, reader, now, until: now, is_begun: false, stage };
         let all: Vec<Arc<Workflow>> = workflows.into_iter().map(Arc::new).collect();
         let deployed = BTreeMap::new();
@@ -536,141 +469,6 @@ fn slot(job: &str, key: &str) -> Result<SlotRef, RehearsalError> {
     Ok(SlotRef::new(id(job)?, key))
 }
 
-/// Takes the lines that a run has written since they were last taken.
-fn keep_lines(all: &mut BTreeMap<SlotRef, Vec<String>>, context: &Context) {
-    let lines = context.take_lines();
-    if !lines.is_empty() {
-        all.entry(context.slot().clone()).or_default().extend(lines);
-    }
-}
-
-impl RehearsalStage {
-    /// Calls the function of a run, and returns the reports of its start.
-    fn begin(&mut self, now: Timestamp, start: &Start) -> Vec<Report> {
-        self.started.push((now, start.run.clone()));
-        self.begun += 1;
-        let length = self.lengths.get(&start.workflow.id).copied().unwrap_or_default();
-        let ends = now.checked_add(length).unwrap_or(now);
-        let mut reports = vec![Report::Started { external_id: "rehearsal".to_owned() }];
-        if let Some(end) = self.call(now, ends, start) {
-            reports.extend(self.report(self.begun, now, ends, &start.run, end));
-        }
-        reports
-    }
-
-    /// Calls the function of a run, and returns its end; none while it rests.
-    fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<CallEnd> {
-        let slot = &start.run.slot;
-        if let Some(left) = self.failing.get_mut(slot).filter(|left| **left > 0) {
-            *left -= 1;
-            let reason = "the test lets it fail".to_owned();
-            return Some(Err(Failure { reason, code: None }.outcome()));
-        }
-        let Some(job) = self.jobs.get(&start.workflow.id) else {
-            return Some(Err(Outcome::refused("it is no job of this project")));
-        };
-        let context = Context::new(start, RunOutput::lines(), self.reader.clone(), self.locks.clone());
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let mut call = match Call::new(job, context, &SlotInput { workflow: &start.workflow, key: &slot.key, json }) {
-            Ok(call) => call,
-            Err(failure) => return Some(Err(failure.outcome())),
-        };
-        let patience = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
-        let end = call.go_on(&self.runtime, patience);
-        keep_lines(&mut self.lines, call.context());
-        if end.is_none() {
-            if let Some(timeout) = job.timeout {
-                self.time_out(now, timeout, &start.run);
-            }
-            self.calls.insert(self.begun, LiveCall { run: start.run.clone(), call, ends, patience });
-        }
-        end.map(|end| end.map_err(Failure::outcome))
-    }
-
-    /// Has the latest run end by its timeout, if it is not over before.
-    fn time_out(&mut self, now: Timestamp, timeout: Duration, run: &RunId) {
-        let Ok(at) = now.checked_add(timeout) else { return };
-        let reason = format!("timed out after {} s", timeout.as_secs_f64());
-        let outcome = Failure { reason, code: Some(FailureCode::TIMED_OUT) }.outcome();
-        self.due.push(Reverse((at, self.begun)));
-        self.reports.insert(self.begun, (run.clone(), vec![Report::Ended { outcome }]));
-    }
-
-    /// The reports of the end of a function, if they are due; otherwise they are kept until then.
-    fn report(&mut self, number: u64, now: Timestamp, ends: Timestamp, run: &RunId, end: CallEnd) -> Vec<Report> {
-        let (outputs, outcome) = match end {
-            Ok(outputs) => (outputs, Outcome::Succeeded),
-            Err(outcome) => (None, outcome),
-        };
-        let mut reports: Vec<Report> = outputs.map(|outputs| Report::Gave { outputs }).into_iter().collect();
-        reports.push(Report::Ended { outcome });
-        if ends <= now {
-            self.reports.remove(&number);
-            return reports;
-        }
-        self.due.push(Reverse((ends, number)));
-        self.reports.insert(number, (run.clone(), reports));
-        Vec::new()
-    }
-
-    /// Goes on with the functions that something woke, and returns the reports of those that have ended.
-    fn go_on(&mut self, now: Timestamp) -> Vec<Input> {
-        let mut inputs = Vec::new();
-        if self.calls.is_empty() {
-            return inputs;
-        }
-        // Real timers and sockets may wake functions, too.
-        self.runtime.block_on(tokio::task::yield_now());
-        while let Some((number, live)) = self.calls.iter_mut().find(|(_, live)| live.call.is_woken()) {
-            let number = *number;
-            let end = live.call.go_on(&self.runtime, live.patience);
-            keep_lines(&mut self.lines, live.call.context());
-            let Some(end) = end else { continue };
-            let Some(LiveCall { run, ends, .. }) = self.calls.remove(&number) else { continue };
-            let reports = self.report(number, now, ends, &run, end.map_err(Failure::outcome)).into_iter();
-            inputs.extend(reports.map(|report| Input::RunReported { run: run.clone(), report }));
-        }
-        inputs
-    }
-
-    /// The reports that are due.
-    fn take_due(&mut self, now: Timestamp) -> Vec<Input> {
-        let mut inputs = Vec::new();
-        while let Some(Reverse((_, number))) = self.due.peek().filter(|Reverse((at, _))| *at <= now).copied() {
-            self.due.pop();
-            let Some((run, reports)) = self.reports.remove(&number) else { continue };
-            self.drop_call(number);
-            inputs.extend(reports.into_iter().map(|report| Input::RunReported { run: run.clone(), report }));
-        }
-        inputs
-    }
-
-    fn end(&mut self, run: &RunId) -> Input {
-        self.reports.retain(|_, (live, _)| live != run);
-        let number = self.calls.iter().find(|(_, live)| live.run == *run).map(|(number, _)| *number);
-        number.into_iter().for_each(|number| self.drop_call(number));
-        Input::RunReported { run: run.clone(), report: Report::Ended { outcome: Outcome::Killed } }
-    }
-
-    /// Asks a function to end, lets it go on once more, and drops it.
-    fn drop_call(&mut self, number: u64) {
-        if let Some(mut live) = self.calls.remove(&number) {
-            live.call.context().cancel().ask();
-            live.call.go_on(&self.runtime, live.patience);
-            keep_lines(&mut self.lines, live.call.context());
-        }
-    }
-
-    fn answer(&self, now: Timestamp, probe: Probe) -> Input {
-        let is_there = match &probe {
-            Probe::Path { uri, .. } => self.paths.contains(uri),
-            _ => false,
-        };
-        let verdict = if is_there { Verdict::Yes } else { Verdict::No };
-        Input::ProbeAnswered { probe, answer: ProbeAnswer { verdict, detail: String::new(), at: now } }
-    }
-}
-
 impl Surroundings for Rehearsal {
     type Trouble = TurnError;
 
@@ -722,6 +520,7 @@ impl Surroundings for Rehearsal {
                     inputs.extend(reports.map(|report| Input::RunReported { run: run.clone(), report }));
                 }
                 Command::CancelRun { run, .. } => inputs.push(self.stage.end(&run)),
+                Command::AnswerRun { run, request, answer, .. } => self.stage.answer_run(&run, request, answer),
                 Command::Probe(probe) => inputs.push(self.stage.answer(now, probe)),
                 Command::Reply { reply, .. } => self.stage.reply = Some(reply),
                 // A run is never lost here, and jobs with ids are not defined by functions.

@@ -37,13 +37,16 @@ impl RunOutput {
         }
     }
 
-    /// Takes the lines out that are in memory.
-    pub(super) fn take_lines(&self) -> Vec<String> {
+    /// Takes the lines in memory out: those that are complete, or all of a run that is over.
+    pub(super) fn take_lines(&self, is_over: bool) -> Vec<String> {
         match self {
             RunOutput::Files(_) => Vec::new(),
             RunOutput::Lines(all) => {
-                let all = std::mem::take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner));
-                String::from_utf8_lossy(&all).lines().map(str::to_owned).collect()
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let complete = all.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+                let end = if is_over { all.len() } else { complete };
+                let taken: Vec<u8> = all.drain(..end).collect();
+                String::from_utf8_lossy(&taken).lines().map(str::to_owned).collect()
             }
         }
     }

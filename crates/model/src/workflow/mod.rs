@@ -58,6 +58,9 @@ pub struct Workflow {
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
+    /// The pools of which its runs may take permits while they are live, ascending by pool, each once. How many they take they say then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<PoolUse>,
     /// The retry policy.
     pub retry: RetryPolicy,
     /// No slot before this moment is planned by the schedule.
@@ -105,6 +108,7 @@ impl Workflow {
             constraints: Vec::new(),
             concurrency: Some(1),
             pools: Vec::new(),
+            within: Vec::new(),
             retry: RetryPolicy::default(),
             start_time: None,
             end_time: None,

@@ -181,6 +181,12 @@ pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
         (any::<u32>(), text()).prop_map(|(run, reason)| SlotEvent::Deferred { run, reason }),
         (any::<u32>(), text()).prop_map(|(run, external_id)| SlotEvent::Started { run, external_id }),
         any::<u32>().prop_map(|run| SlotEvent::Withdrawn { run }),
+        (any::<u32>(), any::<u64>(), any::<u32>()).prop_map(|(run, request, permits)| SlotEvent::Acquired {
+            run,
+            request,
+            permits: [(PoolId::new("p").unwrap(), permits)].into()
+        }),
+        (any::<u32>(), any::<u64>()).prop_map(|(run, request)| SlotEvent::Released { run, request }),
         any::<u32>().prop_map(|run| SlotEvent::Succeeded { run }),
         (any::<u32>(), outcome(), moment()).prop_map(|(run, outcome, due)| SlotEvent::BackedOff { run, outcome, due }),
         Just(SlotEvent::BackoffEnded),
@@ -528,6 +534,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 trigger,
                 constraints,
                 concurrency,
+                within: pools.iter().filter(|one| one.permits % 2 == 0).cloned().collect(),
                 pools: pools.into_iter().collect(),
                 retry,
                 start_time,

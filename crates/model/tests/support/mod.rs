@@ -68,11 +68,13 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Gave { run: 1, outputs: serde_json::Map::new() },
         SlotEvent::Requested { by: Actor::person("ann"), reason: None },
         SlotEvent::Withdrawn { run },
+        SlotEvent::Acquired { run, request: 1, permits: BTreeMap::new() },
+        SlotEvent::Released { run, request: 1 },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 27, "one event of each kind");
+    assert_eq!(events.len(), 29, "one event of each kind");
     events
 }
 
@@ -106,5 +108,7 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Gave { .. } => 24,
         SlotEvent::Requested { .. } => 25,
         SlotEvent::Withdrawn { .. } => 26,
+        SlotEvent::Acquired { .. } => 27,
+        SlotEvent::Released { .. } => 28,
     }
 }

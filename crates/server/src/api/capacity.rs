@@ -59,7 +59,13 @@ impl FromLibrary<RateState> for RateStateDto {
 impl FromLibrary<Holder> for HolderDto {
     fn from_library(holder: Holder) -> HolderDto {
         let slot = holder.run.slot;
-        HolderDto { slot: (&slot).into(), run: holder.run.number, permits: holder.permits, since: holder.since.into() }
+        HolderDto {
+            slot: (&slot).into(),
+            run: holder.run.number,
+            permits: holder.permits,
+            since: holder.since.into(),
+            within: holder.is_within,
+        }
     }
 }
 
@@ -71,6 +77,7 @@ impl FromLibrary<Waiter> for WaiterDto {
             priority: waiter.priority,
             since: waiter.since.into(),
             behind: waiter.behind,
+            within: waiter.is_within,
         }
     }
 }

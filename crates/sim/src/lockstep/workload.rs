@@ -114,6 +114,7 @@ fn unlimited_where_programs_race(workload: &mut Workload) {
         let one = Arc::make_mut(one);
         one.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
         one.pools.clear();
+        one.within.clear();
     }
 }
 
@@ -149,6 +150,7 @@ fn unlimited(workflow: &mut Arc<Workflow>) {
     workflow.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
     workflow.concurrency = None;
     workflow.pools.clear();
+    workflow.within.clear();
 }
 
 /// Removes the limits of a workflow with probes: while a probe is on its way another slot may be dispatched, a matter of timing.
@@ -158,6 +160,7 @@ fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
         let workflow = Arc::make_mut(workflow);
         workflow.concurrency = None;
         workflow.pools.clear();
+        workflow.within.clear();
     }
 }
 

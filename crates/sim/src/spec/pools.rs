@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{Offer, POOL_PATIENCE};
-use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, TokenRate, Workflow, WorkflowId};
+use kelos_model::{PermitAnswer, PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, TokenRate, Workflow, WorkflowId};
 
 use super::{Spec, schedules};
 
@@ -26,6 +26,14 @@ struct InLine {
     at: Timestamp,
     key: SlotKey,
     workflow: WorkflowId,
+    /// The number of a request of the slot's live run; none if the slot itself is there.
+    request: Option<u64>,
+}
+
+impl InLine {
+    fn slot(&self) -> SlotRef {
+        SlotRef::new(self.workflow.clone(), self.key.clone())
+    }
 }
 
 /// The rest of a pool.
@@ -63,6 +71,7 @@ impl Spec {
     /// Starts all slots that may: first those that the limit on all runs held back, in order, then by limits, workers and pools.
     pub(super) fn dispatch(&mut self) -> Vec<RunId> {
         self.forgive_rates();
+        self.refuse_requests();
         let mut dispatch = Dispatch { queues: self.queues(), active: self.active(), spec: self, started: Vec::new() };
         dispatch.serve_held_back();
         let ids: Vec<WorkflowId> = dispatch.spec.workflows.keys().cloned().collect();
@@ -88,6 +97,7 @@ impl Spec {
     /// is no longer known.
     pub fn led_by_another(&mut self) {
         self.held_back.clear();
+        self.forget_requests();
         self.taken.values_mut().for_each(|(_, attempts)| *attempts = None);
     }
 
@@ -117,13 +127,27 @@ impl Spec {
     }
 
     /// The rate of each pool: the slowest of all definitions.
-    fn rates(&self) -> BTreeMap<PoolId, TokenRate> {
+    pub(super) fn rates(&self) -> BTreeMap<PoolId, TokenRate> {
         let mut rates: BTreeMap<PoolId, TokenRate> = BTreeMap::new();
-        for one in self.workflows.values().flat_map(|workflow| &workflow.pools) {
+        for one in self.named() {
             let Some(rate) = one.rate else { continue };
             rates.entry(one.pool.clone()).and_modify(|slowest| *slowest = rate.min(*slowest)).or_insert(rate);
         }
         rates
+    }
+
+    /// The size of each pool: the smallest of all definitions.
+    pub(super) fn sizes(&self) -> BTreeMap<PoolId, u32> {
+        let mut sizes: BTreeMap<PoolId, u32> = BTreeMap::new();
+        for one in self.named() {
+            sizes.entry(one.pool.clone()).and_modify(|size| *size = one.size.min(*size)).or_insert(one.size);
+        }
+        sizes
+    }
+
+    /// All pools that definitions name, for the starts of runs and within them.
+    fn named(&self) -> impl Iterator<Item = &PoolUse> {
+        self.workflows.values().flat_map(|workflow| workflow.pools.iter().chain(&workflow.within))
     }
 
     /// Has no rate owe more tokens than add up.
@@ -242,9 +266,9 @@ impl Dispatch<'_> {
     /// Sweeps through the queues until no slot starts any more: each start changes how much is reserved for others.
     fn serve_lines(&mut self) {
         loop {
-            let before = self.started.len();
+            let before = (self.started.len(), self.spec.answers.len());
             self.sweep(None);
-            if self.started.len() == before {
+            if (self.started.len(), self.spec.answers.len()) == before {
                 return;
             }
         }
@@ -258,14 +282,16 @@ impl Dispatch<'_> {
         let mut last: Option<InLine> = None;
         loop {
             let line = self.line();
-            let is_over =
-                |id: &WorkflowId| line.iter().all(|place| place.workflow != *id || Some(place) <= last.as_ref());
+            let is_over = |id: &WorkflowId| {
+                line.iter()
+                    .all(|place| place.workflow != *id || place.request.is_some() || Some(place) <= last.as_ref())
+            };
             if only.is_some_and(is_over) {
                 return;
             }
             let next = line.iter().find(|place| last.as_ref().is_none_or(|last| *place > last)).cloned();
             let Some(place) = next else { return };
-            let uses = self.spec.workflows[&place.workflow].pools.clone();
+            let uses = self.uses_of(&place).to_vec();
             let short: Vec<&PoolUse> = uses.iter().filter(|one| !left[&one.pool].has(one)).collect();
             // Tokens come by themselves, and are not reserved for a slot that also waits for permits.
             let waits_for_tokens = uses.iter().all(|one| left[&one.pool].has_permits(one));
@@ -284,10 +310,32 @@ impl Dispatch<'_> {
                 rest.permits = rest.permits.saturating_sub(permits);
                 rest.tokens = rest.tokens.map(|left| left.saturating_sub(tokens));
             }
-            if fits && only.is_none_or(|id| *id == place.workflow) {
-                self.start_or_hold_back(&place.workflow);
+            let may_go = fits && only.is_none_or(|id| *id == place.workflow);
+            match place.request {
+                Some(number) if may_go => self.grant(&place.slot(), number),
+                None if may_go => self.start_or_hold_back(&place.workflow),
+                _ => {}
             }
             last = Some(place);
+        }
+    }
+
+    /// Grants the permits that a live run asks for. It holds those of pools that are limited in number.
+    fn grant(&mut self, slot: &SlotRef, number: u64) {
+        let uses = self.spec.slots[slot].requests[&number].uses.clone();
+        self.take_tokens(&uses);
+        let sizes = self.spec.sizes();
+        let holds = uses.iter().filter(|one| sizes[&one.pool] != PoolUse::BOUNDLESS);
+        let held: BTreeMap<PoolId, u32> = holds.map(|one| (one.pool.clone(), one.permits)).collect();
+        let answer = if held.is_empty() { PermitAnswer::Spent } else { PermitAnswer::Held };
+        self.spec.answer(slot, number, answer, held);
+    }
+
+    /// The permits that one in the line needs.
+    fn uses_of(&self, place: &InLine) -> &[PoolUse] {
+        match place.request {
+            Some(number) => &self.spec.slots[&place.slot()].requests[&number].uses,
+            None => &self.spec.workflows[&place.workflow].pools,
         }
     }
 
@@ -303,7 +351,7 @@ impl Dispatch<'_> {
     fn left(&self) -> BTreeMap<PoolId, Remainder> {
         let rates = self.spec.rates();
         let tokens = |pool: &PoolId| rates.get(pool).map(|rate| self.spec.tokens(pool, rate));
-        let sizes = self.sizes().into_iter();
+        let sizes = self.spec.sizes().into_iter();
         let mut left: BTreeMap<PoolId, Remainder> =
             sizes.map(|(pool, permits)| (pool.clone(), Remainder { permits, tokens: tokens(&pool) })).collect();
         for (id, workflow) in &self.spec.known {
@@ -313,21 +361,17 @@ impl Dispatch<'_> {
                     .and_modify(|left| left.permits = left.permits.saturating_sub(runs * one.permits));
             }
         }
-        left
-    }
-
-    fn sizes(&self) -> BTreeMap<PoolId, u32> {
-        let mut sizes: BTreeMap<PoolId, u32> = BTreeMap::new();
-        for one in self.spec.workflows.values().flat_map(|workflow| &workflow.pools) {
-            sizes.entry(one.pool.clone()).and_modify(|size| *size = one.size.min(*size)).or_insert(one.size);
+        let requests = self.spec.slots.values().flat_map(|state| state.requests.values());
+        for (pool, permits) in requests.flat_map(|request| &request.held) {
+            left.entry(pool.clone()).and_modify(|left| left.permits = left.permits.saturating_sub(*permits));
         }
-        sizes
+        left
     }
 
     /// The first in the queue of each workflow with pools that may have another run, except those whose runs need more than
     /// the pool has.
     fn line(&self) -> BTreeSet<InLine> {
-        let sizes = self.sizes();
+        let sizes = self.spec.sizes();
         let rates = self.spec.rates();
         let adds_up = |one: &PoolUse| rates.get(&one.pool).is_none_or(|rate| one.permits <= rate.burst);
         let fits = |one: &PoolUse| one.permits <= sizes[&one.pool] && adds_up(one);
@@ -336,18 +380,25 @@ impl Dispatch<'_> {
         let place = |id: &WorkflowId| {
             let InQueue { priority, at, key } = self.next(id)?;
             let at = if key.job().is_some() { Timestamp::MAX } else { at };
-            Some(InLine { priority, at, key, workflow: id.clone() })
+            Some(InLine { priority, at, key, workflow: id.clone(), request: None })
         };
-        waiting.filter_map(|workflow| place(&workflow.id)).collect()
+        let asking = |(slot, number): (SlotRef, u64)| {
+            let priority = Reverse(self.spec.slots[&slot].requests[&number].priority);
+            let at = if slot.key.job().is_some() { None } else { slot.key.time() };
+            let SlotRef { workflow, key } = slot;
+            InLine { priority, at: at.unwrap_or(Timestamp::MAX), key, workflow, request: Some(number) }
+        };
+        let asking = self.spec.waiting_requests().into_iter().map(asking);
+        waiting.filter_map(|workflow| place(&workflow.id)).chain(asking).collect()
     }
 
     fn is_patient(&self, place: &InLine, line: &BTreeSet<InLine>) -> bool {
-        let pools = |id: &WorkflowId| &self.spec.workflows[id].pools;
-        let names = |place: &InLine, pool: &PoolId| pools(&place.workflow).iter().any(|one| one.pool == *pool);
+        let names = |place: &InLine, pool: &PoolId| self.uses_of(place).iter().any(|one| one.pool == *pool);
         let is_first = |pool: &PoolId| line.iter().find(|other| names(other, pool)) == Some(place);
-        let first = pools(&place.workflow).iter().all(|one| is_first(&one.pool));
-        let slot = SlotRef::new(place.workflow.clone(), place.key.clone());
-        first && self.spec.now.duration_since(self.spec.slots[&slot].since) >= POOL_PATIENCE
+        let first = self.uses_of(place).iter().all(|one| is_first(&one.pool));
+        let state = &self.spec.slots[&place.slot()];
+        let since = place.request.map_or(state.since, |number| state.requests[&number].since);
+        first && self.spec.now.duration_since(since) >= POOL_PATIENCE
     }
 
     /// The next slot of a workflow, while its concurrency and its workers have room.
@@ -376,18 +427,19 @@ impl Dispatch<'_> {
     fn start(&mut self, id: &WorkflowId, place: &InQueue) {
         let slot = SlotRef::new(id.clone(), place.key.clone());
         self.take_worker(&slot);
-        self.take_tokens(id);
+        let uses = self.spec.workflows.get(id).map(|workflow| workflow.pools.clone()).unwrap_or_default();
+        self.take_tokens(&uses);
         self.queues.entry(id.clone()).or_default().remove(place);
         *self.active.entry(id.clone()).or_default() += 1;
         self.started.extend(self.spec.start(slot));
     }
 
-    /// Spends the tokens that a run takes.
-    fn take_tokens(&mut self, id: &WorkflowId) {
+    /// Spends the tokens of what is taken.
+    fn take_tokens(&mut self, uses: &[PoolUse]) {
         let (rates, now) = (self.spec.rates(), self.spec.now.as_millisecond());
-        for one in self.spec.workflows.get(id).map(|workflow| workflow.pools.clone()).unwrap_or_default() {
+        for one in uses {
             if let Some(rate) = rates.get(&one.pool) {
-                let full_at = self.spec.full_at.entry(one.pool).or_insert(now);
+                let full_at = self.spec.full_at.entry(one.pool.clone()).or_insert(now);
                 *full_at = now.max(*full_at) + i64::from(one.permits) * pace(rate);
             }
         }

@@ -13,7 +13,7 @@ mod v1;
 mod tests;
 
 use kelos_model::workflow::{Moments, PlanState};
-use kelos_model::{Actor, Collection, Event, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
+use kelos_model::{Actor, Collection, Event, Hold, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
 use serde_json::{Error, Value};
 
 use crate::record::Deletions;
@@ -53,6 +53,7 @@ stored! {
     Collection as v1::StoredCollection,
     Deletions as v1::StoredDeletions,
     Event as v1::StoredEvent,
+    Vec<Hold> as Vec<v1::StoredHold>,
     Moments as v1::StoredMoments,
     Outcome as v1::StoredOutcome,
     PlanState as v1::StoredPlanState,

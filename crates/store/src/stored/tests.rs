@@ -32,6 +32,7 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
             "collected" => again::<Collection>(line),
             "deletions" => again::<Deletions>(line),
             "event" => again::<Event>(line),
+            "held" => again::<Vec<Hold>>(line),
             "moments" => again::<Moments>(line),
             "outcome" => again::<Outcome>(line),
             "planned" => again::<PlanState>(line),

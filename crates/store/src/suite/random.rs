@@ -6,7 +6,7 @@ use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Actor, BackfillId, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState};
 use serde_json::json;
 
 use super::Place;
@@ -123,6 +123,8 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::Dispatched { run: next, worker: None },
         SlotEvent::Started { run, external_id: format!("x{run}") },
         SlotEvent::Gave { run, outputs: [("rows".to_owned(), run.into())].into_iter().collect() },
+        SlotEvent::Acquired { run, request: 1, permits: [(PoolId::new("p").unwrap(), run)].into() },
+        SlotEvent::Released { run, request: 1 },
         SlotEvent::Withdrawn { run },
         SlotEvent::Succeeded { run },
         SlotEvent::BackedOff { run, outcome: outcome.clone(), due },

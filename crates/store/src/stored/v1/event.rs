@@ -7,8 +7,8 @@ use kelos_model::backfill::BackfillMode;
 use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::{
-    Actor, BackfillId, Breach, Event, Fact, Invariant, Occurrence, Outcome, Reason, SlotEvent, SlotRef, SlotState,
-    WorkflowEvent, WorkflowId,
+    Actor, BackfillId, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
+    SlotState, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ use super::facts::{StoredFact, StoredOccurrence};
 use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState};
 use super::reason::StoredReason;
 use super::run::StoredOutcome;
-use crate::stored::form::{As, forms, is_false, is_zero, present};
+use crate::stored::form::{As, Plain, forms, is_false, is_zero, present};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Event", tag = "subject", rename_all = "kebab-case")]
@@ -143,6 +143,16 @@ pub(crate) enum StoredSlotEvent {
     Gave {
         run: u32,
         outputs: Map<String, Value>,
+    },
+    Acquired {
+        run: u32,
+        request: u64,
+        #[serde(with = "As::<BTreeMap<StoredName, Plain>>")]
+        permits: BTreeMap<PoolId, u32>,
+    },
+    Released {
+        run: u32,
+        request: u64,
     },
     Succeeded {
         run: u32,

@@ -1,9 +1,13 @@
-//! Outcomes of runs.
+//! Outcomes of runs, and the permits that they hold.
 
-use kelos_model::{FailureCode, Outcome};
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos_model::{FailureCode, Hold, Outcome, PoolId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::stored::form::{As, Form, forms};
+use super::names::StoredName;
+use crate::stored::form::{As, Form, Plain, forms};
 
 /// A kind of failure, by its name.
 pub(super) struct StoredFailureCode;
@@ -43,6 +47,16 @@ pub(crate) enum StoredOutcome {
     },
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Hold")]
+pub(crate) struct StoredHold {
+    request: u64,
+    #[serde(with = "As::<BTreeMap<StoredName, Plain>>")]
+    permits: BTreeMap<PoolId, u32>,
+    since: Timestamp,
+}
+
 forms! {
+    StoredHold of Hold,
     StoredOutcome of Outcome,
 }

@@ -54,6 +54,8 @@ pub(crate) struct StoredWorkflow {
     concurrency: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
     pools: Vec<PoolUse>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
+    within: Vec<PoolUse>,
     #[serde(with = "As::<StoredRetryPolicy>")]
     retry: RetryPolicy,
     #[serde(default, skip_serializing_if = "Option::is_none")]
