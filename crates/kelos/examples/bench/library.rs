@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use jiff::civil::date;
-use kelos::Trigger;
 use kelos::embed::{Calendar, Context, Job, Period, Project, Rehearsal, Retry, Zone, job};
 use kelos::requests::{BackfillMode, BackfillRequest, Range};
+use kelos::{Config, Trigger};
 use kelos_explain::backfill;
 use kelos_explain::periods::{self, CalendarQuery, Selection};
 use kelos_model::workflow::CatchUp;
@@ -24,6 +25,12 @@ fn name(n: usize) -> String {
     format!("series-{n:04}")
 }
 
+/// A project that plans all that was missed in eleven years, where the default is a week.
+fn project() -> Project {
+    let planning_window = SignedDuration::from_hours(11 * 366 * 24);
+    Project::new("series", "1").config(Config { planning_window, ..Config::default() })
+}
+
 /// An hourly time series that began at a moment, with one run at a time.
 fn hourly(id: &str, since: &str) -> Job<Period> {
     let series = job(id, nothing).with(()).every(&Calendar::hourly()).since(moment(since));
@@ -32,14 +39,14 @@ fn hourly(id: &str, since: &str) -> Job<Period> {
 
 /// So many of them.
 fn series(number: usize, since: &str) -> Project {
-    (0..number).map(|n| hourly(&name(n), since)).fold(Project::new("series", "1"), Project::add)
+    (0..number).map(|n| hourly(&name(n), since)).fold(project(), Project::add)
 }
 
 /// So many of them, whose runs wait for those of another one, which waits for a century.
 fn waiting_series(number: usize, since: &str) -> Project {
     let never = hourly("never", since).when(Trigger::Delay { seconds: 100 * 366 * 86_400 });
     let after = |n| hourly(&name(n), since).when(Trigger::Success { workflow: "never".parse().expect("a name") });
-    (0..number).map(after).fold(Project::new("series", "1").add(never), Project::add)
+    (0..number).map(after).fold(project().add(never), Project::add)
 }
 
 /// A year of hourly time series, on a virtual clock.
