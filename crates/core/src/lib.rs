@@ -14,6 +14,7 @@
 
 mod asks;
 mod backfills;
+mod batches;
 mod breaches;
 mod budget;
 mod capacity;
@@ -90,6 +91,7 @@ pub use runs::jitter_seed;
 pub use workflows::TakenName;
 
 use backfills::Backfills;
+use batches::Batches;
 use breaches::Breaches;
 use firings::Firings;
 use jobs::Jobs;
@@ -119,6 +121,7 @@ pub struct Core {
     firings: Firings,
     jobs: Jobs,
     permits: Permits,
+    batches: Batches,
     planner: Planner,
     listeners: Listeners,
     /// The programs, with the runs that constraints count.
@@ -143,6 +146,7 @@ impl Core {
             slots: SlotTable::default(),
             firings: Firings::default(),
             jobs: Jobs::default(),
+            batches: Batches::default(),
             listeners: Listeners::default(),
             programs: Programs::default(),
             backfills: Backfills::default(),

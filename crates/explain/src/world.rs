@@ -105,7 +105,7 @@ impl World {
 
     pub(crate) fn runs(&mut self, slot: &SlotRef, moment: Timestamp) {
         let run = self.slots[slot].last_run + 1;
-        self.happens(slot, moment, SlotEvent::Dispatched { run, worker: None });
+        self.happens(slot, moment, SlotEvent::Dispatched { run, worker: None, batch: None });
         self.happens(slot, moment, SlotEvent::Started { run, external_id: "x".to_owned() });
     }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::actor::Actor;
+use crate::batch::Batch;
 use crate::breach::Breach;
 use crate::facts::{Fact, Occurrence};
 use crate::id::{BackfillId, WorkflowId};
@@ -207,6 +208,9 @@ pub enum SlotEvent {
         /// The worker that is to do it; none where the scheduler's own executor does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
+        /// The batch that the run serves, where it serves several slots.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<Batch>,
     },
     /// The executor could not start it now; it is asked again.
     Deferred {

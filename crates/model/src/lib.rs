@@ -11,6 +11,7 @@ pub mod actor;
 pub mod arguments;
 pub mod backfill;
 pub mod backlog;
+pub mod batch;
 pub mod breach;
 pub mod constraint;
 pub mod dormant;
@@ -42,6 +43,7 @@ pub mod workflow;
 
 pub use actor::{Actor, ActorKind};
 pub use backlog::{Backlog, Kill, Stretch};
+pub use batch::{Batch, Batching};
 pub use breach::{Breach, Freeze, Invariant};
 pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};

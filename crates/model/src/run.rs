@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::batch::Batch;
 use crate::key::{SlotKey, SlotRef};
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
@@ -250,6 +251,23 @@ pub struct Run {
     /// Its outputs for the runs that it triggers; none where it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Box<Map<String, Value>>>,
+    /// The batch that it serves, where one run serves several slots. Each of these has a record, and the run of the first does the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
+}
+
+impl Run {
+    /// The run that does the work, and has the output: the same, or for a slot of a batch the run of the first slot.
+    #[must_use]
+    pub fn leader(&self) -> RunId {
+        self.batch.map_or_else(|| self.id.clone(), |batch| batch.leader(&self.id.slot.workflow))
+    }
+
+    /// Whether it leaves the work to the run of another slot.
+    #[must_use]
+    pub fn is_follower(&self) -> bool {
+        self.batch.is_some_and(|batch| batch.is_follower(&self.id.slot.key))
+    }
 }
 
 /// Bytes that the arguments of a run may have as JSON, and so may its outputs: both are kept with the run for good.

@@ -59,7 +59,7 @@ fn applying_agrees_with_the_table() {
             let ran = u32::from(!matches!(event, SlotEvent::Imported { .. }));
             let before = Slot { run_alive: ends || slot(state).run_alive, last_run: ran, ..slot(state) };
             let event = if let SlotEvent::Dispatched { .. } = event {
-                SlotEvent::Dispatched { run: 2, worker: None }
+                SlotEvent::Dispatched { run: 2, worker: None, batch: None }
             } else {
                 event
             };

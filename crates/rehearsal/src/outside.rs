@@ -208,8 +208,8 @@ impl Outside<'_> {
     fn carry_out(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow, collected, .. } => {
-                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
+            Command::StartRun { run, workflow, collected, batch, .. } => {
+                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
                 self.start(now, run, &workflow, given)
             }
             Command::CancelRun { run, .. } => {

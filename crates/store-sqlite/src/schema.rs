@@ -30,6 +30,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Code(twelfth::step),
     Step::Sql(include_str!("0013.sql")),
     Step::Sql(include_str!("0014.sql")),
+    Step::Sql(include_str!("0015.sql")),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

@@ -1,16 +1,17 @@
 //! One pass over all queues: each slot that can run is granted everything that its run needs.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
+use kelos_model::{Invariant, PoolUse, SlotKey, SlotRef, WorkflowId};
 
 use super::pools::POOL_PATIENCE;
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::sweep::{Eligibility, Sweep};
-use super::{Grant, IsReady, Permits};
+use super::{Grant, IsReady, Lot, LotWait, Permits};
 use crate::filter::{WorkflowFilter, allows, take_allowed};
 
 pub(super) struct Pass<'a> {
@@ -19,6 +20,8 @@ pub(super) struct Pass<'a> {
     only: &'a WorkflowFilter,
     is_ready: IsReady<'a>,
     grants: Vec<Grant>,
+    /// The workflows with slots that wait for their batch.
+    waits: RefCell<Vec<(WorkflowId, LotWait)>>,
 }
 
 impl<'a> Pass<'a> {
@@ -28,7 +31,7 @@ impl<'a> Pass<'a> {
         only: &'a WorkflowFilter,
         is_ready: IsReady<'a>,
     ) -> Self {
-        Pass { permits, now, only, is_ready, grants: Vec::new() }
+        Pass { permits, now, only, is_ready, grants: Vec::new(), waits: RefCell::default() }
     }
 
     /// Grants free permits, first to the workflows that the limit on all runs held back, in turn, and then to those
@@ -47,6 +50,8 @@ impl<'a> Pass<'a> {
         }
         self.serve_workers(&woken);
         self.serve_lines();
+        let waits = self.waits.take();
+        self.permits.wait_for_batches(waits);
         self.grants
     }
 
@@ -297,6 +302,8 @@ impl<'a> Pass<'a> {
     /// Grants a slot its permits, and assigns it to a worker if workers run the jobs of its workflow.
     fn give(&mut self, id: &WorkflowId, position: &Position) {
         let slot = SlotRef::new(id.clone(), position.key.clone());
+        let lot = self.permits.queues.get(id).map(|queue| self.lot(id, queue, position));
+        let Some(Lot::Goes(others)) = lot else { return self.no_queue(id) };
         let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         let mut taker = None;
         if queue.terms.by_workers {
@@ -306,6 +313,9 @@ impl<'a> Pass<'a> {
             }
         }
         let (was_queued, is_first_run) = (queue.remove(position), queue.begin(&slot.key));
+        let were_queued = others.iter().all(|time| queue.remove(&position.beside(*time)));
+        others.iter().for_each(|time| queue.follow_along(&SlotKey::Time(*time)));
+        let was_queued = was_queued && were_queued;
         self.permits.breaches.check_slot(was_queued && is_first_run, Invariant::PermitsGoToQueued, &slot);
         let mut spent = Vec::new();
         if is_first_run {
@@ -314,7 +324,7 @@ impl<'a> Pass<'a> {
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }
         let unserved = taker.as_ref().map(|taker| self.in_line_for(&taker.worker)).unwrap_or_default();
-        self.grants.push(Grant { slot, taker, spent });
+        self.grants.push(Grant { slot, taker, spent, others });
         // Workflows that it no longer serves leave the queues of pools, and the permits reserved for them are free for
         // those behind.
         for id in unserved {
@@ -330,9 +340,30 @@ impl<'a> Pass<'a> {
         self.permits.offers.of_busy(worker).filter(is_in_line).cloned().collect()
     }
 
-    /// The queued slots of a workflow that may run, in order.
+    /// The queued slots of a workflow that may run, in order. Of a batch it is the first.
     fn going<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
-        queue.waiting().map(|(position, _)| position).filter(|position| (self.is_ready)(id, &position.key))
+        let ready = queue.waiting().map(|(position, _)| position);
+        let mut ready = ready.filter(|position| self.is_ready.is_ready(id, &position.key));
+        std::iter::from_fn(move || {
+            loop {
+                let first = ready.next()?;
+                let lot = self.lot(id, queue, first);
+                // The others of a batch come right behind its first slot.
+                ready.by_ref().take(lot.others()).for_each(drop);
+                match lot {
+                    Lot::Goes(_) => return Some(first),
+                    Lot::Waits { wait, .. } => self.waits.borrow_mut().push((id.clone(), wait)),
+                }
+            }
+        })
+    }
+
+    /// The slots that would run together with one that is ready.
+    fn lot(&self, id: &WorkflowId, queue: &Queue, first: &Position) -> Lot {
+        match queue.batching() {
+            Some(_) => self.is_ready.lot(id, queue, first),
+            None => Lot::alone(),
+        }
     }
 
     /// The first slot of a workflow that may run, as long as there is a permit for it.

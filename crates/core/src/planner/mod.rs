@@ -9,7 +9,7 @@ mod frontier;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::{Range, RangeSet};
@@ -36,6 +36,8 @@ pub(crate) struct Planner {
     window: SignedDuration,
     /// The most queued slots of a workflow before the next ones stay in its backlog.
     size: usize,
+    /// The same of workflows that put slots together, where it is another.
+    sizes: BTreeMap<WorkflowId, usize>,
 }
 
 /// The part of a schedule to be planned now.
@@ -72,6 +74,7 @@ impl Planner {
             frontier: Frontier::default(),
             window: config.planning_window,
             size: config.frontier.max(1),
+            sizes: BTreeMap::new(),
         }
     }
 
@@ -95,6 +98,16 @@ impl Planner {
         !self.due.is_empty() || self.frontier.is_due()
     }
 
+    /// Whether slots of a workflow are about to be planned, or drawn from its backlog.
+    pub(crate) fn is_busy(&self, id: &WorkflowId) -> bool {
+        self.due.contains(id) || self.frontier.is_woken(id)
+    }
+
+    /// Whether this is the first of a workflow's backlog that may run, and is not queued because enough is.
+    pub(crate) fn is_cut_off(&self, id: &WorkflowId, position: &Position) -> bool {
+        self.frontier.cutoff(id) == Some(position)
+    }
+
     /// Takes the prerequisites of a workflow's slots, which decide whether its times may stay in a backlog.
     pub(crate) fn agree(&mut self, id: &WorkflowId, workflow: &WorkflowState) {
         let definition = workflow.definition();
@@ -103,6 +116,15 @@ impl Planner {
         let may_be_left = is_plain && definition.keys.jobs().is_none();
         self.frontier.agree(id, definition.trigger.prerequisites().filter(|_| may_be_left));
         self.due.insert(id.clone());
+        match definition.batch {
+            Some(batch) => drop(self.sizes.insert(id.clone(), self.size.max(2 * batch.size as usize))),
+            None => drop(self.sizes.remove(id)),
+        }
+    }
+
+    /// The most queued slots of a workflow before the next ones stay in its backlog: at least two batches.
+    fn size_of(&self, id: &WorkflowId) -> usize {
+        self.sizes.get(id).copied().unwrap_or(self.size)
     }
 
     /// The unplanned times in the window of a workflow: up to `most` slots, or a backlog.
@@ -116,7 +138,7 @@ impl Planner {
     ) -> Plan {
         let (due, bounds) = (schedule.due_in(Range::new(self.window_start(now), now)), workflow.bounds(schedule));
         let window = Range::new(due.start.max(workflow.opens_from()), due.end.min(bounds.end));
-        let room = self.frontier.prerequisites(id).map(|_| self.size);
+        let room = self.frontier.prerequisites(id).map(|_| self.size_of(id));
         let mut left = most;
         let mut parts = Vec::new();
         for gap in workflow.planned().ranges.gaps(window) {
@@ -162,7 +184,7 @@ impl Planner {
         permits: &'a Permits,
     ) -> Option<BacklogOf<'a>> {
         let workflow = workflows.get(id)?;
-        Some(BacklogOf { id, workflow, slots, permits, frontier: &self.frontier, size: self.size })
+        Some(BacklogOf { id, workflow, slots, permits, frontier: &self.frontier, size: self.size_of(id) })
     }
 
     /// Notes that ranges are newly in the backlog of a workflow.
@@ -199,7 +221,7 @@ impl Planner {
 
     /// Notes that a slot has left the queue, so that more may be drawn from the backlog.
     pub(crate) fn dequeued(&mut self, id: &WorkflowId, position: &Position) {
-        self.frontier.dequeued(id, position, self.size.div_ceil(2));
+        self.frontier.dequeued(id, position, self.size_of(id).div_ceil(2));
     }
 
     /// Notes the success of a slot that times in backlogs may depend on.

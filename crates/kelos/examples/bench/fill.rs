@@ -138,7 +138,7 @@ impl Scribe {
         let planned = SlotEvent::planned(Origin::Schedule, 0);
         let started = SlotEvent::Started { run: 1, external_id: "4711".to_owned() };
         let events =
-            [planned, SlotEvent::TriggerMet { explanation }, SlotEvent::Dispatched { run: 1, worker: None }, started];
+            [planned, SlotEvent::TriggerMet { explanation }, SlotEvent::Dispatched { run: 1, worker: None, batch: None }, started];
         let log = |before, what| self.happened(id, at, before, what);
         events.into_iter().fold(0, log)
     }

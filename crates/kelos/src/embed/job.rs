@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
-use kelos_model::{Constraint, FailureCode, Trigger, Workflow, WorkflowId};
+use kelos_model::{Batching, Constraint, FailureCode, Trigger, Workflow, WorkflowId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -166,6 +166,7 @@ pub(super) struct JobDraft {
     catch_up: CatchUp,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
+    batch: Option<Batching>,
     retry: Retry,
     at_a_time: Option<u32>,
     trigger: Trigger,
@@ -356,6 +357,33 @@ impl<I: AtTimes> Job<I> {
         self
     }
 
+    /// Runs adjacent slots together, up to `size` of them: one run is about all of them, and its end is theirs. Where fewer are ready, they
+    /// wait for others as long as `delay` allows; with no delay the run takes what there is.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use kelos::embed::{Calendar, Context, Period, Project, Rehearsal, job};
+    ///
+    /// async fn load(_: Context, hours: Period, _: ()) -> Result<usize, String> {
+    ///     Ok(hours.periods().count())
+    /// }
+    ///
+    /// let load = job("load", load).with(()).every(&Calendar::hourly()).since("2026-03-27T00:00Z".parse()?)
+    ///     .catch_up(kelos::embed::CatchUp::All)
+    ///     .in_batches(6, Duration::from_secs(600));
+    /// let mut rehearsal = Rehearsal::at("2026-03-27T00:00Z", Project::new("web", "1.0").add(load))?;
+    /// rehearsal.jump_to("2026-03-27T12:00:01Z")?;
+    /// assert_eq!(rehearsal.output::<usize>("load", "2026-03-27T00:00Z")?, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn in_batches(mut self, size: u32, delay: Duration) -> Self {
+        let delay_millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.draft.batch = Some(Batching { size, delay_millis });
+        self
+    }
+
     /// No slot before this moment is planned. Of periods the first is the first that begins then or later.
     #[must_use]
     pub fn since(mut self, moment: Timestamp) -> Self {
@@ -408,6 +436,7 @@ impl JobDraft {
             catch_up: CatchUp::Latest,
             start: None,
             end: None,
+            batch: None,
             retry: Retry::default(),
             at_a_time: None,
             trigger: Trigger::Always,
@@ -448,6 +477,9 @@ impl JobDraft {
         {
             mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
         }
+        if let Some(mistake) = self.batch.and_then(|batch| batch.mistake()) {
+            mistakes.push(self.mistake(format!("its batches are refused: {mistake}")));
+        }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             mistakes.push(self.mistake("its timeout is zero, so every attempt fails"));
         }
@@ -461,6 +493,7 @@ impl JobDraft {
             trigger,
             constraints: self.constraints.clone(),
             concurrency: self.at_a_time,
+            batch: self.batch,
             pools,
             retry: self.retry.policy(),
             catch_up,

@@ -364,7 +364,8 @@ impl RehearsalStage {
         let output = RunOutput::lines();
         let context = Context::new(start, output.clone(), self.reader.clone(), self.locks.clone());
         let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json };
+        let batch = start.given.batch.as_ref();
+        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json, batch };
         let timeout = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
         let end = self.runtime.block_on(async {
             match function::begin(&job, &context, &input, self.runtime.handle()) {
@@ -441,8 +442,8 @@ impl Surroundings for Rehearsal {
         let mut inputs = Vec::new();
         for command in commands {
             match command {
-                Command::StartRun { run, workflow, collected, .. } => {
-                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
+                Command::StartRun { run, workflow, collected, batch, .. } => {
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
                     let (settings, properties) = Default::default();
                     let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
                     let reports = self.stage.begin(now, &start).into_iter();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::batch::Batch;
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
@@ -148,6 +149,14 @@ impl Keys {
             SlotKey::Time(at) => self.calendar()?.period_of(*at),
             _ => None,
         }
+    }
+
+    /// The period that a run is about: that of its slot, or from the start of the first slot of a batch to the end of the last.
+    #[must_use]
+    pub fn period_of_run(&self, key: &SlotKey, batch: Option<&Batch>) -> Option<Period> {
+        let own = self.period_of(key)?;
+        let last = batch.and_then(|batch| self.period_of(&SlotKey::Time(batch.last)));
+        Some(Period { end: last.map_or(own.end, |last| last.end), ..own })
     }
 
     /// When the slot of a key is due: at the end of its period, or at its time.

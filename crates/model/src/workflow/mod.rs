@@ -22,6 +22,7 @@ pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
 pub use wait::WaitStart;
 
+use crate::batch::Batching;
 use crate::constraint::Constraint;
 use crate::dormant::Dormant;
 use crate::function::FunctionRef;
@@ -55,6 +56,9 @@ pub struct Workflow {
     /// How many of its slots may run at a time, oldest first; 0 lets none run, none sets no limit.
     #[serde(deserialize_with = "limit")]
     pub concurrency: Option<u32>,
+    /// The way in which adjacent slots are put together for one run; none runs each by itself. Only where slots have times of a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batching>,
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
@@ -104,6 +108,7 @@ impl Workflow {
             trigger: Trigger::Always,
             constraints: Vec::new(),
             concurrency: Some(1),
+            batch: None,
             pools: Vec::new(),
             retry: RetryPolicy::default(),
             start_time: None,
@@ -175,6 +180,15 @@ impl Workflow {
         }
         let is_beyond = |end: &Timestamp| at >= end || self.keys.period_of(key).is_some_and(|one| one.end > *end);
         self.end_time.filter(is_beyond).map(|end| Dormant::Over { end })
+    }
+
+    /// The mistake in the way in which it puts slots together, in words; none if there is none.
+    #[must_use]
+    pub fn batch_mistake(&self) -> Option<String> {
+        let batch = self.batch?;
+        let without_times = self.keys.schedule().is_none();
+        let no_times = "it has no schedule, and only slots of a schedule are adjacent".to_owned();
+        batch.mistake().or_else(|| without_times.then_some(no_times))
     }
 
     /// The range of the times of its schedule between its start and its end.

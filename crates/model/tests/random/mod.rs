@@ -177,7 +177,7 @@ pub(crate) fn gating() -> impl Strategy<Value = SlotEvent> {
 /// What happens to its runs.
 pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
     prop_oneof![
-        any::<u32>().prop_map(|run| SlotEvent::Dispatched { run, worker: None }),
+        any::<u32>().prop_map(|run| SlotEvent::Dispatched { run, worker: None, batch: None }),
         (any::<u32>(), text()).prop_map(|(run, reason)| SlotEvent::Deferred { run, reason }),
         (any::<u32>(), text()).prop_map(|(run, external_id)| SlotEvent::Started { run, external_id }),
         any::<u32>().prop_map(|run| SlotEvent::Withdrawn { run }),

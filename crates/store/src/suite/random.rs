@@ -120,7 +120,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::Skipped { explanation },
-        SlotEvent::Dispatched { run: next, worker: None },
+        SlotEvent::Dispatched { run: next, worker: None, batch: None },
         SlotEvent::Started { run, external_id: format!("x{run}") },
         SlotEvent::Gave { run, outputs: [("rows".to_owned(), run.into())].into_iter().collect() },
         SlotEvent::Withdrawn { run },

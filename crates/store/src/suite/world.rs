@@ -230,7 +230,7 @@ impl World {
         self.plan(id);
         let number = self.slots[id].last_run + 1;
         self.happen(id, SlotEvent::TriggerMet { explanation: explanation("ready") })
-            && self.happen(id, SlotEvent::Dispatched { run: number, worker: None })
+            && self.happen(id, SlotEvent::Dispatched { run: number, worker: None, batch: None })
             && self.happen(id, SlotEvent::Started { run: number, external_id: format!("pid {number}") })
             && match outcome {
                 Outcome::Succeeded => self.happen(id, SlotEvent::Succeeded { run: number }),

@@ -1,6 +1,7 @@
-//! Outcomes of runs.
+//! Outcomes of runs, and their batches.
 
-use kelos_model::{FailureCode, Outcome};
+use jiff::Timestamp;
+use kelos_model::{Batch, FailureCode, Outcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::stored::form::{As, Form, forms};
@@ -43,6 +44,16 @@ pub(crate) enum StoredOutcome {
     },
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Batch", rename_all = "camelCase")]
+pub(crate) struct StoredBatch {
+    first: Timestamp,
+    run: u32,
+    last: Timestamp,
+    slots: u32,
+}
+
 forms! {
+    StoredBatch of Batch,
     StoredOutcome of Outcome,
 }

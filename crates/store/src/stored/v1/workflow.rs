@@ -11,7 +11,7 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger, Workflow,
+    Batching, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger, Workflow,
     WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,6 +52,8 @@ pub(crate) struct StoredWorkflow {
     constraints: Vec<Constraint>,
     #[serde(deserialize_with = "read_limit")]
     concurrency: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredBatching>>")]
+    batch: Option<Batching>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
     pools: Vec<PoolUse>,
     #[serde(with = "As::<StoredRetryPolicy>")]
@@ -79,6 +81,14 @@ pub(crate) struct StoredWorkflow {
 enum StoredWaitStart {
     Time,
     Opening,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Batching", rename_all = "camelCase")]
+struct StoredBatching {
+    size: u32,
+    #[serde(default)]
+    delay_millis: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -275,6 +285,7 @@ impl Form<Source> for StoredSource {
 
 forms! {
     StoredWorkflow of Workflow,
+    StoredBatching of Batching,
     StoredPoolUse of PoolUse,
     StoredTokenRate of TokenRate,
     StoredWaitStart of WaitStart,
