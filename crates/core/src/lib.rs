@@ -83,7 +83,7 @@ pub use breaches::StepError;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 pub use config::{Config, PlantedBreach, PlantedIn};
 pub use driver::{Surroundings, drive, live_through};
-pub use inspection::Inspection;
+pub use inspection::{BatchWait, Inspection};
 pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;

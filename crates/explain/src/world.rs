@@ -143,7 +143,7 @@ fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, wha
         Some(Run { state: outcome.state(), ended_at: Some(moment), outcome: Some(outcome), ..run })
     };
     match what {
-        SlotEvent::Dispatched { .. } => Some(Run {
+        SlotEvent::Dispatched { batch, .. } => Some(Run {
             id: RunId { slot: id.clone(), number: slot.last_run },
             seq: slot.last_run_seq,
             previous: run.map_or(0, |run| run.seq),
@@ -156,6 +156,7 @@ fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, wha
             outcome: None,
             arguments: BTreeMap::new(),
             outputs: None,
+            batch: *batch,
         }),
         SlotEvent::Started { .. } => Some(Run { state: RunState::Running, started_at: Some(moment), ..run? }),
         SlotEvent::Succeeded { .. } => ended(Outcome::Succeeded),

@@ -122,6 +122,7 @@ impl Bench {
                 outcome: None,
                 arguments: Default::default(),
                 outputs: None,
+                batch: None,
             });
         }
         let dispatched = self.commit(&going, events, true);

@@ -51,6 +51,21 @@ impl Readiness for Candidates<'_> {
 }
 
 impl Candidates<'_> {
+    /// The number of slots with which a queued slot waits for more, and the end of the wait; none if it does not wait for others.
+    pub(crate) fn wait_of(&self, id: &WorkflowId, queue: &Queue, position: &Position) -> Option<(usize, LotWait)> {
+        let mut ready = queue.waiting().map(|(one, _)| one).filter(|one| self.is_ready(id, &one.key));
+        while let Some(first) = ready.next().filter(|first| *first <= position) {
+            let lot = self.lot(id, queue, first);
+            let is_in_it = first == position || ready.by_ref().take(lot.others()).any(|one| one == position);
+            match lot {
+                Lot::Waits { others, wait } if is_in_it => return Some((others, wait)),
+                _ if is_in_it => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// The row of slots that begins with one.
     fn row<'a>(&'a self, id: &'a WorkflowId, queue: &Queue, first: &'a Position) -> Option<Row<'a>> {
         let size = queue.batching()?.size as usize;

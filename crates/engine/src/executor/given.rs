@@ -125,7 +125,8 @@ mod tests {
         let long = "x".repeat(LARGEST_VARIABLE + 1);
         let arguments =
             [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let variables = RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)), batch: None }.variables();
+        let variables =
+            RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)), batch: None }.variables();
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
     }
 }

@@ -177,6 +177,7 @@ impl Scribe {
             outcome: Some(Outcome::Succeeded),
             arguments: Default::default(),
             outputs: None,
+            batch: None,
         });
         let own = Slot {
             last_run: 1,

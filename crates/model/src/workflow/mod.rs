@@ -182,15 +182,6 @@ impl Workflow {
         self.end_time.filter(is_beyond).map(|end| Dormant::Over { end })
     }
 
-    /// The mistake in the way in which it puts slots together, in words; none if there is none.
-    #[must_use]
-    pub fn batch_mistake(&self) -> Option<String> {
-        let batch = self.batch?;
-        let without_times = self.keys.schedule().is_none();
-        let no_times = "it has no schedule, and only slots of a schedule are adjacent".to_owned();
-        batch.mistake().or_else(|| without_times.then_some(no_times))
-    }
-
     /// The range of the times of its schedule between its start and its end.
     #[must_use]
     pub fn bounds(&self, schedule: &CronSchedule) -> Range {

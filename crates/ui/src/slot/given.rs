@@ -47,7 +47,7 @@ pub(super) async fn read(
     for (index, (run, version)) in runs.iter().zip(versions).enumerate() {
         // A command that can't be read is one that is not there.
         let launcher = app.node().launcher();
-        let command = if index < old { None } else { launcher.spec(&run_ref(&run.id)).await.unwrap_or_default() };
+        let command = if index < old { None } else { launcher.spec(&run_ref(&run.leader())).await.unwrap_or_default() };
         all.push(RunAccount { run: run.clone(), version: *version, definition: None, command, job: None });
     }
     let functions = app.node().functions();
@@ -80,7 +80,8 @@ impl RunAccount {
         let Some(definition) = definition else { return Ok(()) };
         // A function of today may give something else than it gave the run.
         if self.command.is_none() && !calls_a_script(&definition) {
-            self.job = Some(filled(&definition, &self.run.id.slot.key, collected, functions));
+            let of = self.run.leader();
+            self.job = Some(filled(&definition, &of.slot.key, collected, self.run.batch, functions));
         }
         self.definition = Some(definition);
         Ok(())

@@ -7,8 +7,8 @@ use kelos_model::backfill::BackfillMode;
 use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::{
-    Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, Reason, SlotEvent, SlotRef, SlotState,
-    WorkflowEvent, WorkflowId,
+    Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, Reason, SlotEvent, SlotRef,
+    SlotState, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

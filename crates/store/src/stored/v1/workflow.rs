@@ -11,8 +11,8 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Batching, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger, Workflow,
-    WorkflowId,
+    Batching, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
+    Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
