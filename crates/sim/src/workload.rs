@@ -1,5 +1,6 @@
 //! Workloads: the definitions and requests of a simulated day or two.
 
+mod batches;
 mod calendars;
 mod covers;
 mod events;
@@ -120,6 +121,7 @@ impl Workload {
         calendars::choose(seed, &names, &mut definitions);
         covers::choose(seed, &names, &mut definitions);
         rates::choose(seed, &mut definitions);
+        batches::choose(seed, &names, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
@@ -158,6 +160,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         trigger: trigger(rng, names, 0),
         constraints: Vec::new(),
         concurrency: Some(if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) }),
+        batch: None,
         pools: Vec::new(),
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),

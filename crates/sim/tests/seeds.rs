@@ -109,6 +109,11 @@ fn the_first_seeds_with_rates_hold() {
 }
 
 #[test]
+fn the_first_seeds_with_batches_hold() {
+    hold(700_000..700_030);
+}
+
+#[test]
 fn seeds_that_found_something_hold() {
     hold(FOUND.iter().map(|(seed, _)| *seed));
 }
