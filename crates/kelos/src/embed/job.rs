@@ -369,12 +369,12 @@ impl<I: AtTimes> Job<I> {
     ///     Ok(hours.periods().count())
     /// }
     ///
-    /// let load = job("load", load).with(()).every(&Calendar::hourly()).since("2026-03-27T00:00Z".parse()?)
-    ///     .catch_up(kelos::embed::CatchUp::All)
-    ///     .in_batches(6, Duration::from_secs(600));
+    /// // No hour is later than six hours after its end.
+    /// let load = job("load", load).with(()).every(&Calendar::hourly()).in_batches(6, Duration::from_secs(6 * 3600));
     /// let mut rehearsal = Rehearsal::at("2026-03-27T00:00Z", Project::new("web", "1.0").add(load))?;
-    /// rehearsal.jump_to("2026-03-27T12:00:01Z")?;
-    /// assert_eq!(rehearsal.output::<usize>("load", "2026-03-27T00:00Z")?, 6);
+    /// rehearsal.run_until("2026-03-27T07:00Z")?;
+    /// assert_eq!(rehearsal.output::<usize>("load", "2026-03-27T05:00Z")?, 6);
+    /// assert_eq!(rehearsal.started().len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

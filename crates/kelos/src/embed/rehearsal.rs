@@ -264,12 +264,14 @@ impl Rehearsal {
         &self.stage.started
     }
 
-    /// The lines that the runs of a slot have written.
+    /// The lines that the runs of a slot have written; of a batch those of the run that served it last.
     ///
     /// # Errors
     /// When the texts are no id and no key.
     pub fn lines(&self, job: &str, key: &str) -> Result<&[String], RehearsalError> {
-        Ok(self.stage.lines.get(&slot(job, key)?).map_or(&[], Vec::as_slice))
+        let slot = slot(job, key)?;
+        let last = self.reader.slot_runs(&slot)?.pop().map_or(slot, |run| run.leader().slot);
+        Ok(self.stage.lines.get(&last).map_or(&[], Vec::as_slice))
     }
 
     /// The output of the last run of a slot.
@@ -354,8 +356,10 @@ impl RehearsalStage {
 
     fn call(&mut self, start: &Start) -> (Option<serde_json::Map<String, serde_json::Value>>, Outcome) {
         let slot = &start.run.slot;
-        if let Some(left) = self.failing.get_mut(slot).filter(|left| **left > 0) {
-            *left -= 1;
+        let batch = start.given.batch.as_ref();
+        let json = start.given.arguments.get(INPUT).map(String::as_str);
+        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json, batch };
+        if self.lets_fail(slot, &input) {
             return (None, failed("the test lets it fail".to_owned()));
         }
         let Some(job) = self.jobs.get(&start.workflow.id).cloned() else {
@@ -363,9 +367,6 @@ impl RehearsalStage {
         };
         let output = RunOutput::lines();
         let context = Context::new(start, output.clone(), self.reader.clone(), self.locks.clone());
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let batch = start.given.batch.as_ref();
-        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json, batch };
         let timeout = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
         let end = self.runtime.block_on(async {
             match function::begin(&job, &context, &input, self.runtime.handle()) {
@@ -379,6 +380,20 @@ impl RehearsalStage {
             Ok(Err(failure)) => (None, failure.outcome()),
             Err(_) => (None, failed(format!("its function did not end within {} s", timeout.as_secs_f64()))),
         }
+    }
+
+    /// Whether the test has a run fail: that of a slot, or of a batch in which such a slot is.
+    fn lets_fail(&mut self, slot: &SlotRef, input: &SlotInput<'_>) -> bool {
+        let others = input.times().into_iter().filter(|_| input.batch.is_some());
+        let served = others.map(|time| SlotRef::at(slot.workflow.clone(), time)).chain([slot.clone()]);
+        let mut any = false;
+        for slot in served.collect::<BTreeSet<SlotRef>>() {
+            if let Some(left) = self.failing.get_mut(&slot).filter(|left| **left > 0) {
+                *left -= 1;
+                any = true;
+            }
+        }
+        any
     }
 
     /// The reports that are due.

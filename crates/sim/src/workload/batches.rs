@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Batching, Workflow, WorkflowId};
+use kelos_model::{Batching, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;
 
@@ -17,13 +17,19 @@ pub(super) fn choose(seed: u64, names: &[WorkflowId], definitions: &mut [(Timest
     }
     let mut rng = Rng::new(seed ^ 0xBA7C);
     let mut chosen: Vec<Option<Batching>> = names.iter().map(|_| some(&mut rng)).collect();
+    let ready: Vec<bool> = names.iter().map(|_| rng.percent(50)).collect();
     for workflow in definitions.iter_mut().flat_map(|(_, set)| set) {
         let Some(n) = names.iter().position(|id| *id == workflow.id) else { continue };
         if rng.percent(15) {
             chosen[n] = some(&mut rng);
         }
         if chosen[n].is_some() && workflow.keys.schedule().is_some() {
-            Arc::make_mut(workflow).batch = chosen[n];
+            let workflow = Arc::make_mut(workflow);
+            workflow.batch = chosen[n];
+            // Of slots that wait for paths, few are ready together.
+            if ready[n] {
+                workflow.trigger = Trigger::Always;
+            }
         }
     }
 }
