@@ -432,7 +432,8 @@ fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>
     if let Some(places) = concurrency.filter(|places| inspection.active >= *places) {
         blockers.push(format!("{} of {places} places of its workflow are taken", inspection.active));
     }
-    if inspection.ahead > 0 {
+    // Those of its batch go together with it.
+    if inspection.ahead > 0 && inspection.batch.is_none() {
         blockers.push(format!("{} queued slots of its workflow go first", inspection.ahead));
     }
     if inspection.at_global_limit {

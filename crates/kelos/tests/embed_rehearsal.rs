@@ -282,8 +282,9 @@ async fn load(context: Context, hours: Period, (): ()) -> Result<usize, String> 
 /// Hours in batches of six that wait for each other, and the days that they make.
 fn in_batches(retry: Retry) -> Rehearsal {
     let hours = job("load", load).with(()).every(&Calendar::hourly()).retry(retry);
-    let hours = hours.in_batches(6, Duration::from_secs(6 * 3600));
-    let days = job("days", days).with(()).every(&Calendar::daily(Zone::utc())).covers(&hours);
+    let first = "2026-05-01T00:00Z".parse().unwrap();
+    let hours = hours.since(first).in_batches(6, Duration::from_secs(6 * 3600));
+    let days = job("days", days).with(()).every(&Calendar::daily(Zone::utc())).since(first).covers(&hours);
     Rehearsal::at("2026-05-01T00:00Z", Project::new("web", "1.0").add(hours).add(days)).unwrap()
 }
 
@@ -349,7 +350,8 @@ fn a_batch_that_fails_is_tried_again_whole_and_holds_up_the_day() {
 fn sizes_of_batches_are_from_two_to_a_thousand() {
     for size in [0, 1, 1001] {
         let one = job("load", load).with(()).every(&Calendar::hourly()).in_batches(size, Duration::ZERO);
-        let mistake = Rehearsal::at("2026-05-01T00:00Z", Project::new("web", "1.0").add(one)).unwrap_err().to_string();
+        let project = Project::new("web", "1.0").add(one);
+        let mistake = Rehearsal::at("2026-05-01T00:00Z", project).err().unwrap().to_string();
         assert!(
             mistake.contains(&format!("its batches are refused: expected a size from 2 to 1000, not {size}")),
             "{mistake}"

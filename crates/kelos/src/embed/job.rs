@@ -370,7 +370,8 @@ impl<I: AtTimes> Job<I> {
     /// }
     ///
     /// // No hour is later than six hours after its end.
-    /// let load = job("load", load).with(()).every(&Calendar::hourly()).in_batches(6, Duration::from_secs(6 * 3600));
+    /// let load = job("load", load).with(()).every(&Calendar::hourly()).since("2026-03-27T00:00Z".parse()?)
+    ///     .in_batches(6, Duration::from_secs(6 * 3600));
     /// let mut rehearsal = Rehearsal::at("2026-03-27T00:00Z", Project::new("web", "1.0").add(load))?;
     /// rehearsal.run_until("2026-03-27T07:00Z")?;
     /// assert_eq!(rehearsal.output::<usize>("load", "2026-03-27T05:00Z")?, 6);
