@@ -1,5 +1,7 @@
 //! The queued slots that would run together: adjacent times of a schedule, of the same backfill, priority and number of retries.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kelos_model::time::CronSchedule;
 use kelos_model::{Batching, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
@@ -43,9 +45,11 @@ impl Readiness for Candidates<'_> {
 
     fn lot(&self, id: &WorkflowId, queue: &Queue, first: &Position) -> Lot {
         let Some((row, batching)) = self.row(id, queue, first).zip(queue.batching()) else { return Lot::alone() };
-        match self.wait(&row, batching) {
-            Some(wait) => Lot::Waits { others: row.times.len() - 1, wait },
-            None => Lot::Goes(row.times.into_iter().skip(1).collect()),
+        let wait = self.wait(&row, batching);
+        let others = row.times.into_iter().skip(1).collect();
+        match wait {
+            Some(wait) => Lot::Waits { others, wait },
+            None => Lot::Goes(others),
         }
     }
 }
@@ -53,15 +57,21 @@ impl Readiness for Candidates<'_> {
 impl Candidates<'_> {
     /// The number of slots with which a queued slot waits for more, and the end of the wait; none if it does not wait for others.
     pub(crate) fn wait_of(&self, id: &WorkflowId, queue: &Queue, position: &Position) -> Option<(usize, LotWait)> {
-        let mut ready = queue.waiting().map(|(one, _)| one).filter(|one| self.is_ready(id, &one.key));
-        while let Some(first) = ready.next().filter(|first| *first <= position) {
-            let lot = self.lot(id, queue, first);
-            let is_in_it = first == position || ready.by_ref().take(lot.others()).any(|one| one == position);
-            match lot {
-                Lot::Waits { others, wait } if is_in_it => return Some((others, wait)),
-                _ if is_in_it => return None,
-                _ => {}
+        let ready = queue.waiting().map(|(one, _)| one).filter(|one| self.is_ready(id, &one.key));
+        let mut taken: BTreeSet<Position> = BTreeSet::new();
+        for first in ready.take_while(|first| *first <= position) {
+            if taken.remove(first) {
+                continue;
             }
+            let lot = self.lot(id, queue, first);
+            let others: Vec<Position> = lot.others().iter().map(|time| first.beside(*time)).collect();
+            if first == position || others.contains(position) {
+                return match lot {
+                    Lot::Waits { others, wait } => Some((others.len(), wait)),
+                    Lot::Goes(_) => None,
+                };
+            }
+            taken.extend(others);
         }
         None
     }

@@ -25,8 +25,8 @@ pub(crate) enum Lot {
     Goes(Vec<Timestamp>),
     /// They wait for more.
     Waits {
-        /// The number of others.
-        others: usize,
+        /// The times of the others, ascending.
+        others: Vec<Timestamp>,
         /// The end of the wait.
         wait: LotWait,
     },
@@ -49,11 +49,10 @@ impl Lot {
         Lot::Goes(Vec::new())
     }
 
-    /// The number of slots besides the first.
-    pub(crate) fn others(&self) -> usize {
+    /// The times of the slots besides the first. In the queue a slot of another kind may stand between two of them.
+    pub(crate) fn others(&self) -> &[Timestamp] {
         match self {
-            Lot::Goes(others) => others.len(),
-            Lot::Waits { others, .. } => *others,
+            Lot::Goes(others) | Lot::Waits { others, .. } => others,
         }
     }
 }

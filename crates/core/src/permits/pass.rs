@@ -343,18 +343,19 @@ impl<'a> Pass<'a> {
     /// The queued slots of a workflow that may run, in order. Of a batch it is the first.
     fn going<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
         let ready = queue.waiting().map(|(position, _)| position);
-        let mut ready = ready.filter(|position| self.is_ready.is_ready(id, &position.key));
-        std::iter::from_fn(move || {
-            loop {
-                let first = ready.next()?;
-                let lot = self.lot(id, queue, first);
-                // The others of a batch come right behind its first slot.
-                ready.by_ref().take(lot.others()).for_each(drop);
-                match lot {
-                    Lot::Goes(_) => return Some(first),
-                    Lot::Waits { wait, .. } => self.waits.borrow_mut().push((id.clone(), wait)),
-                }
+        let ready = ready.filter(|position| self.is_ready.is_ready(id, &position.key));
+        let mut taken: BTreeSet<Position> = BTreeSet::new();
+        ready.filter(move |position| {
+            if taken.remove(*position) {
+                return false;
             }
+            let lot = self.lot(id, queue, position);
+            taken.extend(lot.others().iter().map(|time| position.beside(*time)));
+            if let Lot::Waits { wait, .. } = lot {
+                self.waits.borrow_mut().push((id.clone(), wait));
+                return false;
+            }
+            true
         })
     }
 

@@ -10,13 +10,14 @@ use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::workflow::Properties;
-use kelos_model::{Collection, Outcome, Run, Workflow};
+use kelos_model::{Batch, Collection, Outcome, Run, Workflow};
 use kelos_store::{Queries, StoreError};
 use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use crate::{settings, versions, words};
+use crate::page::slot_href;
+use crate::{settings, time, versions, words};
 
 /// How many bytes of JSON are shown expanded.
 const SHORT: usize = 2000;
@@ -119,11 +120,23 @@ impl RunAccount {
         }
     }
 
+    /// The slots that ran together, with a way to the one whose run did the work.
+    fn together(&self, batch: &Batch) -> Markup {
+        let first = self.run.leader().slot;
+        html! {
+            (words::count(u64::from(batch.slots), "slot")) " together, from "
+            @if self.run.is_follower() { a href=(slot_href(&first)) { (time::at(batch.first)) } } @else { (time::at(batch.first)) }
+            " to " (time::at(batch.last))
+            @if self.run.is_follower() { ", in run " (batch.run) " of the first" }
+        }
+    }
+
     /// By whom, and by which definition.
     fn started(&self) -> Markup {
         let id = &self.run.id.slot.workflow;
         html! {
             dt { "Executor" } dd { (self.run.executor) }
+            @if let Some(batch) = &self.run.batch { dt { "Batch" } dd { (self.together(batch)) } }
             @if let Some(version) = self.version {
                 dt { "Definition" } dd { a href=(versions::href(id, version)) { "version " (version) } }
             }
