@@ -120,7 +120,12 @@ impl Agenda {
 
 /// The end of a live run.
 enum Ending {
-    Fake { outcome: Outcome, writes: Vec<FakeWrite> },
+    Fake {
+        outcome: Outcome,
+        writes: Vec<FakeWrite>,
+        /// The times of the slots that it serves, each of which is written for.
+        times: Vec<Timestamp>,
+    },
     Real(Start),
 }
 
@@ -370,7 +375,8 @@ impl Outside<'_> {
         let takes = fake.takes_ms.map_or(RUN_TIME, millis);
         let outcome = outcome_of(&fake, start.run.number);
         let writes = if outcome == Outcome::Succeeded { fake.writes } else { Vec::new() };
-        Ok((Ending::Fake { outcome, writes }, (!fake.hangs).then_some(takes)))
+        let times = start.workflow.keys.times_of_run(&start.run.slot.key, start.given.batch.as_ref());
+        Ok((Ending::Fake { outcome, writes, times }, (!fake.hangs).then_some(takes)))
     }
 
     fn say(&self, function: u32, start: &Start) -> Result<FakeRun, Trouble> {
@@ -379,6 +385,7 @@ impl Outside<'_> {
             "workflow": slot.workflow,
             "ms": slot.key.time().map(Timestamp::as_millisecond),
             "number": start.run.number,
+            "slots": start.given.extent(&start.workflow, &slot.key).map_or(1, |(_, slots)| slots),
             "settings": start.settings,
             "properties": start.properties,
         });
@@ -389,9 +396,9 @@ impl Outside<'_> {
     fn end(&mut self, run: RunId, now: Timestamp) -> Result<Vec<Input>, Trouble> {
         let Some(ending) = self.live.remove(&run).and_then(|live| live.ending) else { return Ok(Vec::new()) };
         match ending {
-            Ending::Fake { outcome, writes } => {
+            Ending::Fake { outcome, writes, times } => {
                 let mut inputs = Vec::new();
-                let values = run.slot.key.time().map(KeyValues::at);
+                let values: Vec<KeyValues> = times.into_iter().map(KeyValues::at).collect();
                 for write in values.iter().flat_map(|values| writes.iter().map(|write| written(write, values))) {
                     inputs.extend(self.put(&write, now)?);
                 }

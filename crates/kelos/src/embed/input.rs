@@ -1,7 +1,6 @@
 //! What a function is given: what its slot is about.
 
 use jiff::Timestamp;
-use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::{Batch, SlotKey, Workflow};
 use serde::de::DeserializeOwned;
 
@@ -25,17 +24,7 @@ impl SlotInput<'_> {
     /// The times of the slots that the run serves, ascending: that of its own, or those of a batch.
     #[must_use]
     pub fn times(&self) -> Vec<Timestamp> {
-        let of_schedule = |schedule: CronSchedule, batch: &Batch| {
-            let last = std::iter::once(batch.last).filter(|last| *last > batch.first);
-            schedule.times(batch.first, batch.last).chain(last).collect()
-        };
-        let schedule = match self.workflow.keys.schedule() {
-            Some(Schedule::Cron(cron)) => Some(cron.clone()),
-            Some(Schedule::Calendar(calendar)) => Some(calendar.schedule().clone()),
-            Some(Schedule::Dependent(_)) | None => None,
-        };
-        let of_batch = schedule.zip(self.batch).map(|(schedule, batch)| of_schedule(schedule, batch));
-        of_batch.unwrap_or_else(|| self.key.time().into_iter().collect())
+        self.workflow.keys.times_of_run(self.key, self.batch)
     }
 }
 

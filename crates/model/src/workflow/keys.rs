@@ -159,6 +159,20 @@ impl Keys {
         Some(Period { end: last.map_or(own.end, |last| last.end), ..own })
     }
 
+    /// The times of the slots that a run serves, ascending: that of its own, or those of a batch. Where slots have the times of another
+    /// workflow, only the first and the last of a batch are known.
+    #[must_use]
+    pub fn times_of_run(&self, key: &SlotKey, batch: Option<&Batch>) -> Vec<Timestamp> {
+        let Some(batch) = batch else { return key.time().into_iter().collect() };
+        let schedule = match self.schedule() {
+            Some(Schedule::Cron(cron)) => Some(cron),
+            Some(Schedule::Calendar(calendar)) => Some(calendar.schedule()),
+            Some(Schedule::Dependent(_)) | None => None,
+        };
+        let before_last = schedule.map_or(vec![batch.first], |all| all.times(batch.first, batch.last).collect());
+        before_last.into_iter().chain([batch.last]).collect()
+    }
+
     /// When the slot of a key is due: at the end of its period, or at its time.
     #[must_use]
     pub fn due(&self, key: &SlotKey) -> Option<Timestamp> {
