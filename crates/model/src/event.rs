@@ -7,14 +7,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::actor::Actor;
-use crate::batch::Batch;
 use crate::breach::Breach;
 use crate::facts::{Fact, Occurrence};
 use crate::id::{BackfillId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
 use crate::reason::Reason;
-use crate::run::Outcome;
+use crate::run::{Batch, Outcome};
 use crate::state::SlotState;
 
 /// One line of the log.

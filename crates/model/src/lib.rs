@@ -43,7 +43,7 @@ pub mod workflow;
 
 pub use actor::{Actor, ActorKind};
 pub use backlog::{Backlog, Kill, Stretch};
-pub use batch::{Batch, Batching};
+pub use batch::BatchRule;
 pub use breach::{Breach, Freeze, Invariant};
 pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
@@ -55,7 +55,7 @@ pub use probe::{Probe, ProbeAnswer};
 pub use reason::{Answer, Finding, Reason, ReasonKind};
 pub use recall::Recall;
 pub use retry::RetryPolicy;
-pub use run::{FailureCode, Outcome, Run, RunId, RunState};
+pub use run::{Batch, FailureCode, Outcome, Run, RunId, RunState};
 pub use slot::Slot;
 pub use state::SlotState;
 pub use trigger::Trigger;

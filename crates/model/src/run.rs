@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::batch::Batch;
+use crate::id::WorkflowId;
 use crate::key::{SlotKey, SlotRef};
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
@@ -278,6 +278,41 @@ pub const LARGEST_GIVEN: usize = 64 * 1024;
 pub fn beyond_largest(value: &impl Serialize) -> Option<usize> {
     let bytes = serde_json::to_vec(value).map_or(usize::MAX, |json| json.len());
     Some(bytes).filter(|bytes| *bytes > LARGEST_GIVEN)
+}
+
+/// Adjacent slots of a workflow that one run serves: that of the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Batch {
+    /// The time of the first slot.
+    pub first: Timestamp,
+    /// The number of the run of the first slot, which does the work.
+    pub run: u32,
+    /// The time of the last slot.
+    pub last: Timestamp,
+    /// How many slots there are.
+    pub slots: u32,
+}
+
+impl Batch {
+    /// The run that does the work.
+    #[must_use]
+    pub fn leader(&self, workflow: &WorkflowId) -> RunId {
+        RunId { slot: SlotRef::at(workflow.clone(), self.first), number: self.run }
+    }
+
+    /// Whether a slot of it leaves the work to the run of the first.
+    #[must_use]
+    pub fn is_follower(&self, key: &SlotKey) -> bool {
+        key.time() != Some(self.first)
+    }
+}
+
+/// Writes the times of the first and the last slot.
+impl fmt::Display for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.first, self.last)
+    }
 }
 
 /// A report of an executor about a run.

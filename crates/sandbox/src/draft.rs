@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Source, WaitStart};
-use kelos_model::{Batching, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(crate) struct Draft {
     schedule: ScheduleDraft,
     concurrency: u32,
     #[serde(default)]
-    batch: Option<Batching>,
+    batch: Option<BatchRule>,
     #[serde(default)]
     pools: Vec<PoolUse>,
     trigger: Trigger,

@@ -165,13 +165,6 @@ fn mistakes_say_what_was_expected_where_the_call_begins() {
         (whole("waitTimeoutSeconds: -1"), "waitTimeoutSeconds: expected a number >= 0, not -1"),
         (whole("waitTimeoutSeconds: 'soon'"), "waitTimeoutSeconds: expected a number >= 0, not \"soon\""),
         (whole("concurrency: 0"), "concurrency: expected a number >= 1, not 0"),
-        (whole("batch: {size: 1}"), "batch: size: expected a number >= 2 and <= 1000, not 1"),
-        (whole("batch: {delay: '10m'}"), "batch: size is missing: expected a number such as 6"),
-        (
-            whole("batch: {size: 6, delay: '-1m'}"),
-            "batch: delay: expected a length of time such as \"10m\", not \"-1m\"",
-        ),
-        (whole("batch: 6"), "batch: expected an object such as {size: 6, delay: \"10m\"}, not 6"),
         (whole("timeZone: 'Berlin'"), "timeZone: "),
         (
             refused("schedule: celos.dependentSchedule('a'), shell: 'x', timeZone: 'Europe/Berlin'"),
@@ -193,6 +186,22 @@ fn mistakes_say_what_was_expected_where_the_call_begins() {
     }
     let all = whole("tagz: 1, maxRetryCount: 3, waitTimeoutSecond: 1");
     assert_eq!(all.len(), 3, "all unknown fields are told at once: {all:?}");
+}
+
+#[test]
+fn mistakes_in_batches_are_told() {
+    let whole = |batch: &str| refused(&format!("schedule: 'daily', shell: 'true', batch: {batch}"));
+    let cases = [
+        ("{size: 1}", "batch: size: expected a number >= 2 and <= 1000, not 1"),
+        ("{delay: '10m'}", "batch: size is missing: expected a number such as 6"),
+        ("{size: 6, delay: '-1m'}", "batch: delay: expected a length of time such as \"10m\", not \"-1m\""),
+        ("{size: 6, wait: 1}", "batch: unknown field 'wait'"),
+        ("6", "batch: expected an object such as {size: 6, delay: \"10m\"}, not 6"),
+    ];
+    for (batch, expected) in cases {
+        let told = whole(batch);
+        assert!(told.len() == 1 && told[0].contains(expected), "{batch}: {told:?}");
+    }
 }
 
 #[test]

@@ -587,19 +587,6 @@ impl Spec {
         std::iter::once(slot).chain(others).for_each(|slot| self.end_alone(slot, end, now));
         if alive { vec![self.serving(slot)] } else { Vec::new() }
     }
-
-    fn end_alone(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) {
-        let Some(state) = self.slots.get_mut(slot) else { return };
-        let run = RunId { slot: slot.clone(), number: state.last_run };
-        let ran = state.state == SlotState::Running;
-        state.state = end;
-        if end == SlotState::Killed {
-            state.retries = 0;
-            if ran {
-                self.has_ended(&run, end, now);
-            }
-        }
-    }
 }
 
 fn millis(millis: u64) -> SignedDuration {

@@ -14,7 +14,7 @@ use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, WaitStart, Workflow, WorkflowRow};
-use kelos_model::{Batching, Run, RunState, SlotState, WorkflowId};
+use kelos_model::{BatchRule, Run, RunState, SlotState, WorkflowId};
 use kelos_sandbox::Problem;
 use kelos_store::{Columns, PageRequest, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
@@ -351,8 +351,8 @@ pub(super) async fn act(
     Ok(asked::back_to(&workflow_href(&id)))
 }
 
-/// How adjacent slots are put together.
-fn batches(batch: Batching) -> String {
+/// The rule by which adjacent slots are put together.
+fn batches(batch: BatchRule) -> String {
     let most = format!("up to {} adjacent slots a run", batch.size);
     match i64::try_from(batch.delay_millis / 1000) {
         Ok(0) => most,

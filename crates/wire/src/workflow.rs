@@ -5,7 +5,7 @@ use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 use kelos_model::time::{Calendar, CalendarUnit, Dates};
 use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, TokenRate, Workflow, WorkflowRow};
-use kelos_model::{Batching, Freeze};
+use kelos_model::{BatchRule, Freeze};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -164,7 +164,7 @@ pub struct DefinitionDto {
     pub concurrency: Option<u32>,
     /// The way in which adjacent slots are put together for one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<BatchingDto>,
+    pub batch: Option<BatchRuleDto>,
     /// The pools whose permits each of its runs holds.
     pub pools: Vec<PoolUseDto>,
     /// Its retry policy.
@@ -447,16 +447,16 @@ impl From<&PoolUse> for PoolUseDto {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct BatchingDto {
+pub struct BatchRuleDto {
     /// The most slots of a run.
     pub size: u32,
     /// For how many milliseconds a queued slot waits for others where fewer are ready.
     pub delay_millis: u64,
 }
 
-impl From<Batching> for BatchingDto {
-    fn from(Batching { size, delay_millis }: Batching) -> BatchingDto {
-        BatchingDto { size, delay_millis }
+impl From<BatchRule> for BatchRuleDto {
+    fn from(BatchRule { size, delay_millis }: BatchRule) -> BatchRuleDto {
+        BatchRuleDto { size, delay_millis }
     }
 }
 
@@ -469,7 +469,7 @@ impl From<&Workflow> for DefinitionDto {
             trigger: (&workflow.trigger).into(),
             constraints: workflow.constraints.iter().map(ConstraintDto::from).collect(),
             concurrency: workflow.concurrency,
-            batch: workflow.batch.map(BatchingDto::from),
+            batch: workflow.batch.map(BatchRuleDto::from),
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),
             start_time: workflow.start_time.map(Instant),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kelos_model::time::CronSchedule;
-use kelos_model::{Batching, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BatchRule, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use crate::permits::{Lot, LotWait, Position, Queue, Readiness};
 use crate::planner::Planner;
@@ -103,7 +103,7 @@ impl Candidates<'_> {
     }
 
     /// The reason to wait for further slots; none if the row is full, has waited for long enough, or nothing can join it.
-    fn wait(&self, row: &Row<'_>, batching: Batching) -> Option<LotWait> {
+    fn wait(&self, row: &Row<'_>, batching: BatchRule) -> Option<LotWait> {
         if row.times.len() >= batching.size as usize {
             return None;
         }

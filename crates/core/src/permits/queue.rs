@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::{Batching, PoolId, PoolUse, Slot, SlotKey, WorkflowId};
+use kelos_model::{BatchRule, PoolId, PoolUse, Slot, SlotKey, WorkflowId};
 
 /// A position in the queue of a workflow: by priority, then slots of times by age, and jobs in the order in which they
 /// were queued, or by id if that was at the same moment.
@@ -59,7 +59,7 @@ pub(crate) struct Terms {
     /// The limit on its live runs.
     pub(crate) concurrency: Option<u32>,
     /// The way in which adjacent slots are put together for one run.
-    pub(crate) batch: Option<Batching>,
+    pub(crate) batch: Option<BatchRule>,
     /// The permits of pools that each run takes.
     pub(crate) pools: Vec<PoolUse>,
     /// Whether the workflow is defined. Only then do its sizes of pools count.
@@ -147,7 +147,7 @@ impl Queue {
     }
 
     /// The way in which adjacent slots are put together.
-    pub(crate) fn batching(&self) -> Option<Batching> {
+    pub(crate) fn batching(&self) -> Option<BatchRule> {
         self.terms.batch
     }
 

@@ -51,7 +51,7 @@ use kelos_model::run::Report;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Schedule, Zone, format_short, parse_instant};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program, WaitStart};
 use kelos_model::{
-    BackfillId, Batching, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
+    BackfillId, BatchRule, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
 
 use super::events;
@@ -341,10 +341,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "when" => workflow.trigger = events::trigger(&words.next("a trigger")?)?,
             "writes" => workflow.writes.push(words.next("a path")?),
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
-            "batch" => {
-                let (size, seconds) = (words.number()?, words.seconds()?);
-                workflow.batch = Some(Batching { size, delay_millis: seconds * 1000 });
-            }
+            "batch" => workflow.batch = Some(batch(words.number()?, words.seconds()?)),
             "serial" => workflow.concurrency = Some(words.number()?),
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
@@ -359,6 +356,10 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
         }
     }
     Ok(Arc::new(workflow))
+}
+
+fn batch(size: u32, seconds: u64) -> BatchRule {
+    BatchRule { size, delay_millis: seconds * 1000 }
 }
 
 fn calendar(word: &str) -> Result<Schedule, String> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
-use kelos_model::{Batching, Constraint, FailureCode, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Constraint, FailureCode, Trigger, Workflow, WorkflowId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -166,7 +166,7 @@ pub(super) struct JobDraft {
     catch_up: CatchUp,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
-    batch: Option<Batching>,
+    batch: Option<BatchRule>,
     retry: Retry,
     at_a_time: Option<u32>,
     trigger: Trigger,
@@ -381,7 +381,7 @@ impl<I: AtTimes> Job<I> {
     #[must_use]
     pub fn in_batches(mut self, size: u32, delay: Duration) -> Self {
         let delay_millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.draft.batch = Some(Batching { size, delay_millis });
+        self.draft.batch = Some(BatchRule { size, delay_millis });
         self
     }
 

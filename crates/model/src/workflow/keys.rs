@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::batch::Batch;
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
+use crate::run::Batch;
 use crate::template::KeyValues;
 use crate::time::schedule::Schedule;
 use crate::time::{Calendar, Period};

@@ -22,7 +22,7 @@ pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
 pub use wait::WaitStart;
 
-use crate::batch::Batching;
+use crate::batch::BatchRule;
 use crate::constraint::Constraint;
 use crate::dormant::Dormant;
 use crate::function::FunctionRef;
@@ -58,7 +58,7 @@ pub struct Workflow {
     pub concurrency: Option<u32>,
     /// The way in which adjacent slots are put together for one run; none runs each by itself. Only where slots have times of a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<Batching>,
+    pub batch: Option<BatchRule>,
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,

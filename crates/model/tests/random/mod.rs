@@ -18,7 +18,7 @@ use kelos_model::workflow::{
     WaitStart,
 };
 use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, Backlog, Batch, Batching, Breach, Collection, Constraint, Fact, Finding,
+    Actor, ActorKind, Answer, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact, Finding,
     Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason, ReasonKind,
     RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent,
     WorkflowId,
@@ -542,7 +542,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 trigger,
                 constraints,
                 concurrency,
-                batch: start_time.zip(concurrency).map(|(_, size)| Batching { size, delay_millis: u64::from(size) }),
+                batch: start_time.zip(concurrency).map(|(_, size)| BatchRule { size, delay_millis: u64::from(size) }),
                 pools: pools.into_iter().collect(),
                 retry,
                 start_time,

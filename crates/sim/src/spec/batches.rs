@@ -38,6 +38,20 @@ impl Spec {
         }
     }
 
+    /// Ends one of these.
+    pub(super) fn end_alone(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) {
+        let Some(state) = self.slots.get_mut(slot) else { return };
+        let run = RunId { slot: slot.clone(), number: state.last_run };
+        let ran = state.state == SlotState::Running;
+        state.state = end;
+        if end == SlotState::Killed {
+            state.retries = 0;
+            if ran {
+                self.has_ended(&run, end, now);
+            }
+        }
+    }
+
     /// The slots that would start together with one, of those that may start.
     pub(super) fn lot(&self, id: &WorkflowId, queue: &BTreeSet<InQueue>, first: &InQueue) -> Lot {
         let mut places = vec![first.clone()];

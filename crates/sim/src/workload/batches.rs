@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Batching, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;
 
@@ -16,7 +16,7 @@ pub(super) fn choose(seed: u64, names: &[WorkflowId], definitions: &mut [(Timest
         return;
     }
     let mut rng = Rng::new(seed ^ 0xBA7C);
-    let mut chosen: Vec<Option<Batching>> = names.iter().map(|_| some(&mut rng)).collect();
+    let mut chosen: Vec<Option<BatchRule>> = names.iter().map(|_| some(&mut rng)).collect();
     let ready: Vec<bool> = names.iter().map(|_| rng.percent(50)).collect();
     for workflow in definitions.iter_mut().flat_map(|(_, set)| set) {
         let Some(n) = names.iter().position(|id| *id == workflow.id) else { continue };
@@ -34,8 +34,8 @@ pub(super) fn choose(seed: u64, names: &[WorkflowId], definitions: &mut [(Timest
     }
 }
 
-fn some(rng: &mut Rng) -> Option<Batching> {
+fn some(rng: &mut Rng) -> Option<BatchRule> {
     let size = u32::try_from(rng.between(2, 6)).unwrap_or(2);
     let minutes = *rng.pick(&[0, 0, 5, 45, 180]);
-    rng.percent(75).then_some(Batching { size, delay_millis: minutes * 60_000 })
+    rng.percent(75).then_some(BatchRule { size, delay_millis: minutes * 60_000 })
 }

@@ -11,7 +11,7 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Batching, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
+    BatchRule, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
     Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,8 +52,8 @@ pub(crate) struct StoredWorkflow {
     constraints: Vec<Constraint>,
     #[serde(deserialize_with = "read_limit")]
     concurrency: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredBatching>>")]
-    batch: Option<Batching>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredBatchRule>>")]
+    batch: Option<BatchRule>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
     pools: Vec<PoolUse>,
     #[serde(with = "As::<StoredRetryPolicy>")]
@@ -84,8 +84,8 @@ enum StoredWaitStart {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Batching", rename_all = "camelCase")]
-struct StoredBatching {
+#[serde(remote = "BatchRule", rename_all = "camelCase")]
+struct StoredBatchRule {
     size: u32,
     #[serde(default)]
     delay_millis: u64,
@@ -285,7 +285,7 @@ impl Form<Source> for StoredSource {
 
 forms! {
     StoredWorkflow of Workflow,
-    StoredBatching of Batching,
+    StoredBatchRule of BatchRule,
     StoredPoolUse of PoolUse,
     StoredTokenRate of TokenRate,
     StoredWaitStart of WaitStart,
