@@ -357,19 +357,28 @@ impl Spec {
     }
 
     fn ends(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
+        // Whoever waits for the end of one sees that of all.
+        let mut over = Vec::new();
         for slot in self.served_by(run) {
             let own = self.slots.get(&slot).map_or(0, |state| state.last_run);
-            self.ends_for(&RunId { slot, number: own }, run, outcome, now);
+            over.extend(self.ends_for(&RunId { slot, number: own }, run, outcome, now));
         }
+        over.into_iter().for_each(|(run, state)| self.has_ended(&run, state, now));
     }
 
     /// Records the end of a run for one of the slots that it serves, whose own run has another name.
-    fn ends_for(&mut self, run: &RunId, leader: &RunId, outcome: &Outcome, now: Timestamp) {
-        let Some(workflow) = self.known.get(&run.slot.workflow).cloned() else { return };
-        let Some(state) = self.slots.get_mut(&run.slot) else { return };
+    fn ends_for(
+        &mut self,
+        run: &RunId,
+        leader: &RunId,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Option<(RunId, SlotState)> {
+        let workflow = self.known.get(&run.slot.workflow).cloned()?;
+        let state = self.slots.get_mut(&run.slot)?;
         state.alive = false;
         if state.state != SlotState::Running {
-            return;
+            return None;
         }
         let gone = workflow.keys.events().is_some() && !self.workflows.contains_key(&workflow.id);
         let given_up = match outcome {
@@ -384,14 +393,15 @@ impl Spec {
             state.since = now;
             self.note_success(&run.slot);
             self.succeeded(&run.slot);
-            self.has_ended(run, SlotState::Succeeded, now);
+            Some((run.clone(), SlotState::Succeeded))
         } else if state.retries < retries && !given_up && !gone {
             state.retries += 1;
             state.state = SlotState::Backoff;
             state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(leader)));
+            None
         } else {
             state.state = SlotState::Failed;
-            self.has_ended(run, SlotState::Failed, now);
+            Some((run.clone(), SlotState::Failed))
         }
     }
 
@@ -584,7 +594,9 @@ impl Spec {
         let alive = state.alive;
         let together = self.ending_with(slot);
         let others = together.iter().filter(|other| *other != slot);
-        std::iter::once(slot).chain(others).for_each(|slot| self.end_alone(slot, end, now));
+        let all: Vec<&SlotRef> = std::iter::once(slot).chain(others).collect();
+        let over: Vec<RunId> = all.into_iter().filter_map(|slot| self.end_alone(slot, end)).collect();
+        over.iter().for_each(|run| self.has_ended(run, end, now));
         if alive { vec![self.serving(slot)] } else { Vec::new() }
     }
 }

@@ -38,18 +38,16 @@ impl Spec {
         }
     }
 
-    /// Ends one of these.
-    pub(super) fn end_alone(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) {
-        let Some(state) = self.slots.get_mut(slot) else { return };
+    /// Ends one of these. Returns its run if that was live and is killed.
+    pub(super) fn end_alone(&mut self, slot: &SlotRef, end: SlotState) -> Option<RunId> {
+        let state = self.slots.get_mut(slot)?;
         let run = RunId { slot: slot.clone(), number: state.last_run };
         let ran = state.state == SlotState::Running;
         state.state = end;
         if end == SlotState::Killed {
             state.retries = 0;
-            if ran {
-                self.has_ended(&run, end, now);
-            }
         }
+        Some(run).filter(|_| ran && end == SlotState::Killed)
     }
 
     /// The slots that would start together with one, of those that may start.
