@@ -123,6 +123,12 @@ interface WorkflowBase extends ZoneOptions {
     startTime?: string | ScheduledTime | Date;
     /** No slot at or after this time; of slots about periods none whose period ends later. Default: none. */
     endTime?: string | ScheduledTime | Date;
+    /**
+     * Runs adjacent slots together, up to `size` of them (2 to 1000): one run is about all of them, from the first to the last. Where fewer are
+     * ready they wait for others, up to `delay`: `"10m"`, or seconds. Default of `delay`: none, a run takes what there is. Default: each slot has a
+     * run of its own.
+     */
+    batch?: { size: number | string; delay?: number | string };
     /** The retry policy. Default: no retries. */
     retry?: Retry;
     /** A description. */

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Actor, RunId, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::mandate::Mandate;
 use crate::moments::TICK;
@@ -173,12 +173,14 @@ impl Core {
         Ok(SlotState::Waiting)
     }
 
-    /// Records the event that ends a slot, and cancels its run. Returns whether that was possible.
+    /// Records the event that ends a slot, and cancels its run, which ends the other slots of a batch as well. Returns whether that was
+    /// possible.
     pub(crate) fn end(&mut self, slot: &SlotRef, what: SlotEvent) -> bool {
-        let alive = self.slots.get(slot).filter(|live| live.slot.run_alive);
-        let run = alive.map(|live| RunId { slot: slot.clone(), number: live.slot.last_run });
-        let done = self.record_if_possible(slot, what);
+        let (run, together) = (self.serving_run(slot), self.ending_with(slot));
+        let done = self.record_if_possible(slot, what.clone());
         if let Some(run) = run.filter(|_| done) {
+            let others = together.iter().filter(|other| *other != slot);
+            others.for_each(|other| self.record(other, what.clone()));
             self.cancel(&run);
         }
         done

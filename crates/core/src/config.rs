@@ -1,8 +1,8 @@
 //! The settings that an operator may tune.
 
 use jiff::SignedDuration;
-use kelos_model::WorkflowId;
 use kelos_model::ranges::Range;
+use kelos_model::{Workflow, WorkflowId};
 
 /// The settings that an operator may tune.
 #[derive(Debug, Clone)]
@@ -78,12 +78,23 @@ impl Default for Config {
 const FEWEST_QUEUED: usize = 32;
 
 impl Config {
-    /// The most queued slots of a workflow, of which so many may run at a time, before the next ones stay in its backlog:
-    /// twice as many as may run. Once half of them are left, more are drawn from the backlog. With fewer than may run at a
-    /// time, permits would stay unused for the length of a tick.
+    /// The most queued slots of a workflow before the next ones stay in its backlog: twice as many as may run at a time. Once
+    /// half of them are left, more are drawn from the backlog. With fewer than may run at a time, permits would stay unused
+    /// for the length of a tick. Of slots that run together in batches, at least two batches are queued.
     #[must_use]
-    pub fn most_queued(&self, concurrency: Option<u32>) -> usize {
-        let places = concurrency.map_or(usize::MAX, |places| usize::try_from(places).unwrap_or(usize::MAX));
+    pub fn most_queued(&self, definition: &Workflow) -> usize {
+        let size = definition.batch.map_or(1, |batch| batch.size);
+        let slots = definition.concurrency.map(|runs| runs.saturating_mul(size));
+        self.queued_beside(slots).max(two_batches(definition))
+    }
+
+    /// The most slots of a workflow that are planned at once before the rest goes into its backlog.
+    pub(crate) fn most_planned(&self, definition: &Workflow) -> usize {
+        self.frontier.max(1).max(two_batches(definition))
+    }
+
+    fn queued_beside(&self, running: Option<u32>) -> usize {
+        let places = running.map_or(usize::MAX, |places| usize::try_from(places).unwrap_or(usize::MAX));
         places.saturating_mul(2).max(FEWEST_QUEUED).min(self.frontier).max(1)
     }
 
@@ -94,6 +105,11 @@ impl Config {
     }
 }
 
+/// The slots of two batches; none of a workflow without batches.
+fn two_batches(definition: &Workflow) -> usize {
+    definition.batch.map_or(0, |batch| usize::try_from(batch.size).unwrap_or(usize::MAX).saturating_mul(2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,11 +117,11 @@ mod tests {
     #[test]
     fn as_many_slots_are_queued_as_may_run_soon() {
         let mut config = Config::default();
-        let queued = [None, Some(0), Some(1), Some(100), Some(5_000)].map(|runs| config.most_queued(runs));
+        let queued = [None, Some(0), Some(1), Some(100), Some(5_000)].map(|runs| config.queued_beside(runs));
         assert_eq!(queued, [1024, 32, 32, 200, 1024]);
         config.set_max_running(4_000);
-        assert_eq!((config.most_queued(Some(3_000)), config.most_queued(None)), (6_000, 8_000));
+        assert_eq!((config.queued_beside(Some(3_000)), config.queued_beside(None)), (6_000, 8_000));
         config.frontier = 5;
-        assert_eq!((config.most_queued(Some(1)), config.most_queued(None)), (5, 5));
+        assert_eq!((config.queued_beside(Some(1)), config.queued_beside(None)), (5, 5));
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kelos_model::arguments::kept_arguments;
-use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{Batch, Outcome, RunId, SlotEvent, WorkflowId};
 
+use crate::batches::Candidates;
 use crate::permits::{Grant, Terms};
 use crate::{Command, Core, WorkflowFilter};
 
@@ -12,14 +13,10 @@ impl Core {
     /// Starts runs for all slots that are granted their permits.
     pub(crate) fn dispatch(&mut self, only: &WorkflowFilter) {
         self.refuse_requests();
-        let (workflows, slots) = (&self.workflows, &self.slots);
-        // A killed run that has not ended yet blocks its slot; so does a time that is no longer in the schedule.
-        let is_ready = |id: &WorkflowId, key: &_| {
-            let live = slots.get(&SlotRef::new(id.clone(), SlotKey::clone(key)));
-            live.filter(|live| !live.slot.run_alive)
-                .is_some_and(|live| workflows.get(id).is_some_and(|one| one.dormant(key, Some(&live.slot)).is_none()))
-        };
-        for grant in self.permits.grant(self.now, only, &is_ready) {
+        let (now, workflows, slots, wakes, planner) =
+            (self.now, &self.workflows, &self.slots, &self.wakes, &self.planner);
+        let candidates = Candidates { now, workflows, slots, wakes, planner };
+        for grant in self.permits.grant(self.now, only, &candidates) {
             match grant.request {
                 Some(request) => self.give(&grant.slot, request, grant.spent),
                 None => self.start(grant),
@@ -28,14 +25,21 @@ impl Core {
     }
 
     /// Records the intent to run a slot, and commands its start, by a worker if one takes it.
-    fn start(&mut self, Grant { slot, taker, spent, .. }: Grant) {
+    fn start(&mut self, Grant { slot, taker, spent, others, .. }: Grant) {
         self.workflows.note_spent(&slot.workflow, spent, self.now);
         let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run + 1 };
         let number = run.number;
         let worker = taker.as_ref().map(|taker| taker.worker.clone());
-        let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
+        let batch = slot.key.scheduled().zip(others.last().copied()).map(|(first, last)| {
+            let slots = u32::try_from(others.len() + 1).unwrap_or(u32::MAX);
+            Batch { first, run: number, last, slots }
+        });
+        let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned), batch };
         self.record(&slot, what);
+        if let Some(batch) = batch {
+            self.dispatch_others(&run, batch, others);
+        }
         match self.slots.run_mut(&slot) {
             Some(run) => run.attempts = taker.and_then(|taker| taker.attempts),
             None => self.breaches.no_slot(&slot),
@@ -49,9 +53,10 @@ impl Core {
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
         let workflow = workflow.definition().clone();
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
+        let batch = live.run().and_then(|run| run.batch);
         match kept_arguments(&workflow, collected.as_deref(), &run.slot.key) {
             Err(bytes) => self.ended(&run, Outcome::given_too_much(bytes)),
-            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected }),
+            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch }),
         }
     }
 
@@ -60,6 +65,7 @@ impl Core {
         let Some(workflow) = self.workflows.known(id) else { return };
         let terms = Terms {
             concurrency: workflow.definition().concurrency,
+            batch: workflow.definition().batch,
             pools: workflow.definition().pools.clone(),
             within: workflow.definition().within.clone(),
             is_present: workflow.is_present(),

@@ -172,7 +172,7 @@ impl Core {
         by: &Actor,
     ) -> Result<DownstreamOutcome, Refusal> {
         self.check_openable(&request.slot)?;
-        let slots = self.dependents().tree(&request.slot);
+        let slots = self.with_batches(self.dependents().tree(&request.slot));
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
         }

@@ -6,6 +6,17 @@ use kelos_model::{Probe, ProbeAnswer, Reason};
 
 use crate::capacity::PoolPlace;
 
+/// A wait of queued slots for others of their batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchWait {
+    /// The number of those that are ready.
+    pub ready: u32,
+    /// The most slots of a run.
+    pub size: u32,
+    /// The moment at which they run in any case; none if others are about to be queued.
+    pub until: Option<Timestamp>,
+}
+
 /// Details of a slot that only the scheduler's memory has.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inspection {
@@ -30,6 +41,8 @@ pub struct Inspection {
     pub finishing: Option<Reason>,
     /// The number of runs of its program that are live or about to start, as constraints count them.
     pub program_runs: u32,
+    /// The slots that it waits for to run together with them, while it is queued.
+    pub batch: Option<BatchWait>,
     /// The latest answers to the probes that it waits for.
     pub answers: Vec<(Probe, ProbeAnswer)>,
 }

@@ -14,6 +14,7 @@
 
 mod asks;
 mod backfills;
+mod batches;
 mod breaches;
 mod budget;
 mod capacity;
@@ -83,7 +84,7 @@ pub use breaches::StepError;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 pub use config::{Config, PlantedBreach, PlantedIn};
 pub use driver::{Surroundings, drive, live_through};
-pub use inspection::Inspection;
+pub use inspection::{BatchWait, Inspection};
 pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;
@@ -91,6 +92,7 @@ pub use runs::jitter_seed;
 pub use workflows::TakenName;
 
 use backfills::Backfills;
+use batches::Batches;
 use breaches::Breaches;
 use firings::Firings;
 use jobs::Jobs;
@@ -120,6 +122,7 @@ pub struct Core {
     firings: Firings,
     jobs: Jobs,
     permits: Permits,
+    batches: Batches,
     planner: Planner,
     listeners: Listeners,
     /// The programs, with the runs that constraints count.
@@ -144,6 +147,7 @@ impl Core {
             slots: SlotTable::default(),
             firings: Firings::default(),
             jobs: Jobs::default(),
+            batches: Batches::default(),
             listeners: Listeners::default(),
             programs: Programs::default(),
             backfills: Backfills::default(),

@@ -48,6 +48,7 @@ impl Core {
     fn pass_over(&mut self, id: &WorkflowId, misfires: PlanMisfires) {
         let PlanMisfires { range, times, since } = misfires;
         self.workflows.open_from(id, since);
+        self.permits.wake_lots(id);
         self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
     }
 
@@ -104,6 +105,7 @@ impl Core {
             }
         }
         self.planner.follow_backlog(id, &held);
+        self.permits.wake_lots(id);
         self.workflows.touch(id);
         times
     }
@@ -166,6 +168,7 @@ impl Core {
     fn draw_next<E>(&mut self, id: &WorkflowId, next: Next, past: PastOf<'_, E>) -> Result<usize, E> {
         let Next { times, cutoff, check } = next;
         self.planner.cut_off(id, cutoff);
+        self.permits.wake_lots(id);
         let mut done = times.len();
         let schedule = self.workflows.get(id).and_then(|workflow| workflow.schedule().ok());
         if let Some((check, schedule)) = check.zip(schedule) {

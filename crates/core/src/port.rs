@@ -8,8 +8,8 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef,
-    Workflow,
+    Actor, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
+    SlotRef, Workflow,
 };
 use serde_json::Value;
 
@@ -134,6 +134,8 @@ pub enum Command {
         worker: Option<Arc<str>>,
         /// The facts that its slot collected.
         collected: Option<Arc<Collection>>,
+        /// The slots that it serves together, if there are several.
+        batch: Option<Batch>,
     },
     /// Find out the state of a run that another process started.
     CheckRun {

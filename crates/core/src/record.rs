@@ -47,7 +47,7 @@ impl Core {
         }
         let Some(workflow) = self.workflows.known(&id.workflow) else { return false };
         let definition = workflow.definition();
-        let in_line = workflow.is_in_line(&after);
+        let (in_line, is_batched) = (workflow.is_in_line(&after), definition.batch.is_some());
         let succeeded = self.slots.enter(id, &after, &what, definition, moment);
         self.listeners.note_end(id, definition, before.as_ref(), &after, || self.slots.changed_run(after.last_run_seq));
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
@@ -59,6 +59,9 @@ impl Core {
         freed.into_iter().for_each(|slot| self.wake(slot));
         self.workflows.follow_collector(id, &after);
         self.permits.follow(id, before.as_ref(), &after, in_line);
+        if is_batched {
+            self.permits.wake_lots(&id.workflow);
+        }
         self.reindex(id, before.as_ref(), &after);
         true
     }
@@ -73,7 +76,8 @@ impl Core {
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
-            self.wakes.watch_run(id, after.run_alive, self.now);
+            // The executor knows only the run of the first slot of a batch.
+            self.wakes.watch_run(id, after.run_alive && !self.is_follower(id), self.now);
         }
         if before.is_some_and(|before| before.priority != after.priority) {
             self.programs.move_in_line(HeldPosition::of(after, id));

@@ -30,6 +30,11 @@ impl Core {
         for id in core.workflows.ids().cloned().collect::<Vec<_>>() {
             core.join_program(&id);
         }
+        for run in restored.runs.iter().filter(|run| run.is_follower()) {
+            // Before the slots are restored: each run of theirs would count.
+            core.permits.follow_along(&run.id.slot);
+            core.batches.join(run.leader().slot, run.id.slot.clone());
+        }
         for (id, slot) in restored.slots {
             core.restore_slot(&id, slot);
         }
@@ -53,7 +58,7 @@ impl Core {
         self.programs.follow(id, None, &slot);
         self.workflows.follow_collector(id, &slot);
         // The executors are asked at once; this timer covers a lost answer.
-        self.wakes.watch_run(id, slot.run_alive, self.now);
+        self.wakes.watch_run(id, slot.run_alive && !self.permits.is_following(id), self.now);
         self.slots.restore(id, slot);
     }
 
@@ -61,6 +66,9 @@ impl Core {
         let mut commands = Vec::new();
         for (id, workflow) in self.workflows.iter() {
             for (slot, live) in self.slots.of(id).filter(|(_, live)| live.slot.run_alive) {
+                if live.run().is_some_and(kelos_model::Run::is_follower) {
+                    continue;
+                }
                 let run = RunId { slot, number: live.slot.last_run };
                 let known = live.run();
                 let executor =

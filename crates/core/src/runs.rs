@@ -13,12 +13,13 @@ impl Core {
     pub(crate) fn run_reported(&mut self, run: &RunId, report: Report) {
         // A late report may be about a slot that has ended and left memory, or about a run before the latest.
         let Some(live) = self.slots.get(&run.slot) else { return };
-        if !live.slot.run_alive || live.slot.last_run != run.number || self.workflows.is_unheard(run) {
+        let is_old = !live.slot.run_alive || live.slot.last_run != run.number;
+        if is_old || self.workflows.is_unheard(run) || self.is_follower(&run.slot) {
             return;
         }
         match (live.slot.state, report) {
             (SlotState::Dispatched, Report::Started { external_id }) => {
-                self.record(&run.slot, SlotEvent::Started { run: run.number, external_id });
+                self.record_of_run(run, |run| SlotEvent::Started { run, external_id: external_id.clone() });
             }
             (SlotState::Running, Report::Started { .. }) => {}
             // The kill came before the start was confirmed. Now that the executor's id is known, the run can be
@@ -41,7 +42,7 @@ impl Core {
             // Late answers from before the start was confirmed or the run was cancelled: the end will be reported.
             (_, Report::NeverStarted | Report::Deferred { .. } | Report::Gave { .. }) => {}
             (_, Report::Ended { outcome }) => {
-                self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome });
+                self.record_of_run(run, |run| SlotEvent::RunEnded { run, outcome: outcome.clone() });
             }
         }
     }
@@ -70,7 +71,7 @@ impl Core {
             .and_then(|run| run.deferred.clone())
             .map_or((None, 0), |(before, times)| (Some(before), times));
         if before.as_ref() != Some(&reason) {
-            self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
+            self.record_of_run(run, |run| SlotEvent::Deferred { run, reason: reason.clone() });
         }
         let wait = Waits::of(&self.config).after(times);
         // An adopted run has no record here, and its deferrals are not counted.
@@ -117,13 +118,12 @@ impl Core {
         let Some(known) = self.slots.run_mut(&run.slot) else { return };
         known.gave_too_much = beyond_largest(&outputs);
         if known.gave_too_much.is_none() && known.run.outputs.as_deref() != Some(&outputs) {
-            self.record(&run.slot, SlotEvent::Gave { run: run.number, outputs });
+            self.record_of_run(run, |run| SlotEvent::Gave { run, outputs: outputs.clone() });
         }
     }
 
     /// Records the end of a run that was not cancelled.
     pub(crate) fn ended(&mut self, run: &RunId, outcome: Outcome) {
-        let number = run.number;
         let too_much = self.slots.run_mut(&run.slot).and_then(|run| run.gave_too_much);
         let outcome = match (outcome, too_much) {
             (Outcome::Succeeded, Some(bytes)) => Outcome::gave_too_much(bytes),
@@ -133,7 +133,7 @@ impl Core {
             if !self.may_succeed(run) {
                 return;
             }
-            self.record(&run.slot, SlotEvent::Succeeded { run: number });
+            self.record_of_run(run, |run| SlotEvent::Succeeded { run });
             return;
         }
         let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
@@ -145,11 +145,11 @@ impl Core {
         let retries = attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
         let gone = !workflow.is_present() && workflow.is_event_schedule();
         if retry > retries || given_up || gone {
-            self.record(&run.slot, SlotEvent::Failed { run: number, outcome });
+            self.record_of_run(run, |run| SlotEvent::Failed { run, outcome: outcome.clone() });
             return;
         }
         let due = policy.due(retry, self.now, jitter_seed(run));
-        self.record(&run.slot, SlotEvent::BackedOff { run: number, outcome, due });
+        self.record_of_run(run, |run| SlotEvent::BackedOff { run, outcome: outcome.clone(), due });
     }
 }
 

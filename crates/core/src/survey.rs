@@ -4,10 +4,11 @@
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 
+use crate::batches::Candidates;
 use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
-use crate::inspection::Inspection;
+use crate::inspection::{BatchWait, Inspection};
 use crate::jobs::Jobs;
-use crate::permits::{LinePosition, Party, Permits, Pool, Position, Queue, RequestId, WorkersOf};
+use crate::permits::{LinePosition, LotWait, Party, Permits, Pool, Position, Queue, RequestId, WorkersOf};
 use crate::planner::Planner;
 use crate::programs::Programs;
 use crate::slots::SlotTable;
@@ -43,7 +44,7 @@ impl Survey<'_> {
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
         let backlog = self.planner.backlog(&slot.workflow, self.workflows, self.slots, self.permits);
-        let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
+        let ahead = queue.zip(position.as_ref()).map_or(0, |(queue, position)| queue.ahead(position));
         let ahead = self.programs.ahead(slot).or_else(|| backlog?.ahead_of(slot)).unwrap_or(ahead);
         Inspection {
             next_look: self.wakes.next_look(slot),
@@ -56,8 +57,22 @@ impl Survey<'_> {
             program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
+            batch: queue.zip(position.as_ref()).and_then(|(queue, position)| self.batch_wait(slot, queue, position)),
             answers: self.wakes.answers(slot),
         }
+    }
+
+    /// The wait of a queued slot for others of its batch.
+    fn batch_wait(&self, slot: &SlotRef, queue: &Queue, position: &Position) -> Option<BatchWait> {
+        let batching = queue.batching()?;
+        let Survey { now, workflows, slots, wakes, planner, .. } = *self;
+        let (others, wait) =
+            Candidates { now, workflows, slots, wakes, planner }.wait_of(&slot.workflow, queue, position)?;
+        let until = match wait {
+            LotWait::Until(at) => Some(at),
+            LotWait::Tick | LotWait::Room => None,
+        };
+        Some(BatchWait { ready: u32::try_from(others + 1).unwrap_or(u32::MAX), size: batching.size, until })
     }
 
     /// The use of the limits on runs and of the pools.

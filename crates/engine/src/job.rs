@@ -10,7 +10,7 @@ use kelos_model::probe::Verdict;
 use kelos_model::shell::{Trust, trust_of};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::Properties;
-use kelos_model::{Collection, RunId, SlotKey, Workflow, WorkflowId};
+use kelos_model::{Batch, Collection, RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::executor::{RunInput, Start};
@@ -85,7 +85,7 @@ pub struct JobInput {
     pub properties: Map<String, Value>,
 }
 
-/// Fills a job in for a slot, with what it collected. Where a function of a script gives its properties, it is called, which
+/// Fills a job in for a slot, with what it collected, or for a batch that begins with it. Where a function of a script gives its properties, it is called, which
 /// blocks.
 ///
 /// # Errors
@@ -94,9 +94,10 @@ pub fn filled(
     workflow: &Workflow,
     key: &SlotKey,
     collected: Option<&Collection>,
+    batch: Option<Batch>,
     functions: &dyn Functions,
 ) -> Result<JobInput, String> {
-    filled_with(workflow, key, &RunInput::of(workflow, key, collected), functions)
+    filled_with(workflow, key, &RunInput::of(workflow, key, collected).serving(batch), functions)
 }
 
 fn filled_with(

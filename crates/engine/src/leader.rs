@@ -451,8 +451,8 @@ impl Leader {
             self.stepping.sent(&command);
             match command {
                 Command::Probe(probe) => probes.push(probe),
-                Command::StartRun { run, workflow, worker, collected } => {
-                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
+                Command::StartRun { run, workflow, worker, collected, batch } => {
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
                     self.start_run(run, workflow, given, worker);
                 }
                 Command::CheckRun { run, executor, external_id } => {

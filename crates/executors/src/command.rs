@@ -246,8 +246,12 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
     env.insert("KELOS_TIME".to_owned(), slot.key.given());
-    if let Some(period) = start.workflow.keys.period_of(&slot.key) {
+    if let Some(period) = start.workflow.keys.period_of_run(&slot.key, start.given.batch.as_ref()) {
         env.insert("KELOS_END".to_owned(), format_full(period.end));
+    }
+    if let Some((last, slots)) = start.given.extent(&start.workflow, &slot.key) {
+        env.insert("KELOS_LAST".to_owned(), format_full(last));
+        env.insert("KELOS_SLOTS".to_owned(), slots.to_string());
     }
     env.insert("KELOS_RUN".to_owned(), start.run.number.to_string());
     let Some(own) = settings.get("env") else { return Ok(env) };

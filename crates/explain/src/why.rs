@@ -16,6 +16,7 @@ use serde::Serialize;
 
 mod absent;
 mod backlog;
+mod batches;
 mod constraints;
 mod ends;
 mod facts;
@@ -98,7 +99,7 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
 /// The obstacle to the live run, from its executor.
 fn note(handle: &Handle, why: &Why, at_present: bool) -> Option<String> {
     let run = why.runs.last().filter(|_| at_present && why.state == Some(SlotState::Running))?;
-    handle.executors().get(&run.executor).note(&run.id)
+    handle.executors().get(&run.executor).note(&run.leader())
 }
 
 /// Reads the account of a slot, with what is known of it otherwise. Blocks.
@@ -435,13 +436,15 @@ fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>
     if let Some(places) = concurrency.filter(|places| inspection.active >= *places) {
         blockers.push(format!("{} of {places} places of its workflow are taken", inspection.active));
     }
-    if inspection.ahead > 0 {
+    // Those of its batch go together with it.
+    if inspection.ahead > 0 && inspection.batch.is_none() {
         blockers.push(format!("{} queued slots of its workflow go first", inspection.ahead));
     }
     if inspection.at_global_limit {
         blockers.push("all places for runs on this server are taken".to_owned());
     }
     blockers.extend(inspection.pools.iter().filter_map(pools::blocker));
+    blockers.extend(inspection.batch.map(batches::wait));
     blockers
 }
 
@@ -449,7 +452,10 @@ fn headline(why: &Why, slot: Option<&Slot>) -> String {
     let Some(slot) = slot else { return "it does not exist".to_owned() };
     let since = text::format_short(slot.since);
     match why.decision.as_ref().map(|record| &record.event) {
-        Some(Event::Slot { what, .. }) => decided(slot, what, why, &since),
+        Some(Event::Slot { what, .. }) => {
+            let together = batches::together(slot, what, why).unwrap_or_default();
+            format!("{}{together}", decided(slot, what, why, &since))
+        }
         _ => format!("{} since {since}", slot.state),
     }
 }

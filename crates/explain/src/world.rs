@@ -39,6 +39,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         constraints: Vec::new(),
         concurrency: Some(1),
         pools: Vec::new(),
+        batch: None,
         within: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
@@ -106,7 +107,7 @@ impl World {
 
     pub(crate) fn runs(&mut self, slot: &SlotRef, moment: Timestamp) {
         let run = self.slots[slot].last_run + 1;
-        self.happens(slot, moment, SlotEvent::Dispatched { run, worker: None });
+        self.happens(slot, moment, SlotEvent::Dispatched { run, worker: None, batch: None });
         self.happens(slot, moment, SlotEvent::Started { run, external_id: "x".to_owned() });
     }
 
@@ -144,7 +145,7 @@ fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, wha
         Some(Run { state: outcome.state(), ended_at: Some(moment), outcome: Some(outcome), ..run })
     };
     match what {
-        SlotEvent::Dispatched { .. } => Some(Run {
+        SlotEvent::Dispatched { batch, .. } => Some(Run {
             id: RunId { slot: id.clone(), number: slot.last_run },
             seq: slot.last_run_seq,
             previous: run.map_or(0, |run| run.seq),
@@ -157,6 +158,7 @@ fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, wha
             outcome: None,
             arguments: BTreeMap::new(),
             outputs: None,
+            batch: *batch,
         }),
         SlotEvent::Started { .. } => Some(Run { state: RunState::Running, started_at: Some(moment), ..run? }),
         SlotEvent::Succeeded { .. } => ended(Outcome::Succeeded),

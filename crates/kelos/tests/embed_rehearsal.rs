@@ -343,3 +343,88 @@ fn ten_years_of_hours_that_are_behind_are_a_range_and_few_slots() {
     assert_eq!(counts[&SlotState::Queued] + counts[&SlotState::Running], 33);
     assert!(rehearsal.reader().last_seq().unwrap() < 100);
 }
+
+async fn load(context: Context, hours: Period, (): ()) -> Result<usize, String> {
+    context.log(format!("loading {hours}"));
+    Ok(hours.periods().count())
+}
+
+/// Hours in batches of six that wait for each other, and the days that they make.
+fn in_batches(retry: Retry) -> Rehearsal {
+    let hours = job("load", load).with(()).every(&Calendar::hourly()).retry(retry);
+    let first = "2026-05-01T00:00Z".parse().unwrap();
+    let hours = hours.since(first).in_batches(6, Duration::from_secs(6 * 3600));
+    let days = job("days", days).with(()).every(&Calendar::daily(Zone::utc())).since(first).covers(&hours);
+    Rehearsal::at("2026-05-01T00:00Z", Project::new("web", "1.0").add(hours).add(days)).unwrap()
+}
+
+async fn days(_: Context, day: Period, (): ()) -> Result<String, String> {
+    Ok(day.to_string())
+}
+
+#[test]
+fn a_day_of_hours_takes_four_runs_of_six() {
+    let mut rehearsal = in_batches(Retry::never());
+    rehearsal.run_until("2026-05-01T03:30Z").unwrap();
+    let why = rehearsal.why("load", "2026-05-01T01:00Z").unwrap();
+    assert!(why.contains("waits for its batch: 3 of 6, until 2026-05-01T07:00:00.001Z"), "{why}");
+    rehearsal.run_until("2026-05-02T00:30Z").unwrap();
+    let started: Vec<String> =
+        rehearsal.started().iter().map(|(at, run)| format!("{} {run}", at.strftime("%H:%M"))).collect();
+    assert_eq!(
+        started,
+        [
+            "06:00 load@2026-05-01T00:00:00.000Z#1",
+            "12:00 load@2026-05-01T06:00:00.000Z#1",
+            "18:00 load@2026-05-01T12:00:00.000Z#1",
+            "00:00 load@2026-05-01T18:00:00.000Z#1",
+            "00:00 days@2026-05-01T00:00:00.000Z#1",
+        ]
+    );
+    // Each hour has what the run gave and wrote.
+    assert_eq!(rehearsal.output::<usize>("load", "2026-05-01T08:00Z").unwrap(), 6);
+    assert_eq!(
+        rehearsal.lines("load", "2026-05-01T08:00Z").unwrap(),
+        ["loading 2026-05-01T06:00:00Z to 2026-05-01T12:00:00Z"]
+    );
+    let why = rehearsal.why("load", "2026-05-01T08:00Z").unwrap();
+    assert_eq!(
+        why,
+        "run 1 succeeded at 2026-05-01T12:00:00.001Z; together with 2026-05-01T06:00Z to 2026-05-01T11:00Z, in run 1 of 2026-05-01T06:00Z"
+    );
+    let why = rehearsal.why("load", "2026-05-01T06:00Z").unwrap();
+    assert!(why.ends_with("; together with the slots up to 2026-05-01T11:00Z, 6 in all"), "{why}");
+}
+
+#[test]
+fn a_batch_that_fails_is_tried_again_whole_and_holds_up_the_day() {
+    let mut rehearsal = in_batches(Retry::fixed(Duration::from_secs(3 * 3600)).times(1));
+    rehearsal.fail("load", "2026-05-01T09:00Z", 1).unwrap();
+    rehearsal.fail("load", "2026-05-01T20:00Z", 2).unwrap();
+    rehearsal.run_until("2026-05-01T12:30Z").unwrap();
+    assert_eq!(rehearsal.state("load", "2026-05-01T06:00Z").unwrap(), Some(SlotState::Backoff));
+    rehearsal.run_until("2026-05-02T12:00Z").unwrap();
+    assert_eq!(rehearsal.attempts("load", "2026-05-01T11:00Z").unwrap(), 2);
+    let runs = rehearsal.started().iter().filter(|(_, run)| run.slot.workflow.as_str() == "load").count();
+    // Four of the day, two of them twice, and two of the next day.
+    assert_eq!((runs, rehearsal.slots("days").unwrap()[0].1), (7, SlotState::Waiting));
+    let why = rehearsal.why("days", "2026-05-01T00:00Z").unwrap();
+    assert!(why.contains("6 of 24 periods of load") && why.contains("failed"), "{why}");
+    // A rerun of one slot runs it by itself.
+    rehearsal.ask(Rerun { slot: "load@2026-05-01T20:00Z".parse().unwrap(), reason: None }).unwrap();
+    rehearsal.run_until("2026-05-02T12:01Z").unwrap();
+    assert_eq!(rehearsal.output::<usize>("load", "2026-05-01T20:00Z").unwrap(), 1);
+}
+
+#[test]
+fn sizes_of_batches_are_from_two_to_a_thousand() {
+    for size in [0, 1, 1001] {
+        let one = job("load", load).with(()).every(&Calendar::hourly()).in_batches(size, Duration::ZERO);
+        let project = Project::new("web", "1.0").add(one);
+        let mistake = Rehearsal::at("2026-05-01T00:00Z", project).err().unwrap().to_string();
+        assert!(
+            mistake.contains(&format!("its batches are refused: expected a size from 2 to 1000, not {size}")),
+            "{mistake}"
+        );
+    }
+}

@@ -12,9 +12,9 @@ use kelos_engine::executor::{Executor as _, Reports};
 use kelos_executors::local::RunSpec;
 use kelos_executors::{CommandExecutor, run_ref};
 use kelos_model::run::Report;
-use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{EventKeys, Job, Keys, Program};
-use kelos_model::{Actor, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_model::time::{Calendar, CronSchedule, Schedule};
+use kelos_model::workflow::{CatchUp, EventKeys, Job, Keys, Program};
+use kelos_model::{Actor, BatchRule, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos_store::{MemoryStore, PageRequest, SlotFilter};
 use serde_json::{Map, Value, json};
 
@@ -199,5 +199,39 @@ async fn outputs_that_make_no_sense_are_left_out_and_the_log_says_so() {
     let expected = "kelos: what it wrote to KELOS_OUTPUTS is left out: it is no JSON object (but another value), \
                     expected such as {\"rows\": 12}\n";
     assert_eq!(told, expected);
+    bench.node.stop().await;
+}
+
+/// A command is told from where to where it goes, and what it writes is the output of each slot.
+#[tokio::test]
+async fn a_run_of_several_slots_is_told_their_span() {
+    let hour = jiff::SignedDuration::from_hours(1);
+    let began = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() / 3600 * 3600).unwrap();
+    let [first, last, end] = [began - hour * 3, began - hour, began];
+    let script = "echo $KELOS_SLOTS $KELOS_TIME $KELOS_LAST $KELOS_END $last_hour $end_hour";
+    let keys = Keys::Schedule(Schedule::Calendar(Calendar::hourly()));
+    let (batch, start_time) = (Some(BatchRule { size: 3, delay_millis: 0 }), Some(first));
+    let hours = Workflow {
+        batch,
+        start_time,
+        end_time: Some(end),
+        catch_up: Some(CatchUp::All),
+        ..workflow("hours", keys, json!({ "shell": script }))
+    };
+    let bench = Bench::start(vec![hours]);
+    let follower = SlotRef::at(named("hours"), first + hour);
+    let mut commits = bench.node.handle().watch_commits();
+    let waiting = async {
+        while bench.node.reader().slot(&follower).unwrap().is_none_or(|slot| slot.state != SlotState::Succeeded) {
+            commits.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("it never succeeded");
+    let run = bench.node.reader().slot_runs(&follower).unwrap().remove(0);
+    let chunk = bench.node.launcher().read_log(&run_ref(&run.leader()), 0, 1 << 20).await.unwrap();
+    let hour_of = |at: jiff::Timestamp| at.strftime("%H").to_string();
+    let full = |at: jiff::Timestamp| kelos_model::time::format_full(at);
+    let expected = format!("3 {} {} {} {} {}\n", full(first), full(last), full(end), hour_of(last), hour_of(end));
+    assert_eq!(String::from_utf8(chunk.bytes).unwrap(), expected);
     bench.node.stop().await;
 }

@@ -13,7 +13,7 @@ use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
 use crate::reason::Reason;
-use crate::run::Outcome;
+use crate::run::{Batch, Outcome};
 use crate::state::SlotState;
 
 /// One line of the log.
@@ -207,6 +207,9 @@ pub enum SlotEvent {
         /// The worker that is to do it; none where the scheduler's own executor does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
+        /// The batch that the run serves, where it serves several slots.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<Batch>,
     },
     /// The executor could not start it now; it is asked again.
     Deferred {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::id::PoolId;
+use crate::id::{PoolId, WorkflowId};
 use crate::key::{SlotKey, SlotRef};
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
@@ -251,6 +251,23 @@ pub struct Run {
     /// Its outputs for the runs that it triggers; none where it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Box<Map<String, Value>>>,
+    /// The batch that it serves, where one run serves several slots. Each of these has a record, and the run of the first does the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
+}
+
+impl Run {
+    /// The run that does the work, and has the output: the same, or for a slot of a batch the run of the first slot.
+    #[must_use]
+    pub fn leader(&self) -> RunId {
+        self.batch.map_or_else(|| self.id.clone(), |batch| batch.leader(&self.id.slot.workflow))
+    }
+
+    /// Whether it leaves the work to the run of another slot.
+    #[must_use]
+    pub fn is_follower(&self) -> bool {
+        self.batch.is_some_and(|batch| batch.is_follower(&self.id.slot.key))
+    }
 }
 
 /// Bytes that the arguments of a run may have as JSON, and so may its outputs: both are kept with the run for good.
@@ -261,6 +278,41 @@ pub const LARGEST_GIVEN: usize = 64 * 1024;
 pub fn beyond_largest(value: &impl Serialize) -> Option<usize> {
     let bytes = serde_json::to_vec(value).map_or(usize::MAX, |json| json.len());
     Some(bytes).filter(|bytes| *bytes > LARGEST_GIVEN)
+}
+
+/// Adjacent slots of a workflow that one run serves: that of the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Batch {
+    /// The time of the first slot.
+    pub first: Timestamp,
+    /// The number of the run of the first slot, which does the work.
+    pub run: u32,
+    /// The time of the last slot.
+    pub last: Timestamp,
+    /// How many slots there are.
+    pub slots: u32,
+}
+
+impl Batch {
+    /// The run that does the work.
+    #[must_use]
+    pub fn leader(&self, workflow: &WorkflowId) -> RunId {
+        RunId { slot: SlotRef::at(workflow.clone(), self.first), number: self.run }
+    }
+
+    /// Whether a slot of it leaves the work to the run of the first.
+    #[must_use]
+    pub fn is_follower(&self, key: &SlotKey) -> bool {
+        key.time() != Some(self.first)
+    }
+}
+
+/// Writes the times of the first and the last slot.
+impl fmt::Display for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.first, self.last)
+    }
 }
 
 /// A report of an executor about a run.

@@ -17,6 +17,8 @@ pub struct KeyValues {
     time: Option<Timestamp>,
     /// The end of the period that the slot is about, if it is about one.
     end: Option<Timestamp>,
+    /// The time of the last slot that the run serves, if it may serve several.
+    last: Option<Timestamp>,
     /// The zone in which times are named: that of the calendar where the slot is about a period, otherwise UTC.
     zone: Zone,
     identifiers: Vec<(Arc<str>, Arc<str>)>,
@@ -28,8 +30,8 @@ impl KeyValues {
     /// The values of a key whose identifiers are known, and whose time is that of a day that one of them names where the key has
     /// none itself.
     pub(crate) fn new(key: SlotKey, identifiers: Vec<(Arc<str>, Arc<str>)>, day: Option<Timestamp>) -> KeyValues {
-        let (end, zone) = (None, Zone::utc());
-        KeyValues { time: key.time().or(day), end, zone, key, identifiers, arguments: Vec::new() }
+        let (end, last, zone) = (None, None, Zone::utc());
+        KeyValues { time: key.time().or(day), end, last, zone, key, identifiers, arguments: Vec::new() }
     }
 
     /// The values of a moment.
@@ -42,6 +44,12 @@ impl KeyValues {
     #[must_use]
     pub fn about(self, period: Period) -> KeyValues {
         KeyValues { end: Some(period.end), zone: period.zone, ..self }
+    }
+
+    /// The same for a run that may serve several slots: the time of the last of them is named, too.
+    #[must_use]
+    pub fn up_to(self, last: Timestamp) -> KeyValues {
+        KeyValues { last: Some(last), ..self }
     }
 
     /// The same with further names, which take precedence over all others.
@@ -98,7 +106,8 @@ impl KeyValues {
         let of = |at: Option<Timestamp>| at.map(|at| parts(at, &self.zone)).into_iter().flatten();
         let start = of(self.time).map(|(name, value)| (Cow::Borrowed(name), value));
         let end = of(self.end).zip(END_NAMES).map(|((_, value), name)| (Cow::Borrowed(name), value));
-        given.chain(start).chain(end).collect()
+        let last = of(self.last).zip(LAST_NAMES).map(|((_, value), name)| (Cow::Borrowed(name), value));
+        given.chain(start).chain(end).chain(last).collect()
     }
 
     /// Replaces each `${name}` that is known; others stay as they are, because Oozie's own
@@ -118,6 +127,10 @@ pub const TIME_NAMES: [&str; 7] = ["year", "month", "day", "hour", "minute", "se
 /// The names that have values where a slot is about a period: those of its end.
 pub const END_NAMES: [&str; 7] =
     ["end_year", "end_month", "end_day", "end_hour", "end_minute", "end_second", "end_millisecond"];
+
+/// The names that have values where a run may serve several slots: those of the time of the last.
+pub const LAST_NAMES: [&str; 7] =
+    ["last_year", "last_month", "last_day", "last_hour", "last_minute", "last_second", "last_millisecond"];
 
 /// The parts of a time in a zone.
 fn parts(time: Timestamp, zone: &Zone) -> [(&'static str, String); 7] {

@@ -62,7 +62,7 @@ fn applying_agrees_with_the_table() {
             // Only what is held can be returned.
             before.held.extend(matches!(event, SlotEvent::Released { .. }).then(holding));
             let event = if let SlotEvent::Dispatched { .. } = event {
-                SlotEvent::Dispatched { run: 2, worker: None }
+                SlotEvent::Dispatched { run: 2, worker: None, batch: None }
             } else {
                 event
             };

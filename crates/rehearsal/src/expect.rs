@@ -238,7 +238,7 @@ impl TestJudge<'_> {
             mismatch.because.extend(run.outcome.as_ref().map(ToString::to_string));
             self.found.push(mismatch);
         }
-        let given = self.outside.given.get(&run.id).cloned();
+        let given = self.outside.given.get(&run.leader()).cloned();
         let (settings, properties) = given.map(|given| (given.settings, given.properties)).unwrap_or_default();
         self.found.extend(unlike(&about, "setting", &expected.settings, &settings));
         self.found.extend(unlike(&about, "property", &expected.properties, &properties));
@@ -247,7 +247,7 @@ impl TestJudge<'_> {
 
     fn at_once(&mut self, workflow: &WorkflowId, expected: u32) {
         let mut changes: Vec<(Timestamp, i32)> = Vec::new();
-        for run in self.runs.iter().filter(|run| run.id.slot.workflow == *workflow) {
+        for run in self.runs.iter().filter(|run| run.id.slot.workflow == *workflow && !run.is_follower()) {
             changes.push((run.dispatched_at, 1));
             changes.extend(run.ended_at.map(|at| (at, -1)));
         }
@@ -302,7 +302,7 @@ impl TestJudge<'_> {
     }
 
     fn run_json(&self, run: &Run) -> Value {
-        let given = self.outside.given.get(&run.id);
+        let given = self.outside.given.get(&run.leader());
         json!({
             "number": run.id.number,
             "state": run.state,

@@ -120,7 +120,12 @@ impl Agenda {
 
 /// The end of a live run.
 enum Ending {
-    Fake { outcome: Outcome, writes: Vec<FakeWrite> },
+    Fake {
+        outcome: Outcome,
+        writes: Vec<FakeWrite>,
+        /// The times of the slots that it serves, each of which is written for.
+        times: Vec<Timestamp>,
+    },
     Real(Start),
 }
 
@@ -208,8 +213,8 @@ impl Outside<'_> {
     fn carry_out(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow, collected, .. } => {
-                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
+            Command::StartRun { run, workflow, collected, batch, .. } => {
+                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
                 self.start(now, run, &workflow, given)
             }
             Command::CancelRun { run, .. } => {
@@ -371,7 +376,8 @@ impl Outside<'_> {
         let takes = fake.takes_ms.map_or(RUN_TIME, millis);
         let outcome = outcome_of(&fake, start.run.number);
         let writes = if outcome == Outcome::Succeeded { fake.writes } else { Vec::new() };
-        Ok((Ending::Fake { outcome, writes }, (!fake.hangs).then_some(takes)))
+        let times = start.workflow.keys.times_of_run(&start.run.slot.key, start.given.batch.as_ref());
+        Ok((Ending::Fake { outcome, writes, times }, (!fake.hangs).then_some(takes)))
     }
 
     fn say(&self, function: u32, start: &Start) -> Result<FakeRun, Trouble> {
@@ -380,6 +386,7 @@ impl Outside<'_> {
             "workflow": slot.workflow,
             "ms": slot.key.time().map(Timestamp::as_millisecond),
             "number": start.run.number,
+            "slots": start.given.extent(&start.workflow, &slot.key).map_or(1, |(_, slots)| slots),
             "settings": start.settings,
             "properties": start.properties,
         });
@@ -390,9 +397,9 @@ impl Outside<'_> {
     fn end(&mut self, run: RunId, now: Timestamp) -> Result<Vec<Input>, Trouble> {
         let Some(ending) = self.live.remove(&run).and_then(|live| live.ending) else { return Ok(Vec::new()) };
         match ending {
-            Ending::Fake { outcome, writes } => {
+            Ending::Fake { outcome, writes, times } => {
                 let mut inputs = Vec::new();
-                let values = run.slot.key.time().map(KeyValues::at);
+                let values: Vec<KeyValues> = times.into_iter().map(KeyValues::at).collect();
                 for write in values.iter().flat_map(|values| writes.iter().map(|write| written(write, values))) {
                     inputs.extend(self.put(&write, now)?);
                 }

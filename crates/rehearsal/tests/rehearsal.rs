@@ -356,3 +356,37 @@ fn real_commands_are_not_run_unless_asked_for() {
     let words = Project::new(HOURLY).words("executors: \"real\", expect: {slots: {count: \"succeeded\"}}");
     assert_eq!(words, "skipped: it runs real commands");
 }
+
+#[test]
+fn slots_of_a_batch_are_expected_one_by_one() {
+    let project = Project::new(
+        r#"
+        kelos.workflow("load", {
+            schedule: celos.calendar("hourly"), startTime: "2026-01-01T00:00Z", catchUp: "all",
+            batch: {size: 6, delay: "6h"},
+            command: ["load", "${hour}", "${last_hour}", "${end_hour}"],
+            writes: ["/out/${day}/${hour}"]
+        });
+        kelos.workflow("day", {
+            schedule: celos.calendar("daily"), startTime: "2026-01-01T00:00Z",
+            after: celos.covers("load"), trigger: celos.fileCheckTrigger("/out/${day}/13"), command: ["day", "${day}"]
+        });"#,
+    );
+    project.passes(
+        r#"
+        runs: { load: { takes: "10m", writes: ["/out/${day}/${hour}"] } },
+        expect: {
+            slots: { load: { succeeded: 66, queued: 5 }, day: { succeeded: 2 } },
+            mostAtOnce: { load: 1 },
+            runs: [
+                { slot: "load@2026-01-01T06:00Z", settings: { command: ["load", "06", "11", "12"] } },
+                { slot: "load@2026-01-01T08:00Z", number: 1, state: "succeeded", settings: { command: ["load", "06", "11", "12"] } }
+            ]
+        }"#,
+    );
+    let words = project.words(r#"runs: { load: { fails: 1 } }, expect: { slots: { load: { succeeded: 72 } } }"#);
+    assert!(
+        words.contains("together with 2026-01-01T00:00Z to 2026-01-01T05:00Z, in run 1 of 2026-01-01T00:00Z"),
+        "{words}"
+    );
+}

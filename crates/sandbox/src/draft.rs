@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Source, WaitStart};
-use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,6 +15,8 @@ pub(crate) struct Draft {
     pub(crate) id: WorkflowId,
     schedule: ScheduleDraft,
     concurrency: u32,
+    #[serde(default)]
+    batch: Option<BatchRule>,
     #[serde(default)]
     pools: Vec<PoolUse>,
     trigger: Trigger,
@@ -93,6 +95,7 @@ impl Draft {
             trigger: self.trigger,
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
             concurrency: Some(self.concurrency),
+            batch: self.batch,
             pools: ascending(self.pools),
             within: Vec::new(),
             retry: self.retry,

@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
@@ -280,6 +280,16 @@ function catchUpOf(value, where) {
     return value === undefined ? undefined : among(value, `${where}: catchUp`, CATCH_UP);
 }
 
+/** Adjacent slots that one run serves. */
+function batchOf(value, where) {
+    if (value === undefined) return undefined;
+    known(object(value, where, 'an object such as {size: 6, delay: "10m"}'), ["size", "delay"], where);
+    if (value.size === undefined) refuse(`${where}: size is missing: expected a number such as 6`, "missing-option");
+    const delay = value.delay === undefined ? 0 : shift(value.delay, `${where}: delay`);
+    if (delay < 0) refuse(`${where}: delay: expected a length of time such as "10m", not ${describe(value.delay)}`);
+    return { size: count(value.size, `${where}: size`, 2, 1000), delayMillis: delay * 1000 };
+}
+
 /** What both builders of workflows read in the same way. */
 function draftOf(options, where) {
     return {
@@ -288,6 +298,7 @@ function draftOf(options, where) {
         writes: writtenPathsOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         endTime: startTimeOf(options.endTime, `${where}: endTime`),
+        batch: batchOf(options.batch, `${where}: batch`),
         retry: retryOf(options, where),
         about: aboutOf(options, where),
     };

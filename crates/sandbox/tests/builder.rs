@@ -64,7 +64,7 @@ fn both_builders_make_the_same_definition() {
             job: celos.httpExternalService({url: "http://jobs/v1"}),
             concurrency: 8, pools: [celos.pool("db", 4, 2)],
             retry: {count: 3, delaySeconds: 5, backoff: "exponential"},
-            writes: ["/out/${day}"], startTime: "2026-01-01T00:00Z",
+            writes: ["/out/${day}"], startTime: "2026-01-01T00:00Z", batch: {size: 6, delay: "10m"},
             waitTimeoutSeconds: 60,
             description: "loads", url: "https://example.org/", tags: ["a"], contacts: [{name: "Ann"}]
         });
@@ -86,7 +86,7 @@ fn both_builders_make_the_same_definition() {
             externalService: celos.httpExternalService({url: "http://jobs/v1"}),
             schedulingStrategy: celos.serialSchedulingStrategy(8), pools: [celos.pool("db", 4, 2)],
             retry: {count: 3, delaySeconds: 5, backoff: "exponential"},
-            writes: ["/out/${day}"], startTime: "2026-01-01T00:00Z", catchUp: "latest",
+            writes: ["/out/${day}"], startTime: "2026-01-01T00:00Z", catchUp: "latest", batch: {size: "6", delay: 600},
             waitTimeoutSeconds: 60, waitTimeoutFrom: "opening",
             description: "loads", url: "https://example.org/", tags: ["a"], contacts: [{name: "Ann"}]
         });
@@ -186,6 +186,21 @@ fn mistakes_say_what_was_expected_where_the_call_begins() {
     }
     let all = whole("tagz: 1, maxRetryCount: 3, waitTimeoutSecond: 1");
     assert_eq!(all.len(), 3, "all unknown fields are told at once: {all:?}");
+}
+
+#[test]
+fn mistakes_in_batches_are_told() {
+    let whole = |batch: &str| refused(&format!("schedule: 'daily', shell: 'true', batch: {batch}"));
+    let cases = [
+        ("{size: 1}", "batch: size: expected a number >= 2 and <= 1000, not 1"),
+        ("{delay: '10m'}", "batch: size is missing: expected a number such as 6"),
+        ("{size: 6, delay: '-1m'}", "batch: delay: expected a length of time such as \"10m\", not \"-1m\""),
+        ("6", "batch: expected an object such as {size: 6, delay: \"10m\"}, not 6"),
+    ];
+    for (batch, expected) in cases {
+        let told = whole(batch);
+        assert!(told.len() == 1 && told[0].contains(expected), "{batch}: {told:?}");
+    }
 }
 
 #[test]

@@ -153,6 +153,7 @@ fn run(slot: &SlotRef, seq: u64, number: usize, failed: bool) -> Run {
         outcome: Some(if failed { Outcome::Killed } else { Outcome::Succeeded }),
         arguments: Default::default(),
         outputs: None,
+        batch: None,
     }
 }
 

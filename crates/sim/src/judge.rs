@@ -1,5 +1,6 @@
 //! Judges: conditions that must hold whatever happened.
 
+mod batches;
 pub mod events;
 pub mod jobs;
 mod waits;
@@ -15,7 +16,7 @@ use kelos_model::template::KeyValues;
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
-    Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
+    Answer, BackfillId, EventRecord, PoolId, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
 };
 use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, SlotFilter};
 
@@ -80,7 +81,8 @@ fn permits_of(workflow: &Workflow, pool: &PoolId) -> u32 {
 
 /// Whether only the slot itself can keep it from the permits of its pools. Other slots may wait for more than is free,
 /// and permits are reserved for them.
-fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &WorkflowRow) -> bool {
+fn has_permits(all: &[Arc<Workflow>], around: &Surroundings<'_>, row: &WorkflowRow) -> bool {
+    let slots = around.slots;
     if slots.iter().any(|(of, slot)| slot.run_alive && !all.iter().any(|one| one.id == of.workflow)) {
         return false;
     }
@@ -89,7 +91,8 @@ fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &Wor
         let others = || all.iter().filter(names).filter(|other| other.id != row.id);
         let in_line = |id: &WorkflowId| slots.iter().any(|(of, slot)| of.workflow == *id && !slot.state.is_final());
         !others().any(|other| in_line(&other.id)) && {
-            let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && slot.run_alive).count() as u64;
+            let holds = |id: &SlotRef, slot: &Slot| slot.run_alive && !around.followers.contains_key(id);
+            let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && holds(of, slot)).count() as u64;
             let named = all.iter().chain([&row.definition]).flat_map(|one| one.pools.iter().chain(&one.within));
             let size = named.filter(|p| p.pool == one.pool);
             let size = size.map(|one| u64::from(one.size)).min().unwrap_or(0);
@@ -114,7 +117,7 @@ pub fn at_rest(
     let reader = store.reader();
     let slots = all_slots(&*reader)?;
     store_agrees_with_itself(&*reader)?;
-    pauses_hold(&*reader)?;
+    log_holds(workload, &*reader)?;
     within::within_limits(workload, &*reader)?;
     nothing_is_missing(workload, &*reader, &slots)?;
     let live = slots.values().filter(|slot| slot.is_live() && !slot.is_only_planned()).count();
@@ -124,7 +127,9 @@ pub fn at_rest(
     let apps = Apps::of(last_definitions(workload), &workload.meant);
     jobs::is_fed(&apps, &*reader, &slots)?;
     let times = Scan::of(present(&*reader)?.iter());
-    let around = Surroundings { workload, apps: &apps, world, reader: &*reader, slots: &slots, times: &times, now };
+    let followers = batches::followers(&*reader, &slots)?;
+    let (reader, slots, followers) = (&*reader, &slots, &followers);
+    let around = Surroundings { workload, apps: &apps, world, reader, slots, followers, times: &times, now };
     slots.iter().try_for_each(|(id, slot)| is_accounted_for(&around, id, slot))
 }
 
@@ -165,12 +170,13 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
     Ok(())
 }
 
-/// Checks that no slot of a paused backfill is evaluated or dispatched, and that its row agrees with the log.
-fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
+/// Checks all batches in the log, and that no slot of a paused backfill is evaluated or dispatched, and that its row agrees with the log.
+fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<(), String> {
     let log = reader
         .events(&EventFilter::default(), PageRequest::oldest(crate::ALL))
         .map_err(|error| error.to_string())?
         .rows;
+    batches::hold(workload, &log)?;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for record in &log {
@@ -282,6 +288,8 @@ struct Surroundings<'a> {
     world: &'a World,
     reader: &'a dyn Queries,
     slots: &'a BTreeMap<SlotRef, Slot>,
+    /// The slots that the live run of another serves.
+    followers: &'a BTreeMap<SlotRef, RunId>,
     /// The schedules in force.
     times: &'a Scan,
     now: Timestamp,
@@ -306,7 +314,9 @@ impl Suspect<'_> {
             SlotState::Held if slot.since < early => self.held()?,
             SlotState::Waiting if slot.since < early => self.waiting()?,
             SlotState::Backoff if slot.due.is_none_or(|due| due < early) => Some("its retry was due"),
-            SlotState::Queued if slot.since < early && self.has_place()? => Some("there is a place for it"),
+            SlotState::Queued if slot.since < early - self.batch_delay() && self.has_place()? => {
+                Some("there is a place for it")
+            }
             _ if slot.run_alive => self.running(),
             _ => None,
         })
@@ -317,16 +327,21 @@ impl Suspect<'_> {
         self.around.now - SLACK
     }
 
+    /// How long it may wait for others of its batch.
+    fn batch_delay(&self) -> SignedDuration {
+        self.row.definition.batch.map_or(SignedDuration::ZERO, |batch| batch.delay())
+    }
+
     /// Whether the slot could start at once.
     fn has_place(&self) -> Result<bool, String> {
         let Surroundings { workload, slots, reader, .. } = self.around;
-        let active =
-            || slots.iter().filter(|(other, slot)| other.workflow == self.id.workflow && slot.run_alive).count();
-        let all_active = || slots.values().filter(|slot| slot.run_alive).count();
+        let holds = |(id, slot): &(&SlotRef, &Slot)| slot.run_alive && !self.around.followers.contains_key(*id);
+        let active = || slots.iter().filter(holds).filter(|(other, _)| other.workflow == self.id.workflow).count();
+        let all_active = || slots.iter().filter(holds).count();
         Ok(!self.slot.run_alive
             && self.row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
             && all_active() < workload.config.max_running as usize
-            && has_permits(&present(*reader)?, slots, self.row))
+            && has_permits(&present(*reader)?, self.around, self.row))
     }
 
     fn held(&self) -> Result<Option<&'static str>, String> {
@@ -365,7 +380,8 @@ impl Suspect<'_> {
     }
 
     fn running(&self) -> Option<&'static str> {
-        let run = kelos_model::RunId { slot: self.id.clone(), number: self.slot.last_run };
+        let own = || RunId { slot: self.id.clone(), number: self.slot.last_run };
+        let run = self.around.followers.get(self.id).cloned().unwrap_or_else(own);
         let over = self.around.world.runs.get(&run).is_none_or(|run| run.ends_at < self.early());
         (over && self.slot.since < self.early()).then_some("its run is over, or never started")
     }

@@ -28,6 +28,7 @@ use crate::workload::{GroupMeanings, schedules};
 use crate::world::{Scan, World, WorldView};
 
 mod backfills;
+mod batches;
 mod catch_up;
 mod constraints;
 mod events;
@@ -50,6 +51,8 @@ pub struct SpecSlot {
     pub last_run: u32,
     /// Whether it has a live run, including one that was killed.
     pub alive: bool,
+    /// The run of the first slot of its batch, if that serves it.
+    leader: Option<RunId>,
     /// The priority; larger ones are first.
     pub priority: i32,
     /// The backfill that last requested it.
@@ -342,8 +345,9 @@ impl Spec {
         before.filter(|_| moment < self.now).map(|(_, past)| past)
     }
 
-    fn start(&mut self, slot: SlotRef) -> Option<RunId> {
+    fn start(&mut self, slot: SlotRef, leader: Option<&RunId>) -> Option<RunId> {
         let state = self.slots.get_mut(&slot)?;
+        state.leader = leader.cloned();
         state.state = SlotState::Running;
         state.last_run += 1;
         state.alive = true;
@@ -360,12 +364,29 @@ impl Spec {
     }
 
     fn ends(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
-        let Some(workflow) = self.known.get(&run.slot.workflow).cloned() else { return };
-        let Some(state) = self.slots.get_mut(&run.slot) else { return };
+        // Whoever waits for the end of one sees that of all.
+        let mut over = Vec::new();
+        for slot in self.served_by(run) {
+            let own = self.slots.get(&slot).map_or(0, |state| state.last_run);
+            over.extend(self.ends_for(&RunId { slot, number: own }, run, outcome, now));
+        }
+        over.into_iter().for_each(|(run, state)| self.has_ended(&run, state, now));
+    }
+
+    /// Records the end of a run for one of the slots that it serves, whose own run has another name.
+    fn ends_for(
+        &mut self,
+        run: &RunId,
+        leader: &RunId,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Option<(RunId, SlotState)> {
+        let workflow = self.known.get(&run.slot.workflow).cloned()?;
+        let state = self.slots.get_mut(&run.slot)?;
         state.alive = false;
         state.requests.clear();
         if state.state != SlotState::Running {
-            return;
+            return None;
         }
         let gone = workflow.keys.events().is_some() && !self.workflows.contains_key(&workflow.id);
         let given_up = match outcome {
@@ -380,14 +401,15 @@ impl Spec {
             state.since = now;
             self.note_success(&run.slot);
             self.succeeded(&run.slot);
-            self.has_ended(run, SlotState::Succeeded, now);
+            Some((run.clone(), SlotState::Succeeded))
         } else if state.retries < retries && !given_up && !gone {
             state.retries += 1;
             state.state = SlotState::Backoff;
-            state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(run)));
+            state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(leader)));
+            None
         } else {
             state.state = SlotState::Failed;
-            self.has_ended(run, SlotState::Failed, now);
+            Some((run.clone(), SlotState::Failed))
         }
     }
 
@@ -535,16 +557,20 @@ impl Spec {
     }
 
     fn rerun_downstream(&mut self, request: &DownstreamRequest, now: Timestamp) -> Vec<RunId> {
-        let members = self.downstream(&request.slot);
+        let mut members = self.downstream(&request.slot);
+        members.extend(members.clone().iter().flat_map(|slot| self.ending_with(slot)));
         let running = |slot: &SlotRef| self.slots.get(slot).is_some_and(|state| state.state == SlotState::Running);
         if request.dry_run || !request.kill_live && members.iter().any(running) {
             return Vec::new();
         }
         let mut ended = Vec::new();
+        let mut cancelled = BTreeSet::new();
         for slot in members {
             let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::requested(now));
             if state.state == SlotState::Running {
-                ended.push(RunId { slot, number: state.last_run });
+                let own = RunId { slot, number: state.last_run };
+                cancelled.insert(state.leader.clone().unwrap_or_else(|| own.clone()));
+                ended.push(own);
             }
             if !matches!(state.state, SlotState::Waiting | SlotState::Backoff) {
                 state.reopen(0, None, now);
@@ -553,7 +579,7 @@ impl Spec {
         for run in &ended {
             self.has_ended(run, SlotState::Killed, now);
         }
-        ended
+        cancelled.into_iter().collect()
     }
 
     /// Whether a request may name a slot: it exists, or would by its schedule.
@@ -573,16 +599,13 @@ impl Spec {
         if state.state.is_final() {
             return Vec::new();
         }
-        let run = RunId { slot: slot.clone(), number: state.last_run };
-        let (alive, ran) = (state.alive, state.state == SlotState::Running);
-        state.state = end;
-        if end == SlotState::Killed {
-            state.retries = 0;
-            if ran {
-                self.has_ended(&run, end, now);
-            }
-        }
-        if alive { vec![run] } else { Vec::new() }
+        let alive = state.alive;
+        let together = self.ending_with(slot);
+        let others = together.iter().filter(|other| *other != slot);
+        let all: Vec<&SlotRef> = std::iter::once(slot).chain(others).collect();
+        let over: Vec<RunId> = all.into_iter().filter_map(|slot| self.end_alone(slot, end)).collect();
+        over.iter().for_each(|run| self.has_ended(run, end, now));
+        if alive { vec![self.serving(slot)] } else { Vec::new() }
     }
 }
 
@@ -644,6 +667,7 @@ impl SpecSlot {
             retries: 0,
             last_run: 0,
             alive: false,
+            leader: None,
             priority,
             requested: backfill.is_some(),
             backfill,

@@ -1,5 +1,6 @@
 //! Workloads: the definitions and requests of a simulated day or two.
 
+mod batches;
 mod calendars;
 mod covers;
 mod events;
@@ -128,6 +129,7 @@ impl Workload {
         covers::choose(seed, &names, &mut definitions);
         rates::choose(seed, &mut definitions);
         within::choose(seed, &mut definitions);
+        batches::choose(seed, &names, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
@@ -166,6 +168,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         trigger: trigger(rng, names, 0),
         constraints: Vec::new(),
         concurrency: Some(if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) }),
+        batch: None,
         pools: Vec::new(),
         within: Vec::new(),
         retry: retry(rng),

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 51] = [
+const FOUND: [(u64, &str); 53] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -64,10 +64,15 @@ const FOUND: [(u64, &str); 51] = [
     (2923, "the judge took a slot for pending that was aborted and opened again in one turn"),
     (1092, HELD_BEFORE),
     (1226, HELD_BEFORE),
+    (700_044, BETWEEN_TWO),
+    (700_324, BETWEEN_TWO),
     (2529, "a worker that no longer served an app took it out of the lines of pools, and it never came to its turn"),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
+
+const BETWEEN_TWO: &str =
+    "a start by hand stood in the queue between two slots that ran together, and one of these was started twice";
 
 const NEWLY_HELD: &str =
     "who was newly held was let pass before the store had answered for somebody whose turn came first";
@@ -106,6 +111,11 @@ fn the_first_seeds_with_periods_hold() {
 #[test]
 fn the_first_seeds_with_rates_hold() {
     hold(600_000..600_030);
+}
+
+#[test]
+fn the_first_seeds_with_batches_hold() {
+    hold(700_000..700_030);
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Bench {
         let mut events = Vec::new();
         for going in &mut going {
             self.happen(going, SlotEvent::TriggerMet { explanation: ready() }, &mut events);
-            self.happen(going, SlotEvent::Dispatched { run: 1, worker: None }, &mut events);
+            self.happen(going, SlotEvent::Dispatched { run: 1, worker: None, batch: None }, &mut events);
             going.run = Some(Run {
                 id: RunId { slot: going.id.clone(), number: 1 },
                 seq: self.seq,
@@ -122,6 +122,7 @@ impl Bench {
                 outcome: None,
                 arguments: Default::default(),
                 outputs: None,
+                batch: None,
             });
         }
         let dispatched = self.commit(&going, events, true);

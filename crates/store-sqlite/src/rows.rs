@@ -32,9 +32,9 @@ pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retrie
 /// The columns of a slot's id and state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
-     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check, kind, arguments, outputs";
+     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check, kind, arguments, outputs, batch";
 /// The columns of [`RUN`] that are written once.
-pub(super) const RUN_ORIGIN: [usize; 10] = [0, 1, 2, 3, 4, 5, 9, 13, 16, 17];
+pub(super) const RUN_ORIGIN: [usize; 11] = [0, 1, 2, 3, 4, 5, 9, 13, 16, 17, 19];
 /// The others, and which run they are of.
 pub(super) const RUN_COURSE: [usize; 8] = [0, 6, 7, 8, 10, 11, 12, 18];
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body, kind, check_value";
@@ -237,6 +237,7 @@ impl Names {
             outcome: read_json(row, 12)?,
             arguments: read_json(row, 17)?.unwrap_or_default(),
             outputs: read_json(row, 18)?.map(Box::new),
+            batch: read_json(row, 19)?,
         })
     }
 

@@ -81,6 +81,7 @@ fn run(workflow: &str, seq: u64) -> Run {
         outcome: None,
         arguments: Default::default(),
         outputs: None,
+        batch: None,
     }
 }
 

@@ -360,8 +360,8 @@ impl Turn<'_> {
         }
         let mut insert = self.tx.prepare_cached(
             "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, dispatched_at, earlier, kind, arguments, \
-             origin_check, state, executor, external_id, started_at, ended_at, outcome, outputs, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
+             batch, origin_check, state, executor, external_id, started_at, ended_at, outcome, outputs, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20) \
              ON CONFLICT DO NOTHING",
         )?;
         let mut update = self.tx.prepare_cached(
@@ -392,11 +392,12 @@ impl Turn<'_> {
         let earlier = self.last_run(number);
         let given = Some(&run.arguments).filter(|arguments| !arguments.is_empty());
         let arguments = given.map(stored::text).transpose()?;
+        let batch = run.batch.as_ref().map(stored::text).transpose()?;
         let mut row = Binding::new(insert, &mut self.known.sum);
         row.number(column(run.seq))?.number(number)?.number(time(key))?;
         row.text(&*beyond_time(key))?.number(i64::from(run.id.number))?.number(column(run.previous))?;
         row.number(run.dispatched_at.as_millisecond())?.number(column(earlier))?.number(kind(key))?;
-        row.text(arguments.as_deref())?.check_value()?;
+        row.text(arguments.as_deref())?.text(batch.as_deref())?.check_value()?;
         row.again(column(run.seq));
         let inserted = bind_course(&mut row, run)?.execute()? > 0;
         if inserted && earlier > run.seq {

@@ -113,8 +113,8 @@ pub(super) async fn download(
     State(app): State<App>,
 ) -> Result<Response, Fault> {
     let slot = asked::slot(&app, &id, &time).await?;
-    let run = find(&app, slot, &number).await?.id;
-    let name = file_name(&run);
+    let run = find(&app, slot, &number).await?;
+    let (name, run) = (file_name(&run.id), run.leader());
     let end = app.node().launcher().log_len(&run_ref(&run)).await;
     let end = end.map_err(|error| plain::not_found(format!("Failed to {error}.")))?;
     let pieces = unfold((app, run, 0), move |(app, run, offset)| async move {

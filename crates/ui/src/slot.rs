@@ -109,6 +109,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
             &rows.0.definition,
             &of.key,
             rows.1.as_ref().and_then(|slot| slot.collected.as_deref()),
+            None,
             &*functions,
         );
         Ok(Some((rows, job)))

@@ -14,7 +14,7 @@ use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, WaitStart, Workflow, WorkflowRow};
-use kelos_model::{Run, RunState, SlotState, WorkflowId};
+use kelos_model::{BatchRule, Run, RunState, SlotState, WorkflowId};
 use kelos_sandbox::Problem;
 use kelos_store::{Columns, PageRequest, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
@@ -254,6 +254,7 @@ impl WorkflowPage {
                 @if !definition.constraints.is_empty() { dt { "Constraints" } dd { (schedules::constraints(&definition.constraints)) } }
                 @if let Some(events) = definition.keys.events() { (schedules::facts(events)) }
                 dt { "At a time" } dd { (definition.concurrency.map_or("any number".to_owned(), |most| words::count(u64::from(most), "slot"))) }
+                @if let Some(batch) = definition.batch { dt { "Batches" } dd { (batches(batch)) } }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 @if !definition.within.is_empty() { dt { "Pools within runs" } dd { (pools(&definition.within)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
@@ -349,6 +350,15 @@ pub(super) async fn act(
         _ => return Err(plain::of(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
     }
     Ok(asked::back_to(&workflow_href(&id)))
+}
+
+/// The rule by which adjacent slots are put together.
+fn batches(batch: BatchRule) -> String {
+    let most = format!("up to {} adjacent slots a run", batch.size);
+    match i64::try_from(batch.delay_millis / 1000) {
+        Ok(0) => most,
+        seconds => format!("{most}; fewer wait for others, up to {}", words::span(seconds.unwrap_or(i64::MAX))),
+    }
 }
 
 /// The permits that each run takes from its pools.

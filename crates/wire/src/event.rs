@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::value::present;
-use crate::{Code, ExplanationDto, Instant, OutcomeDto, SlotNameDto};
+use crate::{BatchDto, Code, ExplanationDto, Instant, OutcomeDto, SlotNameDto};
 
 /// An event, which is a line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -316,6 +316,9 @@ pub enum SlotEventDto {
         /// The worker that was assigned the run, if workers run jobs; empty if none is assigned yet.
         #[serde(skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
+        /// The batch that the run serves, if it serves several slots.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchDto>,
     },
     Deferred {
         run: u32,

@@ -7,7 +7,7 @@ use kelos_model::{Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
 
 use crate::words::aborted;
 use crate::{
-    BackfillEventDto, EventBodyDto, EventDto, FactEventDto, RangeDto, RegisterEventDto, RequesterDto,
+    BackfillEventDto, BatchDto, EventBodyDto, EventDto, FactEventDto, RangeDto, RegisterEventDto, RequesterDto,
     SlotEventDto as Dto, SlotNameDto, WorkflowEventDto, mode_name, secrets,
 };
 
@@ -101,7 +101,9 @@ impl From<SlotEvent> for Dto {
                 let (state, external_id) = (state.as_str().into(), external_id.as_deref().map(shown));
                 Dto::Imported { imported_from, state, retries, external_id, there }
             }
-            SlotEvent::Dispatched { run, worker } => Dto::Dispatched { run, worker },
+            SlotEvent::Dispatched { run, worker, batch } => {
+                Dto::Dispatched { run, worker, batch: batch.map(BatchDto::from) }
+            }
             SlotEvent::Deferred { run, reason } => Dto::Deferred { run, reason },
             SlotEvent::Withdrawn { run } => Dto::Withdrawn { run },
             SlotEvent::Started { run, external_id } => Dto::Started { run, external_id: shown(&external_id) },

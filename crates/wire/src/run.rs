@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_model::run::shown_id;
-use kelos_model::{Outcome, Run};
+use kelos_model::{Batch, Outcome, Run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -42,6 +42,30 @@ pub struct RunDto {
     /// Its outputs, with secrets masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
+    /// The batch that it serves, if one run serves several slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchDto>,
+}
+
+/// Adjacent slots that one run serves: each has a run with its own number, and that of the first slot does the work.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BatchDto {
+    /// The time of the first slot, which has the output.
+    pub first: Instant,
+    /// The number of the first slot's run.
+    pub run: u32,
+    /// The time of the last slot.
+    pub last: Instant,
+    /// The number of slots.
+    pub slots: u32,
+}
+
+impl From<Batch> for BatchDto {
+    fn from(Batch { first, run, last, slots }: Batch) -> BatchDto {
+        BatchDto { first: first.into(), run, last: last.into(), slots }
+    }
 }
 
 /// The outcome of a run.
@@ -148,6 +172,7 @@ impl From<Run> for RunDto {
             definition_version: None,
             arguments: secrets::masked_texts(&run.arguments),
             outputs: run.outputs.as_deref().map(secrets::masked_fields),
+            batch: run.batch.map(BatchDto::from),
         }
     }
 }

@@ -280,9 +280,14 @@ fn of_a_run(what: &SlotEventDto) -> Vec<String> {
             let taken = permits.iter().map(|(pool, permits)| format!("{} of {pool}", count(*permits, "permit")));
             std::iter::once(number(run)).chain(taken).collect()
         }
-        S::Dispatched { run, worker } => {
+        S::Dispatched { run, worker, batch } => {
             let worker = worker.iter().filter(|worker| !worker.is_empty());
-            [number(run)].into_iter().chain(worker.map(|worker| format!("to worker {worker}"))).collect()
+            let worker = worker.map(|worker| format!("to worker {worker}"));
+            let batch = batch.iter().map(|batch| {
+                let (slots, first, last) = (batch.slots, batch.first.short(), batch.last.short());
+                format!("{slots} slots together, {first} to {last}, by run {} of the first", batch.run)
+            });
+            [number(run)].into_iter().chain(worker).chain(batch).collect()
         }
         S::Deferred { run, reason } => vec![number(run), reason.clone()],
         S::Started { run, external_id } => vec![number(run), format!("process {external_id}")],

@@ -1,11 +1,11 @@
 //! Workflows, their definitions and the problems of these.
 
 use jiff::civil::Weekday;
-use kelos_model::Freeze;
 use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 use kelos_model::time::{Calendar, CalendarUnit, Dates};
 use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, TokenRate, Workflow, WorkflowRow};
+use kelos_model::{BatchRule, Freeze};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -162,6 +162,9 @@ pub struct DefinitionDto {
     pub constraints: Vec<ConstraintDto>,
     /// The limit of its concurrent runs; null for none.
     pub concurrency: Option<u32>,
+    /// The way in which adjacent slots are put together for one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchRuleDto>,
     /// The pools whose permits each of its runs holds.
     pub pools: Vec<PoolUseDto>,
     /// The pools of which its runs may take permits while they are live.
@@ -443,6 +446,23 @@ impl From<&PoolUse> for PoolUseDto {
     }
 }
 
+/// The way in which a workflow puts adjacent slots together.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BatchRuleDto {
+    /// The most slots of a run.
+    pub size: u32,
+    /// For how many milliseconds a queued slot waits for others where fewer are ready.
+    pub delay_millis: u64,
+}
+
+impl From<BatchRule> for BatchRuleDto {
+    fn from(BatchRule { size, delay_millis }: BatchRule) -> BatchRuleDto {
+        BatchRuleDto { size, delay_millis }
+    }
+}
+
 impl From<&Workflow> for DefinitionDto {
     fn from(workflow: &Workflow) -> DefinitionDto {
         DefinitionDto {
@@ -452,6 +472,7 @@ impl From<&Workflow> for DefinitionDto {
             trigger: (&workflow.trigger).into(),
             constraints: workflow.constraints.iter().map(ConstraintDto::from).collect(),
             concurrency: workflow.concurrency,
+            batch: workflow.batch.map(BatchRuleDto::from),
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
             within: workflow.within.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),

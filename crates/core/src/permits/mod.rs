@@ -5,6 +5,7 @@
 //! ([`Permits::agree`]) and the offers of workers; [`Permits::grant`] decides which slots run. Absent: triggers,
 //! definitions and the log.
 
+mod lots;
 mod offers;
 mod pass;
 mod pools;
@@ -20,10 +21,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{
-    Breach, Hold, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotKey, SlotRef, SlotState,
-    WorkflowId,
+    Breach, Hold, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotRef, SlotState, WorkflowId,
 };
 
+pub(crate) use lots::{Lot, LotWait, Readiness};
 use offers::Offers;
 pub(crate) use offers::Taker;
 use pass::Pass;
@@ -38,8 +39,8 @@ use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
 use crate::workers::Offer;
 
-/// Whether a queued slot may run, apart from permits.
-pub(crate) type IsReady<'a> = &'a dyn Fn(&WorkflowId, &SlotKey) -> bool;
+/// What the scheduler says of queued slots.
+pub(crate) type IsReady<'a> = &'a dyn Readiness;
 
 /// All permits, with the runs that hold them and the slots that wait for them.
 pub(crate) struct Permits {
@@ -61,6 +62,8 @@ pub(crate) struct Permits {
     is_stirred: bool,
     /// The moments at which those at the front of their pools' queues become starved.
     patience: BTreeSet<(Timestamp, Party)>,
+    /// The moments at which slots wait for their batch no longer.
+    lots: BTreeSet<(Timestamp, WorkflowId)>,
     /// The moment of the last pass.
     passed_at: Option<Timestamp>,
     breaches: Breaches,
@@ -87,6 +90,8 @@ pub(crate) struct Grant {
     pub(crate) taker: Option<Taker>,
     /// When the buckets of the rates that it takes tokens of are full again.
     pub(crate) spent: Vec<(PoolId, Timestamp)>,
+    /// The times of the slots that its run serves as well.
+    pub(crate) others: Vec<Timestamp>,
 }
 
 /// A request of a live run, granted.
@@ -112,6 +117,7 @@ impl Permits {
             are_doubted: false,
             is_stirred: false,
             patience: BTreeSet::new(),
+            lots: BTreeSet::new(),
             passed_at: None,
             breaches: Breaches::default(),
         }
@@ -318,6 +324,10 @@ impl Permits {
     /// Counts or discounts the run of a slot.
     fn count(&mut self, id: &SlotRef, is_alive: bool) {
         let queue = self.queues.entry(id.workflow.clone()).or_default();
+        if !is_alive && queue.unfollow(&id.key) {
+            self.woken.insert(id.workflow.clone());
+            return;
+        }
         let changed = if is_alive { queue.begin(&id.key) } else { queue.end(&id.key) };
         if changed {
             let running = if is_alive { self.running.checked_add(1) } else { self.running.checked_sub(1) };
@@ -326,6 +336,16 @@ impl Permits {
             self.pools.hold(&id.workflow, &queue.terms.pools, queue.active());
             self.woken.insert(id.workflow.clone());
         }
+    }
+
+    /// Notes that the live run of another slot serves this one, so that it holds no permits.
+    pub(crate) fn follow_along(&mut self, id: &SlotRef) {
+        self.queues.entry(id.workflow.clone()).or_default().follow_along(&id.key);
+    }
+
+    /// Whether the live run of another slot serves this one.
+    pub(crate) fn is_following(&self, id: &SlotRef) -> bool {
+        self.queues.get(&id.workflow).is_some_and(|queue| queue.is_following(&id.key))
     }
 
     /// Has the queue of a workflow served in the next pass.
@@ -351,6 +371,7 @@ impl Permits {
             self.patience.remove(&(at, party.clone()));
             self.run_out_of_patience(&party);
         }
+        self.end_waits_for_batches(now);
         // A clock that was put back would have buckets wait until it is where it was.
         let is_back = self.passed_at.replace(now).is_none_or(|before| now < before);
         self.pools.refill(now, is_back);
@@ -389,7 +410,8 @@ impl Permits {
     /// The next moment at which a pass has something to do by time alone.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         let patience = self.patience.first().map(|(at, _)| *at);
-        patience.into_iter().chain(self.pools.next_refill()).min()
+        let lots = self.lots.first().map(|(at, _)| *at);
+        patience.into_iter().chain(lots).chain(self.pools.next_refill()).min()
     }
 
     /// Notes when the bucket of a pool is full again, as it was stored.

@@ -1,16 +1,17 @@
 //! One pass over all queues: each slot that can run is granted everything that its run needs.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Invariant, PermitAnswer, PoolUse, SlotRef, WorkflowId};
+use kelos_model::{Invariant, PermitAnswer, PoolUse, SlotKey, SlotRef, WorkflowId};
 
 use super::pools::POOL_PATIENCE;
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::sweep::{Eligibility, Sweep};
-use super::{Grant, GrantedRequest, IsReady, Party, Permits, RequestId, WaitingRequest};
+use super::{Grant, GrantedRequest, IsReady, Lot, LotWait, Party, Permits, RequestId, WaitingRequest};
 use crate::filter::{WorkflowFilter, allows, take_allowed};
 
 pub(super) struct Pass<'a> {
@@ -19,6 +20,8 @@ pub(super) struct Pass<'a> {
     only: &'a WorkflowFilter,
     is_ready: IsReady<'a>,
     grants: Vec<Grant>,
+    /// The workflows with slots that wait for their batch.
+    waits: RefCell<Vec<(WorkflowId, LotWait)>>,
 }
 
 impl<'a> Pass<'a> {
@@ -28,7 +31,7 @@ impl<'a> Pass<'a> {
         only: &'a WorkflowFilter,
         is_ready: IsReady<'a>,
     ) -> Self {
-        Pass { permits, now, only, is_ready, grants: Vec::new() }
+        Pass { permits, now, only, is_ready, grants: Vec::new(), waits: RefCell::default() }
     }
 
     /// Grants free permits, first to the workflows that the limit on all runs held back, in turn, and then to those
@@ -47,6 +50,8 @@ impl<'a> Pass<'a> {
         }
         self.serve_workers(&woken);
         self.serve_lines();
+        let waits = self.waits.take();
+        self.permits.wait_for_batches(waits);
         self.grants
     }
 
@@ -300,7 +305,7 @@ impl<'a> Pass<'a> {
         let answer = if held.is_empty() { PermitAnswer::Spent } else { PermitAnswer::Held };
         self.permits.requests.answer(id.clone(), answer);
         let request = Some(GrantedRequest { number: id.number, held });
-        self.grants.push(Grant { slot: id.slot.clone(), request, taker: None, spent });
+        self.grants.push(Grant { slot: id.slot.clone(), request, taker: None, spent, others: Vec::new() });
     }
 
     /// Has the queues of a workflow's pools swept.
@@ -326,6 +331,8 @@ impl<'a> Pass<'a> {
     /// Grants a slot its permits, and assigns it to a worker if workers run the jobs of its workflow.
     fn give(&mut self, id: &WorkflowId, position: &Position) {
         let slot = SlotRef::new(id.clone(), position.key.clone());
+        let lot = self.permits.queues.get(id).map(|queue| self.lot(id, queue, position));
+        let Some(Lot::Goes(others)) = lot else { return self.no_queue(id) };
         let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         let mut taker = None;
         if queue.terms.by_workers {
@@ -335,6 +342,9 @@ impl<'a> Pass<'a> {
             }
         }
         let (was_queued, is_first_run) = (queue.remove(position), queue.begin(&slot.key));
+        let were_queued = others.iter().all(|time| queue.remove(&position.beside(*time)));
+        others.iter().for_each(|time| queue.follow_along(&SlotKey::Time(*time)));
+        let was_queued = was_queued && were_queued;
         self.permits.breaches.check_slot(was_queued && is_first_run, Invariant::PermitsGoToQueued, &slot);
         let mut spent = Vec::new();
         if is_first_run {
@@ -343,7 +353,7 @@ impl<'a> Pass<'a> {
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }
         let unserved = taker.as_ref().map(|taker| self.in_line_for(&taker.worker)).unwrap_or_default();
-        self.grants.push(Grant { slot, request: None, taker, spent });
+        self.grants.push(Grant { slot, request: None, taker, spent, others });
         // Workflows that it no longer serves leave the queues of pools, and the permits reserved for them are free for
         // those behind.
         for id in unserved {
@@ -359,9 +369,31 @@ impl<'a> Pass<'a> {
         self.permits.offers.of_busy(worker).filter(is_in_line).cloned().collect()
     }
 
-    /// The queued slots of a workflow that may run, in order.
+    /// The queued slots of a workflow that may run, in order. Of a batch it is the first.
     fn going<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
-        queue.waiting().map(|(position, _)| position).filter(|position| (self.is_ready)(id, &position.key))
+        let ready = queue.waiting().map(|(position, _)| position);
+        let ready = ready.filter(|position| self.is_ready.is_ready(id, &position.key));
+        let mut taken: BTreeSet<Position> = BTreeSet::new();
+        ready.filter(move |position| {
+            if taken.remove(*position) {
+                return false;
+            }
+            let lot = self.lot(id, queue, position);
+            taken.extend(lot.others().iter().map(|time| position.beside(*time)));
+            if let Lot::Waits { wait, .. } = lot {
+                self.waits.borrow_mut().push((id.clone(), wait));
+                return false;
+            }
+            true
+        })
+    }
+
+    /// The slots that would run together with one that is ready.
+    fn lot(&self, id: &WorkflowId, queue: &Queue, first: &Position) -> Lot {
+        match queue.batching() {
+            Some(_) => self.is_ready.lot(id, queue, first),
+            None => Lot::alone(),
+        }
     }
 
     /// The first slot of a workflow that may run, as long as there is a permit for it.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::{PoolId, PoolUse, Slot, SlotKey, WorkflowId};
+use kelos_model::{BatchRule, PoolId, PoolUse, Slot, SlotKey, WorkflowId};
 
 /// A position in the queue of a workflow: by priority, then slots of times by age, and jobs in the order in which they
 /// were queued, or by id if that was at the same moment.
@@ -45,6 +45,11 @@ impl Position {
         Position { priority: Reverse(slot.priority), queued_at, age, key: key.clone() }
     }
 
+    /// The position of a slot of another time that is queued beside this one.
+    pub(crate) fn beside(&self, time: Timestamp) -> Position {
+        Position { age: Age::Since(time), key: SlotKey::Time(time), ..self.clone() }
+    }
+
     /// The position of its workflow in the queues of pools, while it is the first slot.
     pub(crate) fn in_line(&self, workflow: &WorkflowId) -> LinePosition {
         let (priority, age, key) = (self.priority, self.age, self.key.clone());
@@ -57,6 +62,8 @@ impl Position {
 pub(crate) struct Terms {
     /// The limit on its live runs.
     pub(crate) concurrency: Option<u32>,
+    /// The way in which adjacent slots are put together for one run.
+    pub(crate) batch: Option<BatchRule>,
     /// The permits of pools that each run takes.
     pub(crate) pools: Vec<PoolUse>,
     /// The pools of which its live runs may take permits.
@@ -77,12 +84,16 @@ pub(crate) struct Queue {
     waiting: BTreeMap<Position, Timestamp>,
     /// The slots with a live run.
     alive: BTreeSet<SlotKey>,
+    /// The slots that the live run of another slot serves. They hold no permits.
+    followers: BTreeSet<SlotKey>,
     /// Its position in the queues of its pools, and the moment at which its first slot was queued.
     pub(super) in_line: Option<(LinePosition, Timestamp)>,
     /// The moment at which it becomes starved in the queues of its pools.
     pub(super) patient_until: Option<Timestamp>,
     /// Whether it waits for the limit on all runs.
     pub(super) is_starved: bool,
+    /// The moment at which the first of its slots that wait for their batch waits no longer.
+    pub(super) batch_until: Option<Timestamp>,
 }
 
 impl Queue {
@@ -97,13 +108,28 @@ impl Queue {
     }
 
     /// The moment at which a slot was queued; none if it isn't queued.
-    pub(super) fn since(&self, position: &Position) -> Option<Timestamp> {
+    pub(crate) fn since(&self, position: &Position) -> Option<Timestamp> {
         self.waiting.get(position).copied()
     }
 
-    /// Counts the run of a slot. Returns whether it was not counted before.
+    /// Counts the run of a slot. Returns whether it was not counted before; the run that serves a follower counts as that of another slot.
     pub(super) fn begin(&mut self, key: &SlotKey) -> bool {
-        self.alive.insert(key.clone())
+        !self.followers.contains(key) && self.alive.insert(key.clone())
+    }
+
+    /// Notes that the run of another slot serves this one.
+    pub(super) fn follow_along(&mut self, key: &SlotKey) {
+        self.followers.insert(key.clone());
+    }
+
+    /// Whether the live run of another slot serves this one.
+    pub(super) fn is_following(&self, key: &SlotKey) -> bool {
+        self.followers.contains(key)
+    }
+
+    /// Notes that no run of another slot serves this one any more. Returns whether one did.
+    pub(super) fn unfollow(&mut self, key: &SlotKey) -> bool {
+        self.followers.remove(key)
     }
 
     /// Discounts the run of a slot. Returns whether it was counted.
@@ -124,6 +150,11 @@ impl Queue {
     /// The limit on its live runs; none if there is none.
     pub(crate) fn concurrency(&self) -> Option<u32> {
         self.terms.concurrency
+    }
+
+    /// The way in which adjacent slots are put together.
+    pub(crate) fn batching(&self) -> Option<BatchRule> {
+        self.terms.batch
     }
 
     /// The number of further runs that the limit allows; the largest number if there is no limit.

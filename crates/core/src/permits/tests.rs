@@ -1,8 +1,17 @@
 use jiff::SignedDuration;
 use kelos_model::event::{Origin, SlotEvent};
-use kelos_model::{PoolUse, TokenRate, slot};
+use kelos_model::{PoolUse, SlotKey, TokenRate, slot};
 
 use super::*;
+
+/// Says of each slot that it may run, by itself.
+struct AllReady;
+
+impl Readiness for AllReady {
+    fn is_ready(&self, _: &WorkflowId, _: &SlotKey) -> bool {
+        true
+    }
+}
 
 /// Permits, and the slots that they are granted to.
 struct World {
@@ -65,7 +74,7 @@ impl World {
 
     /// Grants permits, dispatches the slots, and returns their workflows and hours.
     fn grant(&mut self) -> Vec<String> {
-        let grants = self.permits.grant(self.now, &None, &|_, _| true);
+        let grants = self.permits.grant(self.now, &None, &AllReady);
         let mut told = Vec::new();
         for Grant { slot, .. } in grants {
             let hour = slot.key.time().unwrap().as_second() / 3600;
@@ -220,7 +229,7 @@ fn no_limit_is_passed_and_nobody_is_forgotten() {
                 let slot: SlotRef = alive.swap_remove(draw(alive.len() as u64) as usize);
                 world.put(&slot, SlotState::Succeeded, false);
             }
-            let grants = world.permits.grant(world.now, &None, &|_, _| true);
+            let grants = world.permits.grant(world.now, &None, &AllReady);
             for Grant { slot, .. } in grants {
                 world.dispatch(&slot);
                 alive.push(slot);
@@ -265,8 +274,8 @@ fn jobs_go_by_when_they_were_queued_whatever_is_noted_of_them_later() {
     let before = world.slots[&job("y")].clone();
     let after = Slot { last_event: 9, ..before.clone() };
     world.permits.follow(&job("y"), Some(&before), &after, true);
-    let grants = world.permits.grant(world.now, &None, &|_, _| true);
-    assert_eq!(grants, [Grant { slot: job("y"), request: None, taker: None, spent: Vec::new() }]);
+    let grants = world.permits.grant(world.now, &None, &AllReady);
+    assert_eq!(grants, [Grant { slot: job("y"), request: None, taker: None, spent: Vec::new(), others: Vec::new() }]);
 }
 
 /// Two workflows whose jobs a worker runs, the second with a pool; the worker has room for one job.
@@ -286,7 +295,7 @@ fn two_apps(limit: u32) -> World {
 }
 
 fn granted(world: &mut World) -> Vec<String> {
-    let grants = world.permits.grant(world.now, &None, &|_, _| true);
+    let grants = world.permits.grant(world.now, &None, &AllReady);
     grants.iter().map(|grant| grant.slot.workflow.to_string()).collect()
 }
 

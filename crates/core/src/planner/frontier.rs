@@ -92,6 +92,16 @@ impl Frontier {
         }
     }
 
+    /// The first time of a backlog that may run and is not queued, by its position.
+    pub(super) fn cutoff(&self, id: &WorkflowId) -> Option<&Position> {
+        self.cutoffs.get(id).map(|cutoff| &cutoff.position)
+    }
+
+    /// Whether the backlog of a workflow may have times that become slots.
+    pub(super) fn is_woken(&self, id: &WorkflowId) -> bool {
+        self.woken.contains(id)
+    }
+
     /// Notes that a slot has left the queue. Once few are ahead of the first one that is not queued, more are drawn from
     /// the backlog.
     pub(super) fn dequeued(&mut self, id: &WorkflowId, position: &Position) {

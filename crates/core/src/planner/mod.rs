@@ -90,6 +90,16 @@ impl Planner {
         !self.due.is_empty() || self.frontier.is_due()
     }
 
+    /// Whether slots of a workflow are about to be planned, or drawn from its backlog.
+    pub(crate) fn is_busy(&self, id: &WorkflowId) -> bool {
+        self.due.contains(id) || self.frontier.is_woken(id)
+    }
+
+    /// Whether this is the first of a workflow's backlog that may run, and is not queued because enough is.
+    pub(crate) fn is_cut_off(&self, id: &WorkflowId, position: &Position) -> bool {
+        self.frontier.cutoff(id) == Some(position)
+    }
+
     /// Takes the prerequisites of a workflow's slots, which decide whether its times may stay in a backlog.
     pub(crate) fn agree(&mut self, id: &WorkflowId, workflow: &WorkflowState) {
         let definition = workflow.definition();
@@ -111,7 +121,7 @@ impl Planner {
     ) -> Plan {
         let (due, bounds) = (schedule.due_in(Range::new(self.window_start(now), now)), workflow.bounds(schedule));
         let window = Range::new(due.start.max(workflow.opens_from()), due.end.min(bounds.end));
-        let room = self.frontier.prerequisites(id).map(|_| self.config.frontier.max(1));
+        let room = self.frontier.prerequisites(id).map(|_| self.config.most_planned(workflow.definition()));
         let mut left = most;
         let mut parts = Vec::new();
         for gap in workflow.planned().ranges.gaps(window) {
@@ -157,8 +167,8 @@ impl Planner {
         permits: &'a Permits,
     ) -> Option<BacklogOf<'a>> {
         let workflow = workflows.get(id)?;
-        let most_queued = self.config.most_queued(workflow.definition().concurrency);
-        let most_planned = self.config.frontier.max(1);
+        let definition = workflow.definition();
+        let (most_planned, most_queued) = (self.config.most_planned(definition), self.config.most_queued(definition));
         Some(BacklogOf { id, workflow, slots, permits, frontier: &self.frontier, most_planned, most_queued })
     }
 

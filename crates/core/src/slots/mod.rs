@@ -480,7 +480,7 @@ fn follow_run(
     definition: &Workflow,
     (at, seq): (Timestamp, u64),
 ) -> Option<Run> {
-    if let SlotEvent::Dispatched { run: number, worker } = what {
+    if let SlotEvent::Dispatched { run: number, worker, batch } = what {
         let executor = if worker.is_some() { WORKER } else { &definition.job.executor };
         let run = Run {
             id: RunId { slot: id.clone(), number: *number },
@@ -496,6 +496,7 @@ fn follow_run(
             // A run with arguments beyond the limit ends before it starts.
             arguments: kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
             outputs: None,
+            batch: *batch,
         };
         let worker = worker.as_deref().map(Arc::from);
         live.run =

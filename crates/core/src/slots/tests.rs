@@ -191,7 +191,7 @@ fn a_run_is_kept_while_it_is_alive_and_is_a_change_of_each_turn_that_touches_it(
     let mut table = SlotTable::default();
     planned(&mut table, &slot(1));
     happen(&mut table, &slot(1), met(), 2);
-    happen(&mut table, &slot(1), SlotEvent::Dispatched { run: 1, worker: None }, 3);
+    happen(&mut table, &slot(1), SlotEvent::Dispatched { run: 1, worker: None, batch: None }, 3);
     let run = table.run_mut(&slot(1)).expect("a run");
     run.deferred = Some(("the server is down".to_owned(), 1));
     assert!(table.get(&slot(1)).is_some_and(|live| live.is_deferred()));

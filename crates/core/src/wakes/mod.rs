@@ -175,6 +175,11 @@ impl Wakes {
         in_order.into_iter().map(|(_, id)| id.clone()).collect()
     }
 
+    /// Whether a timer of a workflow's slots is due.
+    pub(crate) fn has_due_look(&self, id: &WorkflowId, now: Timestamp) -> bool {
+        self.looks.first_of(id).is_some_and(|at| at <= now)
+    }
+
     /// Takes the first due timer of a workflow.
     pub(crate) fn pop(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Due> {
         let (plan, look, run) = (self.plans.get(id), self.looks.first_of(id), self.runs.first_of(id));

@@ -8,6 +8,7 @@
 //! ticks off | ticks on                                          whether reports are followed by a tick
 //! define wc every "0 0 * * * ?" when local-path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
 //! define wc in pool:4 in other:8x2 ...                          runs take 1 of 4 permits of a pool, and 2 of 8 of another
+//! define wc periods 1h batch 6 600s          runs serve up to 6 adjacent slots, which wait so long for others
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! define wc may pool:4 ...                                      its runs may take permits of a pool while they are live
 //! remove wc | pause wc | resume wc | restart
@@ -52,7 +53,7 @@ use kelos_model::run::Report;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Schedule, Zone, format_short, parse_instant};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program, WaitStart};
 use kelos_model::{
-    BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
+    BackfillId, BatchRule, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
 
 use super::events;
@@ -343,6 +344,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "writes" => workflow.writes.push(words.next("a path")?),
             "may" => workflow.within.push(pool_use(&words.next("a pool")?)?),
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
+            "batch" => workflow.batch = Some(batch(words.number()?, words.seconds()?)),
             "serial" => workflow.concurrency = Some(words.number()?),
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
@@ -357,6 +359,10 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
         }
     }
     Ok(Arc::new(workflow))
+}
+
+fn batch(size: u32, seconds: u64) -> BatchRule {
+    BatchRule { size, delay_millis: seconds * 1000 }
 }
 
 fn calendar(word: &str) -> Result<Schedule, String> {

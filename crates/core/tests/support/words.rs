@@ -10,7 +10,8 @@ use kelos_model::jobs::Direction;
 use kelos_model::reason::words;
 use kelos_model::time::format_short;
 use kelos_model::{
-    EventRecord, Occurrence, Outcome, PermitAnswer, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
+    Batch, EventRecord, Occurrence, Outcome, PermitAnswer, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef,
+    WorkflowEvent,
 };
 use serde_json::Value;
 
@@ -151,8 +152,12 @@ impl Words {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
             }
             SlotEvent::Skipped { explanation } => format!("will never go: {}", blockers(explanation)),
-            SlotEvent::Dispatched { run, worker: None } => format!("dispatched #{run}"),
-            SlotEvent::Dispatched { run, worker: Some(worker) } => format!("dispatched #{run} to {worker}"),
+            SlotEvent::Dispatched { run, worker: None, batch: None } => format!("dispatched #{run}"),
+            SlotEvent::Dispatched { run, batch: Some(Batch { first, run: its, last, slots }), .. } => {
+                let (first, last) = (self.time(*first), self.time(*last));
+                format!("dispatched #{run}, {slots} slots to {last} by the run {first}#{its}")
+            }
+            SlotEvent::Dispatched { run, worker: Some(worker), .. } => format!("dispatched #{run} to {worker}"),
             SlotEvent::Deferred { run, reason } => format!("#{run} deferred: {reason}"),
             SlotEvent::Withdrawn { run } => format!("#{run} withdrawn, queued again"),
             SlotEvent::Started { run, external_id } => format!("#{run} started as {external_id}"),
@@ -234,9 +239,10 @@ impl Words {
                 about_slot(&relation.of, format!("ask a function of {} about @: {what}", relation.child))
             }
             Command::Probe(probe) => plain(format!("look at {probe}")),
-            Command::StartRun { run, worker, .. } => {
+            Command::StartRun { run, worker, batch, .. } => {
                 let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
-                about(run, format!("start @#{}{by}", run.number))
+                let upto = batch.map(|batch| format!(" up to {}", self.time(batch.last))).unwrap_or_default();
+                about(run, format!("start @#{}{by}{upto}", run.number))
             }
             Command::CheckRun { run, external_id, .. } => {
                 about(run, format!("check @#{}{}", run.number, named(external_id)))

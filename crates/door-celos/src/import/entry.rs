@@ -108,6 +108,7 @@ impl Entry {
             outcome,
             arguments: Default::default(),
             outputs: None,
+            batch: None,
         })
     }
 }

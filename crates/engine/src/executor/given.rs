@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use kelos_model::arguments::arguments;
 use kelos_model::template::KeyValues;
-use kelos_model::{Collection, SlotKey, Workflow};
+use kelos_model::{Batch, Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -34,6 +35,9 @@ pub struct RunInput {
     /// The event schedule, and what its trigger saw; none for runs of other workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Value>,
+    /// The slots that the run serves together, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
 }
 
 impl RunInput {
@@ -42,7 +46,20 @@ impl RunInput {
     pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>) -> RunInput {
         let arguments = arguments(workflow, collected, key);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
-        RunInput { arguments, triggered_by }
+        RunInput { arguments, triggered_by, batch: None }
+    }
+
+    /// The same for a run that serves several slots.
+    #[must_use]
+    pub fn serving(self, batch: Option<Batch>) -> RunInput {
+        RunInput { batch, ..self }
+    }
+
+    /// The time of the last slot that the run serves, and how many it serves; none for workflows whose runs serve one slot each.
+    #[must_use]
+    pub fn extent(&self, workflow: &Workflow, key: &SlotKey) -> Option<(Timestamp, u32)> {
+        let own = || key.scheduled().filter(|_| workflow.batch.is_some()).map(|time| (time, 1));
+        self.batch.map(|batch| (batch.last, batch.slots)).or_else(own)
     }
 
     /// A key's values, with the arguments before them.
@@ -52,7 +69,15 @@ impl RunInput {
         if let Some(triggered_by) = &self.triggered_by {
             named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string());
         }
-        KeyValues::of(&workflow.keys, key).with(&named)
+        let values = KeyValues::of(&workflow.keys, key).with(&named);
+        let values = match workflow.keys.period_of_run(key, self.batch.as_ref()) {
+            Some(period) => values.about(period),
+            None => values,
+        };
+        match self.extent(workflow, key) {
+            Some((last, _)) => values.up_to(last),
+            None => values,
+        }
     }
 
     /// The variables that a command gets of it. What is too long for one is left out.
@@ -89,7 +114,7 @@ mod tests {
     fn only_sound_names_become_variables_of_their_own() {
         let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
         let arguments = names.map(|name| (name.to_owned(), "$(reboot)".to_owned())).into();
-        let variables = RunInput { arguments, triggered_by: None }.variables();
+        let variables = RunInput { arguments, triggered_by: None, batch: None }.variables();
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
         assert_eq!(variables["KELOS_ARG_9"], "$(reboot)");
@@ -100,7 +125,8 @@ mod tests {
         let long = "x".repeat(LARGEST_VARIABLE + 1);
         let arguments =
             [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let variables = RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)) }.variables();
+        let variables =
+            RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)), batch: None }.variables();
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
     }
 }

@@ -7,7 +7,7 @@ use kelos_core::SetRegister;
 use kelos_engine::Handle;
 use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::job::{self, Functions};
-use kelos_model::{Actor, RunId, Workflow};
+use kelos_model::{Actor, Run, RunId, Workflow};
 use kelos_store::{Queries, StoreError};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -64,12 +64,15 @@ impl NodeRecords {
         Ok(name)
     }
 
+    fn record(&self, run: &RunId) -> Result<Option<Run>, StoreError> {
+        Ok(self.reader.slot_runs(&run.slot)?.into_iter().find(|known| known.id == *run))
+    }
+
     /// The definition that was in force when the run was dispatched; the present one where that is not known. A run that
     /// was imported before its workflow had a script belongs to the first one that there was.
     fn definition(&self, run: &RunId) -> Result<Option<Workflow>, StoreError> {
         let workflow = &run.slot.workflow;
-        let runs = self.reader.slot_runs(&run.slot)?;
-        let dispatched = runs.iter().find(|known| known.id == *run).map(|known| known.dispatched_at);
+        let dispatched = self.record(run)?.map(|known| known.dispatched_at);
         let mut all = self.reader.definitions(workflow, None)?;
         all.retain(|past| past.definition.job.settings.contains_key("url"));
         all.sort_by_key(|past| past.version);
@@ -86,6 +89,8 @@ impl Records for NodeRecords {
         let workflow = Arc::new(definition.ok_or_else(none)?);
         let slot = self.reader.slot(&run.slot).map_err(|error| error.to_string())?;
         let given = RunInput::of(&workflow, &run.slot.key, slot.as_ref().and_then(|slot| slot.collected.as_deref()));
+        let record = self.record(run).map_err(|error| error.to_string())?;
+        let given = given.serving(record.and_then(|record| record.batch));
         job::fill(run, &workflow, given.clone(), &*self.functions).or_else(|why| {
             // The Oozie is known all the same, and so everything but the user.
             tracing::warn!(%run, "failed to fill in the properties of its job again: {why}");

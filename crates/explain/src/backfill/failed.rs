@@ -76,7 +76,7 @@ fn failed_slot(reader: &dyn Queries, row: SlotRow, now: Timestamp) -> Result<Fai
         Outcome::Failed { exit_status, .. } => *exit_status,
         _ => None,
     });
-    let run = run.map(|run| run.id);
+    let run = run.map(|run| run.leader());
     Ok(FailedSlot { slot: id, state: slot.state, since: slot.since, run, exit_status, reason, last_line: None })
 }
 

@@ -49,7 +49,7 @@ impl Log {
 
     /// Dispatched and started at once.
     fn start(&mut self, at: i64, slot: &str, run: u32) -> &mut Log {
-        self.happen(at, slot, SlotEvent::Dispatched { run, worker: None });
+        self.happen(at, slot, SlotEvent::Dispatched { run, worker: None, batch: None });
         self.happen(at, slot, SlotEvent::Started { run, external_id: "1".to_owned() })
     }
 
@@ -197,7 +197,7 @@ fn retries_and_their_back_off_are_on_the_path() {
     log.happen(12, "w", SlotEvent::BackoffEnded).look(12, "w", always()).happen(
         12,
         "w",
-        SlotEvent::Dispatched { run: 2, worker: None },
+        SlotEvent::Dispatched { run: 2, worker: None, batch: None },
     );
     log.happen(13, "w", SlotEvent::Deferred { run: 2, reason: "oozie is down".to_owned() });
     log.happen(15, "w", SlotEvent::Started { run: 2, external_id: "2".to_owned() }).done(16, "w", 2);

@@ -103,7 +103,7 @@ impl<'a> RootSearch<'a> {
             let likeness = (obstacle.kind, step.slot.workflow.clone(), (*number).min(APART));
             let order = self.found.len();
             let ended = matches!(obstacle.kind, ObstacleKind::Failed | ObstacleKind::Backoff);
-            let run = why.runs.last().filter(|_| ended).map(|run| run.id.clone());
+            let run = why.runs.last().filter(|_| ended).map(kelos_model::Run::leader);
             let found = || {
                 let cause = account::cause(&why, &obstacle);
                 let (step, obstacle, count) = (step.clone(), obstacle.clone(), 1 + alike);

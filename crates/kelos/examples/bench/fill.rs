@@ -126,6 +126,7 @@ impl Scribe {
             outcome: Some(outcome),
             arguments: Default::default(),
             outputs: None,
+            batch: None,
         });
         let state = if failed { SlotState::Failed } else { SlotState::Succeeded };
         let slot = ended(state, at, dispatch, last_event);
@@ -137,8 +138,12 @@ impl Scribe {
         let explanation = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
         let planned = SlotEvent::planned(Origin::Schedule, 0);
         let started = SlotEvent::Started { run: 1, external_id: "4711".to_owned() };
-        let events =
-            [planned, SlotEvent::TriggerMet { explanation }, SlotEvent::Dispatched { run: 1, worker: None }, started];
+        let events = [
+            planned,
+            SlotEvent::TriggerMet { explanation },
+            SlotEvent::Dispatched { run: 1, worker: None, batch: None },
+            started,
+        ];
         let log = |before, what| self.happened(id, at, before, what);
         events.into_iter().fold(0, log)
     }

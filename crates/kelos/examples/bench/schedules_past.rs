@@ -160,7 +160,7 @@ impl Scribe {
             return;
         }
         last = self.happened(&slot, at, last, SlotEvent::ConstraintsMet { explanation: all(Answer::Met) });
-        let dispatch = self.happened(&slot, at, last, SlotEvent::Dispatched { run: 1, worker: None });
+        let dispatch = self.happened(&slot, at, last, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
         let external_id = "4711".to_owned();
         last = self.happened(&slot, at, dispatch, SlotEvent::Started { run: 1, external_id: external_id.clone() });
         last = self.happened(&slot, at, last, SlotEvent::Succeeded { run: 1 });
@@ -177,6 +177,7 @@ impl Scribe {
             outcome: Some(Outcome::Succeeded),
             arguments: Default::default(),
             outputs: None,
+            batch: None,
         });
         let own = Slot {
             last_run: 1,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
-use kelos_model::{Constraint, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Constraint, Trigger, Workflow, WorkflowId};
 use serde_json::Map;
 
 use super::function::{Body, FUNCTION};
@@ -42,6 +42,7 @@ pub(super) struct JobDraft {
     pub(super) catch_up: CatchUp,
     pub(super) start: Option<Timestamp>,
     pub(super) end: Option<Timestamp>,
+    pub(super) batch: Option<BatchRule>,
     pub(super) retry: Retry,
     pub(super) at_a_time: Option<u32>,
     pub(super) trigger: Trigger,
@@ -67,6 +68,7 @@ impl JobDraft {
             catch_up: CatchUp::Latest,
             start: None,
             end: None,
+            batch: None,
             retry: Retry::default(),
             at_a_time: None,
             trigger: Trigger::Always,
@@ -115,6 +117,9 @@ impl JobDraft {
             mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
         }
         mistakes.extend(self.unaligned());
+        if let Some(mistake) = self.batch.and_then(|batch| batch.mistake()) {
+            mistakes.push(self.mistake(format!("its batches are refused: {mistake}")));
+        }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             mistakes.push(self.mistake("its timeout is zero, so every attempt fails"));
         }
@@ -128,6 +133,7 @@ impl JobDraft {
             trigger,
             constraints: self.constraints.clone(),
             concurrency: self.at_a_time,
+            batch: self.batch,
             pools,
             within,
             retry: self.retry.policy(),

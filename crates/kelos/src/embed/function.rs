@@ -99,7 +99,8 @@ impl FunctionExecutor {
     /// Calls the function and waits for its end, its timeout, or the word to end.
     async fn call(&self, job: FunctionJob, start: &Start, context: &Context) -> (FunctionEnd, Option<Outcome>) {
         let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let slot = SlotInput { workflow: &start.workflow, key: &start.run.slot.key, json };
+        let batch = start.given.batch.as_ref();
+        let slot = SlotInput { workflow: &start.workflow, key: &start.run.slot.key, json, batch };
         let mut task = match begin(&job, context, &slot, &self.0.runtime) {
             Ok(task) => task,
             Err(failure) => return (Err(failure), None),

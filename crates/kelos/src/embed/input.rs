@@ -1,7 +1,7 @@
 //! What a function is given: what its slot is about.
 
 use jiff::Timestamp;
-use kelos_model::{SlotKey, Workflow};
+use kelos_model::{Batch, SlotKey, Workflow};
 use serde::de::DeserializeOwned;
 
 /// The argument that has the input of a job on demand, as JSON.
@@ -29,6 +29,16 @@ pub struct SlotInput<'a> {
     pub key: &'a SlotKey,
     /// The input as JSON; none where somebody started the slot without one.
     pub json: Option<&'a str>,
+    /// The slots that the run serves together, if there are several.
+    pub batch: Option<&'a Batch>,
+}
+
+impl SlotInput<'_> {
+    /// The times of the slots that the run serves, ascending: that of its own, or those of a batch.
+    #[must_use]
+    pub fn times(&self) -> Vec<Timestamp> {
+        self.workflow.keys.times_of_run(self.key, self.batch)
+    }
 }
 
 /// A type that a function takes as its second argument.
@@ -83,12 +93,15 @@ fn shortened(json: &str) -> String {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledTime {
-    /// The time of the schedule; the moment of the start for a slot that somebody started by hand.
+    /// The time of the schedule; the moment of the start for a slot that somebody started by hand. Of a batch it is the first.
     pub time: Timestamp,
+    /// All times that the run is about, ascending: this one, or those of a [batch](super::Job::in_batches).
+    pub times: Vec<Timestamp>,
 }
 
 impl Input for ScheduledTime {
     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
-        slot.key.time().map(|time| ScheduledTime { time }).ok_or_else(|| "its slot has no time".to_owned())
+        let time = slot.key.time().ok_or_else(|| "its slot has no time".to_owned())?;
+        Ok(ScheduledTime { time, times: slot.times() })
     }
 }

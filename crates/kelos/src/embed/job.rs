@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, FailureCode, Trigger};
+use kelos_model::{BatchRule, Constraint, FailureCode, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -471,6 +471,34 @@ impl<I: AtTimes> Job<I> {
     #[must_use]
     pub fn catch_up(mut self, policy: CatchUp) -> Self {
         self.draft.catch_up = policy;
+        self
+    }
+
+    /// Runs adjacent slots together, up to `size` of them: one run is about all of them, and its end is theirs. Where fewer are ready, they
+    /// wait for others as long as `delay` allows; with no delay the run takes what there is.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use kelos::embed::{Calendar, Context, Period, Project, Rehearsal, job};
+    ///
+    /// async fn load(_: Context, hours: Period, _: ()) -> Result<usize, String> {
+    ///     Ok(hours.periods().count())
+    /// }
+    ///
+    /// // No hour is later than six hours after its end.
+    /// let load = job("load", load).with(()).every(&Calendar::hourly()).since("2026-03-27T00:00Z".parse()?)
+    ///     .in_batches(6, Duration::from_secs(6 * 3600));
+    /// let mut rehearsal = Rehearsal::at("2026-03-27T00:00Z", Project::new("web", "1.0").add(load))?;
+    /// rehearsal.run_until("2026-03-27T07:00Z")?;
+    /// assert_eq!(rehearsal.output::<usize>("load", "2026-03-27T05:00Z")?, 6);
+    /// assert_eq!(rehearsal.started().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn in_batches(mut self, size: u32, delay: Duration) -> Self {
+        let delay_millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.draft.batch = Some(BatchRule { size, delay_millis });
         self
     }
 

@@ -35,6 +35,8 @@ pub struct Period {
     pub end: Timestamp,
     /// The zone of the calendar.
     pub zone: Zone,
+    /// The starts of the periods that it is made of: its own, or several where the job works in [batches](super::Job::in_batches).
+    pub starts: Vec<Timestamp>,
 }
 
 impl Period {
@@ -49,6 +51,17 @@ impl Period {
     #[must_use]
     pub fn date(&self) -> Date {
         self.zone.rules().to_datetime(self.start).date()
+    }
+
+    /// The periods that it is made of, ascending: itself, or those of a [batch](super::Job::in_batches).
+    pub fn periods(&self) -> impl Iterator<Item = Period> {
+        let ends = self.starts.iter().skip(1).chain(std::iter::once(&self.end));
+        self.starts.iter().zip(ends).map(|(start, end)| Period {
+            start: *start,
+            end: *end,
+            zone: self.zone.clone(),
+            starts: vec![*start],
+        })
     }
 
     /// The whole hours in it: 23, 24 or 25 for a day.
@@ -74,7 +87,7 @@ impl fmt::Display for Period {
 
 impl From<ModelPeriod> for Period {
     fn from(ModelPeriod { start, end, zone }: ModelPeriod) -> Period {
-        Period { start, end, zone }
+        Period { start, end, zone, starts: vec![start] }
     }
 }
 
@@ -83,7 +96,9 @@ impl Input for Period {
         let keys = &slot.workflow.keys;
         // A slot that somebody started by hand is about the period that its moment lies in.
         let around = || keys.calendar()?.period_with(slot.key.time()?);
-        let period = keys.period_of(slot.key).or_else(around);
-        period.map(Period::from).ok_or_else(|| format!("{} begins no period of its calendar", slot.key.short()))
+        let period = keys.period_of_run(slot.key, slot.batch).map(|period| (period, slot.times()));
+        let period = period.map(|(period, starts)| Period { starts, ..Period::from(period) });
+        let period = period.or_else(|| around().map(Period::from));
+        period.ok_or_else(|| format!("{} begins no period of its calendar", slot.key.short()))
     }
 }

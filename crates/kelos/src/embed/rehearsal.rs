@@ -376,7 +376,7 @@ impl Rehearsal {
         &self.stage.started
     }
 
-    /// The lines that the runs of a slot have written.
+    /// The lines that the runs of a slot have written; of a batch those of the run that served it last.
     ///
     /// ```
     /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
@@ -391,7 +391,9 @@ impl Rehearsal {
     /// # Errors
     /// When the texts are no id and no key.
     pub fn lines(&self, job: &str, key: &str) -> Result<&[String], RehearsalError> {
-        Ok(self.stage.lines.get(&slot(job, key)?).map_or(&[], Vec::as_slice))
+        let slot = slot(job, key)?;
+        let last = self.reader.slot_runs(&slot)?.pop().map_or(slot, |run| run.leader().slot);
+        Ok(self.stage.lines.get(&last).map_or(&[], Vec::as_slice))
     }
 
     /// The output of the last run of a slot.
@@ -512,8 +514,8 @@ impl Surroundings for Rehearsal {
         let mut inputs = Vec::new();
         for command in commands {
             match command {
-                Command::StartRun { run, workflow, collected, .. } => {
-                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref());
+                Command::StartRun { run, workflow, collected, batch, .. } => {
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
                     let (settings, properties) = Default::default();
                     let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
                     let reports = self.stage.begin(now, &start).into_iter();

@@ -104,8 +104,10 @@ impl RehearsalStage {
     /// Calls the function of a run, and returns its end; none while it rests.
     fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<CallEnd> {
         let slot = &start.run.slot;
-        if let Some(left) = self.failing.get_mut(slot).filter(|left| **left > 0) {
-            *left -= 1;
+        let batch = start.given.batch.as_ref();
+        let json = start.given.arguments.get(INPUT).map(String::as_str);
+        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json, batch };
+        if self.lets_fail(slot, &input) {
             let reason = "the test lets it fail".to_owned();
             return Some(Err(Failure { reason, code: None }.outcome()));
         }
@@ -115,8 +117,7 @@ impl RehearsalStage {
         let requests = self.requests.clone();
         let reports = Reports::new(move |input| lock(&requests).push(input));
         let context = Context::new(start, RunOutput::lines(), self.reader.clone(), self.locks.clone(), reports);
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let mut call = match Call::new(job, context, &SlotInput { workflow: &start.workflow, key: &slot.key, json }) {
+        let mut call = match Call::new(job, context, &input) {
             Ok(call) => call,
             Err(failure) => return Some(Err(failure.outcome())),
         };
@@ -130,6 +131,20 @@ impl RehearsalStage {
             self.calls.insert(self.begun, LiveCall { run: start.run.clone(), call, ends, patience });
         }
         end.map(|end| end.map_err(Failure::outcome))
+    }
+
+    /// Whether the test has a run fail: that of a slot, or of a batch in which such a slot is.
+    fn lets_fail(&mut self, slot: &SlotRef, input: &SlotInput<'_>) -> bool {
+        let others = input.times().into_iter().filter(|_| input.batch.is_some());
+        let served = others.map(|time| SlotRef::at(slot.workflow.clone(), time)).chain([slot.clone()]);
+        let mut any = false;
+        for slot in served.collect::<BTreeSet<SlotRef>>() {
+            if let Some(left) = self.failing.get_mut(&slot).filter(|left| **left > 0) {
+                *left -= 1;
+                any = true;
+            }
+        }
+        any
     }
 
     /// Has the latest run end by its timeout, if it is not over before.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::similar::mistyped;
-use crate::template::{END_NAMES, TIME_NAMES};
+use crate::template::{END_NAMES, LAST_NAMES, TIME_NAMES};
 use crate::trigger::{Leaf, Trigger};
 use crate::workflow::{Keys, Properties, Workflow};
 
@@ -58,6 +58,8 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
     for (used_in, text) in texts_of_trigger(&workflow.trigger).into_iter().chain(written) {
         found.extend(names(text).filter(|name| !known.contains(name)).map(|name| unknown(used_in, name, text, &known)));
     }
+    let of_last = workflow.batch.map_or(&[][..], |_| &LAST_NAMES).iter().copied();
+    let known: Vec<&str> = known.into_iter().chain(of_last).collect();
     found.extend(of_job(workflow, &known));
     found.into_iter().collect()
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
+use crate::run::Batch;
 use crate::template::KeyValues;
 use crate::time::schedule::Schedule;
 use crate::time::{Calendar, Period};
@@ -148,6 +149,28 @@ impl Keys {
             SlotKey::Time(at) => self.calendar()?.period_of(*at),
             _ => None,
         }
+    }
+
+    /// The period that a run is about: that of its slot, or from the start of the first slot of a batch to the end of the last.
+    #[must_use]
+    pub fn period_of_run(&self, key: &SlotKey, batch: Option<&Batch>) -> Option<Period> {
+        let own = self.period_of(key)?;
+        let last = batch.and_then(|batch| self.period_of(&SlotKey::Time(batch.last)));
+        Some(Period { end: last.map_or(own.end, |last| last.end), ..own })
+    }
+
+    /// The times of the slots that a run serves, ascending: that of its own, or those of a batch. Where slots have the times of another
+    /// workflow, only the first and the last of a batch are known.
+    #[must_use]
+    pub fn times_of_run(&self, key: &SlotKey, batch: Option<&Batch>) -> Vec<Timestamp> {
+        let Some(batch) = batch else { return key.time().into_iter().collect() };
+        let schedule = match self.schedule() {
+            Some(Schedule::Cron(cron)) => Some(cron),
+            Some(Schedule::Calendar(calendar)) => Some(calendar.schedule()),
+            Some(Schedule::Dependent(_)) | None => None,
+        };
+        let before_last = schedule.map_or(vec![batch.first], |all| all.times(batch.first, batch.last).collect());
+        before_last.into_iter().chain([batch.last]).collect()
     }
 
     /// When the slot of a key is due: at the end of its period, or at its time.

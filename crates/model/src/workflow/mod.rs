@@ -22,6 +22,7 @@ pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
 pub use wait::WaitStart;
 
+use crate::batch::BatchRule;
 use crate::constraint::Constraint;
 use crate::dormant::Dormant;
 use crate::function::FunctionRef;
@@ -55,6 +56,9 @@ pub struct Workflow {
     /// How many of its slots may run at a time, oldest first; 0 lets none run, none sets no limit.
     #[serde(deserialize_with = "limit")]
     pub concurrency: Option<u32>,
+    /// The way in which adjacent slots are put together for one run; none runs each by itself. Only where slots have times of a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchRule>,
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
@@ -107,6 +111,7 @@ impl Workflow {
             trigger: Trigger::Always,
             constraints: Vec::new(),
             concurrency: Some(1),
+            batch: None,
             pools: Vec::new(),
             within: Vec::new(),
             retry: RetryPolicy::default(),

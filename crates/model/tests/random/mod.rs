@@ -18,9 +18,10 @@ use kelos_model::workflow::{
     WaitStart,
 };
 use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, Backlog, Breach, Collection, Constraint, Fact, Finding, Freeze, Gate,
-    Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy,
-    RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
+    Actor, ActorKind, Answer, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact, Finding,
+    Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason, ReasonKind,
+    RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent,
+    WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -174,10 +175,23 @@ pub(crate) fn gating() -> impl Strategy<Value = SlotEvent> {
     ]
 }
 
+fn batch() -> impl Strategy<Value = Batch> {
+    (moment(), any::<u32>(), moment(), any::<u32>()).prop_map(|(first, run, last, slots)| Batch {
+        first,
+        run,
+        last,
+        slots,
+    })
+}
+
 /// What happens to its runs.
 pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
     prop_oneof![
-        any::<u32>().prop_map(|run| SlotEvent::Dispatched { run, worker: None }),
+        (any::<u32>(), prop::option::of(batch())).prop_map(|(run, batch)| SlotEvent::Dispatched {
+            run,
+            worker: None,
+            batch
+        }),
         (any::<u32>(), text()).prop_map(|(run, reason)| SlotEvent::Deferred { run, reason }),
         (any::<u32>(), text()).prop_map(|(run, external_id)| SlotEvent::Started { run, external_id }),
         any::<u32>().prop_map(|run| SlotEvent::Withdrawn { run }),
@@ -535,6 +549,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 constraints,
                 concurrency,
                 within: pools.iter().filter(|one| one.permits % 2 == 0).cloned().collect(),
+                batch: start_time.zip(concurrency).map(|(_, size)| BatchRule { size, delay_millis: u64::from(size) }),
                 pools: pools.into_iter().collect(),
                 retry,
                 start_time,

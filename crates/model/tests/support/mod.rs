@@ -36,7 +36,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::TriggerMet { explanation: because(Answer::Met) },
         SlotEvent::Expired { timeout_seconds: 20, explanation: explanation.clone() },
         SlotEvent::Skipped { explanation: because(Answer::Never) },
-        SlotEvent::Dispatched { run, worker: None },
+        SlotEvent::Dispatched { run, worker: None, batch: None },
         SlotEvent::Deferred { run, reason: "why".to_owned() },
         SlotEvent::Started { run, external_id: "x".to_owned() },
         SlotEvent::Succeeded { run },

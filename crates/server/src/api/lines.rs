@@ -55,7 +55,7 @@ pub(super) async fn lines(
         checked("tail", lines, MOST_LINES, "lines")?;
     }
     let run = super::runs::found(&app, &path).await?;
-    let (launcher, of) = (app.node().launcher(), run_ref(&run.id));
+    let (launcher, of) = (app.node().launcher(), run_ref(&run.leader()));
     let read = match (wanted.tail, wanted.offset) {
         (Some(_), Some(_)) => {
             let detail = "`tail` and `offset` are both given: expected one of them";

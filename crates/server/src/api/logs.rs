@@ -83,7 +83,7 @@ pub(super) async fn read(
     let limit = piece.limit.unwrap_or(USUAL_PIECE);
     checked("limit", limit, LONGEST_PIECE, "bytes")?;
     let run = super::runs::found(&app, &path).await?;
-    let chunk = read_piece(&app, &run.id, piece.offset, limit).await.map_err(|error| unreadable(&error))?;
+    let chunk = read_piece(&app, &run.leader(), piece.offset, limit).await.map_err(|error| unreadable(&error))?;
     // A run without files, such as a refused one, is over once its record is final.
     let ended = chunk.ended || (run.state.is_final() && chunk.bytes.is_empty());
     let headers = [
@@ -133,18 +133,21 @@ pub(super) async fn stream(
     let run = super::runs::found(&app, &path).await?;
     let offset = seen.unwrap_or(beginning.offset);
     if seen.is_some() && run.state.is_final() {
-        let rest = read_piece(&app, &run.id, offset, 1).await.map_err(|error| unreadable(&error))?;
+        let rest = read_piece(&app, &run.leader(), offset, 1).await.map_err(|error| unreadable(&error))?;
         if rest.bytes.is_empty() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let follower = LogFollower { app, run: run.id, offset, carried: Vec::new(), over: false, closing };
+    let source = run.leader();
+    let follower = LogFollower { app, run: run.id, source, offset, carried: Vec::new(), over: false, closing };
     Ok(sse(follower, LogFollower::next).into_response())
 }
 
 struct LogFollower {
     app: App,
     run: RunId,
+    /// The run whose output it is: the same, or of a batch the first slot's.
+    source: RunId,
     /// Everything up to here was read.
     offset: u64,
     /// The beginning of a character whose end was not read yet.
@@ -159,7 +162,7 @@ impl LogFollower {
         while !self.over {
             // In this order: output from before the end is in the files by the time the end is read.
             let run = super::runs::numbered(&self.app, &self.run.slot, self.run.number).await;
-            let chunk = read_piece(&self.app, &self.run, self.offset, USUAL_PIECE).await;
+            let chunk = read_piece(&self.app, &self.source, self.offset, USUAL_PIECE).await;
             match (run, chunk) {
                 (_, Ok(chunk)) if !chunk.bytes.is_empty() => match self.output(chunk) {
                     Some(output) => return Some((output_event(&output), self)),

@@ -2,6 +2,7 @@
 
 mod backfill_pages;
 mod backfills;
+mod batches;
 mod board;
 mod calendar;
 mod capacity;

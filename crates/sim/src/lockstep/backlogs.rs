@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_core::Config;
-use kelos_model::{Backlog, SlotRef, WorkflowId};
+use kelos_model::{Backlog, SlotRef, Workflow, WorkflowId};
 use kelos_store::Queries;
 
 /// The backlogs of all workflows, each with the number of queued slots below which none that may go is left in it.
@@ -12,8 +12,8 @@ pub(super) struct Backlogs(BTreeMap<WorkflowId, (Backlog, usize)>);
 impl Backlogs {
     pub(super) fn of(reader: &dyn Queries, config: &Config) -> Result<Backlogs, String> {
         let rows = reader.workflows(None).map_err(|error| error.to_string())?;
-        let fewest = |concurrency| config.most_queued(concurrency).div_ceil(2);
-        let backlogs = rows.into_iter().map(|row| (row.id, (row.planned.backlog, fewest(row.definition.concurrency))));
+        let fewest = |definition: &Workflow| config.most_queued(definition).div_ceil(2);
+        let backlogs = rows.into_iter().map(|row| (row.id, (row.planned.backlog, fewest(&row.definition))));
         Ok(Backlogs(backlogs.collect()))
     }
 

@@ -68,7 +68,11 @@ pub(super) fn with_limits(seed: u64) -> Workload {
 fn widen_frontier(workload: &mut Workload, places: u32) {
     let changes = workload.definitions.len() > 1;
     let has_pools = every_definition(workload).any(|one| !one.pools.is_empty());
-    let enough = if changes || has_pools { usize::MAX } else { 2 * places as usize };
+    // A slot of a backlog is queued later than in the full scan, and waits for others from then on.
+    let waits = every_definition(workload).any(|one| one.batch.is_some_and(|batch| batch.delay_millis > 0));
+    let size =
+        every_definition(workload).filter_map(|one| one.batch).map(|batch| batch.size as usize).max().unwrap_or(1);
+    let enough = if changes || has_pools || waits { usize::MAX } else { 2 * places as usize * size };
     workload.config.frontier = workload.config.frontier.max(enough);
 }
 
@@ -151,6 +155,8 @@ fn unlimited(workflow: &mut Arc<Workflow>) {
     workflow.concurrency = None;
     workflow.pools.clear();
     workflow.within.clear();
+    // A tick waits for those of the same workflow, not for what these wait for.
+    workflow.batch = workflow.batch.filter(|_| matches!(workflow.trigger, Trigger::Always | Trigger::Delay { .. }));
 }
 
 /// Removes the limits of a workflow with probes: while a probe is on its way another slot may be dispatched, a matter of timing.
@@ -158,6 +164,7 @@ fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
     // Jobs are ordered by their evaluation, which is no rule either.
     if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
         let workflow = Arc::make_mut(workflow);
+        workflow.batch = None;
         workflow.concurrency = None;
         workflow.pools.clear();
         workflow.within.clear();

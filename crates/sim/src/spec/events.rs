@@ -216,7 +216,10 @@ impl Spec {
 
     /// Records the output of a run.
     pub fn gave(&mut self, run: &RunId, outputs: &Map<String, Value>) {
-        self.memory.gave.insert(run.clone(), outputs.clone());
+        for slot in self.served_by(run) {
+            let number = self.slots.get(&slot).map_or(run.number, |state| state.last_run);
+            self.memory.gave.insert(RunId { slot, number }, outputs.clone());
+        }
     }
 
     /// Records the end of a live run.

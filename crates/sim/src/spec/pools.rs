@@ -13,10 +13,10 @@ use super::{Spec, schedules};
 
 /// A place in the queue of a workflow: by priority, then the oldest slot by time, or the job that is queued longest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct InQueue {
-    priority: Reverse<i32>,
-    at: Timestamp,
-    key: SlotKey,
+pub(super) struct InQueue {
+    pub(super) priority: Reverse<i32>,
+    pub(super) at: Timestamp,
+    pub(super) key: SlotKey,
 }
 
 /// A place in the queues of pools, and among jobs that wait for workers: jobs have no age there, and come last.
@@ -173,7 +173,7 @@ impl Spec {
 
     fn active(&self) -> BTreeMap<WorkflowId, usize> {
         let mut active = BTreeMap::new();
-        for (slot, _) in self.slots.iter().filter(|(_, state)| state.alive) {
+        for (slot, _) in self.slots.iter().filter(|(_, state)| state.alive && state.leader.is_none()) {
             *active.entry(slot.workflow.clone()).or_default() += 1;
         }
         active
@@ -406,7 +406,21 @@ impl Dispatch<'_> {
         let workflow = self.spec.workflows.get(id)?;
         let has_place = workflow.concurrency.is_none_or(|limit| self.active_of(id) < limit as usize);
         let is_taken = !self.is_for_workers(workflow) || self.is_wanted(id);
-        self.queues.get(id)?.first().filter(|_| has_place && is_taken).cloned()
+        self.going(id).filter(|_| has_place && is_taken)
+    }
+
+    /// The first slot of a workflow that does not wait for others of its batch.
+    fn going(&self, id: &WorkflowId) -> Option<InQueue> {
+        let queue = self.queues.get(id)?;
+        let mut passed: BTreeSet<InQueue> = BTreeSet::new();
+        while let Some(first) = queue.iter().find(|place| !passed.contains(*place)) {
+            let lot = self.spec.lot(id, queue, first);
+            if !lot.waits {
+                return Some(first.clone());
+            }
+            passed.extend(lot.places);
+        }
+        None
     }
 
     /// Whether a worker would run another job of a workflow.
@@ -429,9 +443,15 @@ impl Dispatch<'_> {
         self.take_worker(&slot);
         let uses = self.spec.workflows.get(id).map(|workflow| workflow.pools.clone()).unwrap_or_default();
         self.take_tokens(&uses);
-        self.queues.entry(id.clone()).or_default().remove(place);
+        let queue = self.queues.entry(id.clone()).or_default();
+        let lot = self.spec.lot(id, queue, place);
+        queue.retain(|place| !lot.places.contains(place));
         *self.active.entry(id.clone()).or_default() += 1;
-        self.started.extend(self.spec.start(slot));
+        let Some(leader) = self.spec.start(slot, None) else { return };
+        for other in lot.places.into_iter().skip(1) {
+            self.spec.start(SlotRef::new(id.clone(), other.key), Some(&leader));
+        }
+        self.started.push(leader);
     }
 
     /// Spends the tokens of what is taken.

@@ -13,7 +13,9 @@ mod v1;
 mod tests;
 
 use kelos_model::workflow::{Moments, PlanState};
-use kelos_model::{Actor, Collection, Event, Hold, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
+use kelos_model::{
+    Actor, Batch, Collection, Event, Hold, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId,
+};
 use serde_json::{Error, Value};
 
 use crate::record::Deletions;
@@ -50,6 +52,7 @@ macro_rules! stored {
 
 stored! {
     Actor as v1::StoredActor,
+    Batch as v1::StoredBatch,
     Collection as v1::StoredCollection,
     Deletions as v1::StoredDeletions,
     Event as v1::StoredEvent,

@@ -29,6 +29,7 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
     for (what, line) in lines() {
         let written = match what {
             "actor" => again::<Actor>(line),
+            "batch" => again::<Batch>(line),
             "collected" => again::<Collection>(line),
             "deletions" => again::<Deletions>(line),
             "event" => again::<Event>(line),

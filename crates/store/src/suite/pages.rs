@@ -35,7 +35,7 @@ pub(super) fn populate(store: &mut dyn Journal, lease: Lease) -> World {
                 2 => {
                     world.plan(&id);
                     world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("go") });
-                    world.happen(&id, SlotEvent::Dispatched { run: 1, worker: None });
+                    world.happen(&id, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
                     if draw.below(2) == 0 {
                         world.happen(&id, SlotEvent::Killed { by: Actor::person("me"), reason: None });
                     }

@@ -6,7 +6,7 @@ use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Actor, BackfillId, Batch, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState};
 use serde_json::json;
 
 use super::Place;
@@ -106,6 +106,12 @@ fn backfill(world: &World, draw: &mut Draw, which: usize) -> Backfill {
     }
 }
 
+/// A batch, of one run in two.
+fn batch(draw: &mut Draw, run: u32) -> Option<Batch> {
+    let batch = Batch { first: hour(1), run, last: hour(7), slots: 7 };
+    (draw.below(2) == 0).then_some(batch)
+}
+
 fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
     let run = world.slots.get(id).map_or(1, |slot| slot.last_run.max(1));
     let next = world.slots.get(id).map_or(1, |slot| slot.last_run + 1);
@@ -120,7 +126,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::Skipped { explanation },
-        SlotEvent::Dispatched { run: next, worker: None },
+        SlotEvent::Dispatched { run: next, worker: None, batch: batch(draw, next) },
         SlotEvent::Started { run, external_id: format!("x{run}") },
         SlotEvent::Gave { run, outputs: [("rows".to_owned(), run.into())].into_iter().collect() },
         SlotEvent::Acquired { run, request: 1, permits: [(PoolId::new("p").unwrap(), run)].into() },

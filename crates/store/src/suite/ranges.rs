@@ -20,7 +20,7 @@ fn run(world: &mut World, id: &SlotRef, from: i64, to: Option<i64>, outcome: Out
     world.clock = Some(minute(from));
     world.plan(id);
     world.happen(id, SlotEvent::TriggerMet { explanation: explanation("go") });
-    world.happen(id, SlotEvent::Dispatched { run: 1, worker: None });
+    world.happen(id, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
     let Some(to) = to else { return };
     world.happen(id, SlotEvent::Started { run: 1, external_id: "1".to_owned() });
     world.clock = Some(minute(to));
@@ -139,7 +139,7 @@ pub(super) fn a_long_run_is_found_behind_many_short_ones(place: &mut dyn Place) 
     world.clock = Some(minute(0));
     world.plan(&long);
     world.happen(&long, SlotEvent::TriggerMet { explanation: explanation("go") });
-    world.happen(&long, SlotEvent::Dispatched { run: 1, worker: None });
+    world.happen(&long, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
     for n in 0..4_500 {
         run(&mut world, &slot_at("short", n), n / 10, Some(n / 10), Outcome::Succeeded);
     }

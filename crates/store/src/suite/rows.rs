@@ -121,7 +121,7 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
         world.happen(&id(hours), SlotEvent::TriggerMet { explanation: explanation("ready") });
     }
     for hours in 4..7 {
-        world.happen(&id(hours), SlotEvent::Dispatched { run: 1, worker: None });
+        world.happen(&id(hours), SlotEvent::Dispatched { run: 1, worker: None, batch: None });
     }
     world.happen(&id(5), SlotEvent::Started { run: 1, external_id: "job_1".to_owned() });
     let outcome = Outcome::Unknown { reason: "?".to_owned() };
@@ -129,7 +129,7 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
     // Killed while its run is live: the slot is final, and live.
     world.plan(&id(7));
     world.happen(&id(7), SlotEvent::TriggerMet { explanation: explanation("ready") });
-    world.happen(&id(7), SlotEvent::Dispatched { run: 1, worker: None });
+    world.happen(&id(7), SlotEvent::Dispatched { run: 1, worker: None, batch: None });
     world.happen(&id(7), SlotEvent::Killed { by: Actor::person("me"), reason: Some("why not".to_owned()) });
     // Two runs of one slot.
     world.run_to(&id(8), Outcome::Killed);

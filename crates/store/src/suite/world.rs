@@ -171,7 +171,7 @@ impl World {
     fn happen_to_run(&mut self, id: &SlotRef, before: Option<&Slot>, what: &SlotEvent) {
         let (seq, at) = (self.next_seq(), self.now());
         let last = before.map_or(0, |slot| slot.last_run_seq);
-        if let SlotEvent::Dispatched { run, .. } = what {
+        if let SlotEvent::Dispatched { run, batch, .. } = what {
             let id = RunId { slot: id.clone(), number: *run };
             let run = Run {
                 id,
@@ -186,6 +186,7 @@ impl World {
                 outcome: None,
                 arguments: (*run > 1).then(|| ("größe".to_owned(), format!("{run}"))).into_iter().collect(),
                 outputs: None,
+                batch: *batch,
             };
             self.runs.insert(seq, run);
             self.changed_runs.insert(seq);
@@ -230,7 +231,7 @@ impl World {
         self.plan(id);
         let number = self.slots[id].last_run + 1;
         self.happen(id, SlotEvent::TriggerMet { explanation: explanation("ready") })
-            && self.happen(id, SlotEvent::Dispatched { run: number, worker: None })
+            && self.happen(id, SlotEvent::Dispatched { run: number, worker: None, batch: None })
             && self.happen(id, SlotEvent::Started { run: number, external_id: format!("pid {number}") })
             && match outcome {
                 Outcome::Succeeded => self.happen(id, SlotEvent::Succeeded { run: number }),

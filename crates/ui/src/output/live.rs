@@ -48,6 +48,7 @@ pub(crate) async fn follow(
     }
     let follower = LinesFollower {
         app,
+        source: run.leader(),
         run: run.id,
         offset: seen.unwrap_or(wanted.from),
         style: Style::default(),
@@ -61,6 +62,8 @@ pub(crate) async fn follow(
 struct LinesFollower {
     app: App,
     run: RunId,
+    /// The run whose output it is: the same, or of a batch the first slot's.
+    source: RunId,
     /// Everything before was sent.
     offset: u64,
     /// In which style the line at `offset` begins.
@@ -77,7 +80,7 @@ impl LinesFollower {
         while !self.over {
             // In this order: output from before the end is in the files by the time the end is read.
             let is_over = self.is_over().await;
-            match self.app.node().launcher().read_lines(&run_ref(&self.run), self.offset, SHOWN).await {
+            match self.app.node().launcher().read_lines(&run_ref(&self.source), self.offset, SHOWN).await {
                 Ok(read) => {
                     if let Some(rows) = self.rows(&read) {
                         let event = Event::default().event("lines").id(self.offset.to_string());

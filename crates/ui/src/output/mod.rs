@@ -59,6 +59,8 @@ impl From {
 /// A part of a run's output.
 pub(super) struct Output {
     run: RunId,
+    /// The run whose output it is: the same, or of a batch the first slot's.
+    source: RunId,
     is_over: bool,
     wanted: From,
     read: Result<LogLines, LocalError>,
@@ -74,6 +76,7 @@ impl Output {
     pub(super) async fn read(app: &App, run: &Run, wanted: From) -> Output {
         let mut output = Output {
             run: run.id.clone(),
+            source: run.leader(),
             is_over: run.state.is_final(),
             wanted,
             read: Ok(LogLines::default()),
@@ -88,15 +91,15 @@ impl Output {
     }
 
     async fn fill(&mut self, app: &App) -> Result<(), LocalError> {
-        let (launcher, of) = (app.node().launcher(), run_ref(&self.run));
+        let (launcher, of) = (app.node().launcher(), run_ref(&self.source));
         let end = launcher.log_len(&of).await?;
         if self.wanted == From::Error {
-            self.first_error = first_error(app, &self.run).await?;
+            self.first_error = first_error(app, &self.source).await?;
         }
         let read = match (self.wanted, self.first_error) {
             (From::Offset(offset), _) => launcher.read_lines(&of, offset, SHOWN).await?,
-            (From::Before(offset), _) => before(app, &self.run, offset).await?,
-            (From::Error, Some(at)) => around(app, &self.run, at).await?,
+            (From::Before(offset), _) => before(app, &self.source, offset).await?,
+            (From::Error, Some(at)) => around(app, &self.source, at).await?,
             (From::End | From::Error, _) => launcher.last_lines(&of, MOST_LINES, SHOWN).await?,
         };
         let mut read = if self.is_over { read.of_ended_run() } else { read };

@@ -30,10 +30,21 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
     } else {
         "Opens it, although it was not planned."
     };
+    let served = found.why.runs.last().and_then(|run| run.batch).filter(|_| has_run).map_or(1, |batch| batch.slots);
+    let (kill, skip) = match served {
+        1 => (
+            "Kills it and its run. It can be rerun.".to_owned(),
+            "Skips it and kills its run. It can be rerun.".to_owned(),
+        ),
+        all => (
+            format!("Kills its run, which serves {all} slots, and all of these. They can be rerun."),
+            format!("Skips all {all} slots that its run serves, and kills the run. They can be rerun."),
+        ),
+    };
     html! {
         @if !is_live && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
-        @if is_live { (form(found, "kill", "Kill", "Kills it and its run. It can be rerun.", "danger")) }
-        @if is_live { (form(found, "skip", "Skip", "Skips it and kills its run. It can be rerun.", "")) }
+        @if is_live { (form(found, "kill", "Kill", &kill, "danger")) }
+        @if is_live { (form(found, "skip", "Skip", &skip, "")) }
         @if !succeeded && !has_run {
             (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
         }

@@ -10,13 +10,14 @@ use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::workflow::Properties;
-use kelos_model::{Collection, Outcome, Run, Workflow};
+use kelos_model::{Batch, Collection, Outcome, Run, Workflow};
 use kelos_store::{Queries, StoreError};
 use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use crate::{settings, versions, words};
+use crate::page::slot_href;
+use crate::{settings, time, versions, words};
 
 /// How many bytes of JSON are shown expanded.
 const SHORT: usize = 2000;
@@ -47,7 +48,7 @@ pub(super) async fn read(
     for (index, (run, version)) in runs.iter().zip(versions).enumerate() {
         // A command that can't be read is one that is not there.
         let launcher = app.node().launcher();
-        let command = if index < old { None } else { launcher.spec(&run_ref(&run.id)).await.unwrap_or_default() };
+        let command = if index < old { None } else { launcher.spec(&run_ref(&run.leader())).await.unwrap_or_default() };
         all.push(RunAccount { run: run.clone(), version: *version, definition: None, command, job: None });
     }
     let functions = app.node().functions();
@@ -80,7 +81,8 @@ impl RunAccount {
         let Some(definition) = definition else { return Ok(()) };
         // A function of today may give something else than it gave the run.
         if self.command.is_none() && !calls_a_script(&definition) {
-            self.job = Some(filled(&definition, &self.run.id.slot.key, collected, functions));
+            let of = self.run.leader();
+            self.job = Some(filled(&definition, &of.slot.key, collected, self.run.batch, functions));
         }
         self.definition = Some(definition);
         Ok(())
@@ -118,11 +120,23 @@ impl RunAccount {
         }
     }
 
+    /// The slots that ran together, with a way to the one whose run did the work.
+    fn together(&self, batch: &Batch) -> Markup {
+        let first = self.run.leader().slot;
+        html! {
+            (words::count(u64::from(batch.slots), "slot")) " together, from "
+            @if self.run.is_follower() { a href=(slot_href(&first)) { (time::at(batch.first)) } } @else { (time::at(batch.first)) }
+            " to " (time::at(batch.last))
+            @if self.run.is_follower() { ", in run " (batch.run) " of the first" }
+        }
+    }
+
     /// By whom, and by which definition.
     fn started(&self) -> Markup {
         let id = &self.run.id.slot.workflow;
         html! {
             dt { "Executor" } dd { (self.run.executor) }
+            @if let Some(batch) = &self.run.batch { dt { "Batch" } dd { (self.together(batch)) } }
             @if let Some(version) = self.version {
                 dt { "Definition" } dd { a href=(versions::href(id, version)) { "version " (version) } }
             }

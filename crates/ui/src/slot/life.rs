@@ -159,7 +159,7 @@ mod tests {
             (0, SlotEvent::planned(Origin::Schedule, 0)),
             (5, SlotEvent::Looked { explanation: explanation.clone() }),
             (9, SlotEvent::TriggerMet { explanation }),
-            (10, SlotEvent::Dispatched { run: 1, worker: None }),
+            (10, SlotEvent::Dispatched { run: 1, worker: None, batch: None }),
             (11, SlotEvent::Started { run: 1, external_id: "x".to_owned() }),
             (71, SlotEvent::Failed { run: 1, outcome: failed }),
             (1000, reopened),

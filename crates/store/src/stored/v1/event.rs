@@ -7,7 +7,7 @@ use kelos_model::backfill::BackfillMode;
 use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::{
-    Actor, BackfillId, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
+    Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
     SlotState, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::facts::{StoredFact, StoredOccurrence};
 use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState};
 use super::reason::StoredReason;
-use super::run::StoredOutcome;
+use super::run::{StoredBatch, StoredOutcome};
 use crate::stored::form::{As, Plain, forms, is_false, is_zero, present};
 
 #[derive(Serialize, Deserialize)]
@@ -128,6 +128,8 @@ pub(crate) enum StoredSlotEvent {
         run: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredBatch>>")]
+        batch: Option<Batch>,
     },
     Deferred {
         run: u32,

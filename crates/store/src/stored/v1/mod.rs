@@ -21,5 +21,5 @@ pub(crate) use event::{StoredEvent, StoredSlotEvent, StoredWorkflowEvent};
 pub(crate) use facts::StoredCollection;
 pub(crate) use names::StoredActor;
 pub(crate) use row::{StoredMoments, StoredPlanState};
-pub(crate) use run::{StoredHold, StoredOutcome};
+pub(crate) use run::{StoredBatch, StoredHold, StoredOutcome};
 pub(crate) use workflow::StoredWorkflow;

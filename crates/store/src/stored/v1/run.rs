@@ -1,9 +1,9 @@
-//! Outcomes of runs, and the permits that they hold.
+//! Outcomes of runs, the permits that they hold, and their batches.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::{FailureCode, Hold, Outcome, PoolId};
+use kelos_model::{Batch, FailureCode, Hold, Outcome, PoolId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::names::StoredName;
@@ -56,7 +56,17 @@ pub(crate) struct StoredHold {
     since: Timestamp,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Batch", rename_all = "camelCase")]
+pub(crate) struct StoredBatch {
+    first: Timestamp,
+    run: u32,
+    last: Timestamp,
+    slots: u32,
+}
+
 forms! {
     StoredHold of Hold,
+    StoredBatch of Batch,
     StoredOutcome of Outcome,
 }

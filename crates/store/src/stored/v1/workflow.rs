@@ -11,8 +11,8 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger, Workflow,
-    WorkflowId,
+    BatchRule, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
+    Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -52,6 +52,8 @@ pub(crate) struct StoredWorkflow {
     constraints: Vec<Constraint>,
     #[serde(deserialize_with = "read_limit")]
     concurrency: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredBatchRule>>")]
+    batch: Option<BatchRule>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
     pools: Vec<PoolUse>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
@@ -81,6 +83,14 @@ pub(crate) struct StoredWorkflow {
 enum StoredWaitStart {
     Time,
     Opening,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "BatchRule", rename_all = "camelCase")]
+struct StoredBatchRule {
+    size: u32,
+    #[serde(default)]
+    delay_millis: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -277,6 +287,7 @@ impl Form<Source> for StoredSource {
 
 forms! {
     StoredWorkflow of Workflow,
+    StoredBatchRule of BatchRule,
     StoredPoolUse of PoolUse,
     StoredTokenRate of TokenRate,
     StoredWaitStart of WaitStart,
