@@ -109,6 +109,15 @@ fn the_first_seeds_with_rates_hold() {
 }
 
 #[test]
+fn the_first_seeds_with_runs_that_ask_for_permits_hold() {
+    let mut figures = kelos_sim::Figures::default();
+    for seed in 700_000..700_030 {
+        figures += kelos_sim::check_seed(seed).unwrap();
+    }
+    assert!(figures.granted >= 100, "runs are granted something: {figures:?}");
+}
+
+#[test]
 fn seeds_that_found_something_hold() {
     hold(FOUND.iter().map(|(seed, _)| *seed));
 }
