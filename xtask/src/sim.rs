@@ -65,13 +65,14 @@ fn report(first: u64, ran: u64, figures: &Figures, failures: &[String], began: I
         eprintln!("{failure}");
     }
     println!(
-        "{} seeds from {} in {:.1} s: {} turns, {} events, {} runs, {} recoveries, {} slot states compared with the full scan",
+        "{} seeds from {} in {:.1} s: {} turns, {} events, {} runs, {} grants within them, {} recoveries, {} slot states compared with the full scan",
         ran,
         first,
         began.elapsed().as_secs_f64(),
         figures.turns,
         figures.events,
         figures.runs,
+        figures.granted,
         figures.recoveries,
         figures.compared,
     );

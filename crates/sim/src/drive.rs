@@ -455,6 +455,7 @@ impl Drive {
     }
 
     fn answered(&mut self, run: &RunId, number: u64, answer: &PermitAnswer) {
+        self.figures.granted += u64::from(!matches!(answer, PermitAnswer::Refused(_)));
         let Some(RunRequests { open, .. }) = self.asking.get_mut(run) else { return };
         if *answer != PermitAnswer::Held {
             open.remove(&number);

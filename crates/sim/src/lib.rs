@@ -43,6 +43,8 @@ pub struct Figures {
     pub runs: u64,
     /// How many crashes and failed commits were recovered from.
     pub recoveries: u64,
+    /// How often live runs were granted permits that they asked for.
+    pub granted: u64,
     /// How many slot states were compared with the full scan.
     pub compared: u64,
     /// How often a workflow was frozen.
@@ -57,6 +59,7 @@ impl std::ops::AddAssign for Figures {
         self.events += other.events;
         self.runs += other.runs;
         self.recoveries += other.recoveries;
+        self.granted += other.granted;
         self.compared += other.compared;
         self.frozen += other.frozen;
         self.set_aside += other.set_aside;
