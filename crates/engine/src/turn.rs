@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{Checkpoint, Command, Config, Core, Input, Offer, Past, StepError};
+use kelos_model::workflow::DefinedVersion;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Provenance;
 use kelos_model::{
@@ -357,5 +358,9 @@ impl Past for StorePast<'_> {
 
     fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.0.known_facts(names)
+    }
+
+    fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, StoreError> {
+        self.0.reader().defined_versions(workflow)
     }
 }

@@ -168,6 +168,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
         // Of every other one, by its number: a draw would change what follows.
         writes: n.is_multiple_of(2).then(|| timed_path(n as u64 % 3)).into_iter().collect(),
+        version: None,
         about: About::default(),
     };
     // Decided by what was drawn before, so that the kept seeds mean what they did.

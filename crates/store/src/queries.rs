@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Workflow, WorkflowRow};
+use kelos_model::workflow::{DefinedVersion, ProjectVersion, Workflow, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -362,6 +362,39 @@ impl dyn Queries + '_ {
             }
         }
         Ok(versions)
+    }
+
+    /// The definitions of a workflow as they came into force, ascending. Costs a read of all of them.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn defined_versions(&self, id: &WorkflowId) -> Result<Vec<DefinedVersion>, StoreError> {
+        let named = self.definitions(id, None)?.into_iter().map(|past| (past.version, past.definition.version));
+        let mut named: BTreeMap<u32, Option<ProjectVersion>> = named.collect();
+        let filter = EventFilter::about(About::WorkflowItself(id.clone()));
+        let (mut found, mut from) = (Vec::new(), None);
+        loop {
+            let page = self.events(&filter, PageRequest::oldest(DEFINED_AT_ONCE).after(from.as_deref()))?;
+            for EventRecord { seq, event, .. } in page.rows {
+                let Event::Workflow { what: WorkflowEvent::Defined { version: number, .. }, .. } = event else { continue };
+                // A workflow that was removed is defined again under the number that it had.
+                if let Some(project) = named.remove(&number) {
+                    found.push(DefinedVersion { seq, number, project });
+                }
+            }
+            from = page.next;
+            if from.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The version of its project that a definition of a workflow carries.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn project_version(&self, id: &WorkflowId, number: u32) -> Result<Option<ProjectVersion>, StoreError> {
+        Ok(self.definitions(id, Some(number))?.pop().and_then(|past| past.definition.version))
     }
 
     /// The position of the last event; 0 if there is none.

@@ -6,6 +6,7 @@ mod keys;
 mod pool;
 mod row;
 mod source;
+mod version;
 mod wait;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
 pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
+pub use version::{DefinedVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError};
 pub use wait::WaitStart;
 
 use crate::constraint::Constraint;
@@ -81,6 +83,9 @@ pub struct Workflow {
     /// none of them; [`PathGraph`](crate::paths::PathGraph) finds by them who writes what others wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The version of its project, with which its runs are marked. Nothing is run again because it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<ProjectVersion>,
     /// A description for people.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
@@ -113,6 +118,7 @@ impl Workflow {
             wait_from: WaitStart::Time,
             job,
             writes: Vec::new(),
+            version: None,
             about: About::default(),
         }
     }
