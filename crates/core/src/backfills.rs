@@ -71,11 +71,12 @@ impl Core {
     /// A version of a workflow with the definitions that carry it.
     fn maker(&self, workflow: &WorkflowId, version: &VersionChoice) -> Result<Maker<'_>, Refusal> {
         let definitions = self.turn.defined.of(workflow);
-        if definitions.iter().any(|one| version.is_of(one)) {
+        if definitions.iter().any(|one| version.is_of(&one.version)) {
             return Ok(Maker { definitions, version: version.clone() });
         }
         let (workflow, version) = (workflow.clone(), version.clone());
-        Err(Refusal::NoVersion { workflow, version, known: definitions.to_vec() })
+        let known = definitions.iter().map(|one| one.version.clone()).collect();
+        Err(Refusal::NoVersion { workflow, version, known })
     }
 
     /// Makes slots of the times that an earlier schedule planned, so that the backfill treats each by itself.
@@ -132,7 +133,9 @@ impl Core {
                 self.record(&SlotRef::at(row.workflow.clone(), time), what.clone());
             }
         }
-        self.workflows.cover(&row.workflow, row.range);
+        if sorted.is_whole {
+            self.workflows.cover(&row.workflow, row.range);
+        }
         for taken in sorted.reopened_later.iter().chain(&sorted.adopted_later) {
             self.slots.backlog_mut(&row.workflow).put(Stretch { range: taken.range, ..stretch.clone() });
             self.planner.draw_soon(&row.workflow);

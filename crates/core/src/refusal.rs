@@ -1,7 +1,7 @@
 //! Refusals: the reasons why a request was not carried out.
 
 use kelos_model::run::LARGEST_GIVEN;
-use kelos_model::workflow::{DefinedVersion, VersionChoice};
+use kelos_model::workflow::{DefinitionVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
 
 /// As many versions are listed.
@@ -78,7 +78,7 @@ pub enum Refusal {
         /// The version.
         version: VersionChoice,
         /// The definitions that are known, ascending.
-        known: Vec<DefinedVersion>,
+        known: Vec<DefinitionVersion>,
     },
     /// The backfill has more slots than one request may touch.
     TooMany {
@@ -202,7 +202,7 @@ impl std::fmt::Display for Refusal {
 }
 
 /// The newest versions first: `1.4 (#3), 1.3 (#2) or #1`.
-fn known_versions(known: &[DefinedVersion]) -> String {
+fn known_versions(known: &[DefinitionVersion]) -> String {
     let mut listed: Vec<String> = known.iter().rev().take(LISTED_VERSIONS).map(ToString::to_string).collect();
     match known.len().saturating_sub(LISTED_VERSIONS) {
         0 => match (listed.pop(), listed.is_empty()) {

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_core::Refusal;
-use kelos_model::workflow::{DefinedVersion, ProjectVersion, VersionChoice};
+use kelos_model::workflow::{DefinitionVersion, ProjectVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, Invariant, SlotRef, SlotState, WorkflowId};
 
 /// One refusal of each kind.
@@ -19,7 +19,7 @@ fn all() -> Vec<Refusal> {
     let backfill = || BackfillId::new("b").unwrap();
     let version = |text: &str| text.parse::<VersionChoice>().unwrap();
     let project = |n: u32| (n > 1).then(|| ProjectVersion::new(&format!("1.{n}")).unwrap());
-    let one = |n: u32| DefinedVersion { seq: n.into(), number: n, project: project(n) };
+    let one = |number| DefinitionVersion { number, project: project(number) };
     let defined = |count| (1..=count).map(one).collect();
     vec![
         Refusal::NoWorkflow(workflow()),

@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{Checkpoint, Command, Config, Core, Input, Offer, Past, StepError};
-use kelos_model::workflow::DefinedVersion;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::Provenance;
+use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Invariant, Recall, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
 };

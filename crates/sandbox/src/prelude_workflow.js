@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "version", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
@@ -280,6 +280,13 @@ function catchUpOf(value, where) {
     return value === undefined ? undefined : among(value, `${where}: catchUp`, CATCH_UP);
 }
 
+function versionOf(value, where) {
+    if (value === undefined) return undefined;
+    if (typeof value !== "string") refuse(`${where}: expected a text such as "1.4", not ${describe(value)}`);
+    agreed(host.version(value), where);
+    return value;
+}
+
 /** What both builders of workflows read in the same way. */
 function draftOf(options, where) {
     return {
@@ -288,6 +295,7 @@ function draftOf(options, where) {
         writes: writtenPathsOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         endTime: startTimeOf(options.endTime, `${where}: endTime`),
+        version: versionOf(options.version, `${where}: version`),
         retry: retryOf(options, where),
         about: aboutOf(options, where),
     };

@@ -18,6 +18,7 @@ use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
+use kelos_model::workflow::ProjectVersion;
 use kelos_model::{
     Answer, BackfillId, Collection, Outcome, PoolId, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
     WorkflowId,
@@ -65,6 +66,8 @@ pub struct SpecSlot {
     planned: Timestamp,
     /// The facts that it has collected.
     pub collected: Option<Collection>,
+    /// The version of the project with which its latest run was started.
+    maker: Option<ProjectVersion>,
 }
 
 /// A place among the held slots: by priority, then the one that is held longest, then by workflow.
@@ -110,6 +113,8 @@ pub struct Spec {
     pub slots: BTreeMap<SlotRef, SpecSlot>,
     /// The last definitions, including those of removed workflows, whose runs still end.
     known: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// All versions that workflows ever had.
+    versions: BTreeSet<(WorkflowId, ProjectVersion)>,
     meant: GroupMeanings,
     /// The dependencies between jobs.
     pub apps: Apps,
@@ -156,6 +161,7 @@ impl Spec {
             backfills: BTreeMap::new(),
             slots: BTreeMap::new(),
             known: BTreeMap::new(),
+            versions: BTreeSet::new(),
             memory: events::Memory::default(),
             last_runs: BTreeMap::new(),
             runs: 0,
@@ -342,6 +348,7 @@ impl Spec {
         state.alive = true;
         self.runs += 1;
         state.started = (self.runs, self.now);
+        state.maker = self.known.get(&slot.workflow).and_then(|one| one.version.clone());
         Some(RunId { slot, number: state.last_run })
     }
 
@@ -645,6 +652,7 @@ impl SpecSlot {
             asked: None,
             planned: Timestamp::MIN,
             collected: None,
+            maker: None,
         }
     }
 

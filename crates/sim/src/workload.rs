@@ -6,6 +6,7 @@ mod events;
 mod jobs;
 mod rates;
 mod starts;
+mod versions;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +125,7 @@ impl Workload {
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
+        versions::choose(seed, &mut definitions, &mut asks);
         let (apps, meant, workers, shifts, schedules, deployments) = Default::default();
         Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments }
     }
@@ -325,6 +327,7 @@ fn backfill_of(
         range: Range::new(from, from + SignedDuration::from_hours(rng.between(2, 12))),
         mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
         priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
+        made_by: None,
         reason: None,
         dry_run: false,
     };
@@ -368,6 +371,7 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
             mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
             priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
             dry_run: rng.percent(20),
+            made_by: None,
             reason: None,
         }),
     };

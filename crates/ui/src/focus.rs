@@ -1,5 +1,6 @@
 //! What lies in a part of time: for each workflow its periods as boxes and its times as ticks, and what waits for what.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use axum::extract::rejection::QueryRejection;
@@ -10,6 +11,7 @@ use kelos_explain::periods::{self, Focus, FocusBox, FocusQuery, FocusRow, MOST_F
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::SlotState;
+use kelos_model::workflow::DefinitionVersion;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -305,8 +307,8 @@ fn drawn(view: &FocusView, row: &FocusRow, one: &FocusBox) -> Markup {
         a href=(href) {
             title { (told(view, row, one)) }
             rect.(class) .mixed[is_mixed] x=(format!("{left}%")) y="3" width=(width) height=(BOX) rx="2" {}
-            @if let Some(version) = one.version {
-                rect.(format!("version-{}", version % COLOURS)) x=(format!("{left}%")) y=(BOX - 1) width=(width) height="4" {}
+            @if let Some(version) = &one.version {
+                rect.(version_class(version)) x=(format!("{left}%")) y=(BOX - 1) width=(width) height="4" {}
             }
             @if let Some(text) = text { text.(class) x=(format!("{left}%")) y="17" dx="3" { (text) } }
         }
@@ -335,8 +337,13 @@ fn told(view: &FocusView, row: &FocusRow, one: &FocusBox) -> String {
         .map(|(count, state)| if one.total() == 1 { state.to_owned() } else { format!("{count} {state}") })
         .collect();
     let many = if one.total() == 1 { String::new() } else { format!("{}, ", words::count(one.total(), "slot")) };
-    let version = one.version.map(|version| format!(", version {version}")).unwrap_or_default();
+    let version = one.version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
     format!("{}, {from}{to} {zone}: {many}{}{version}", row.workflow, states.join(", "))
+}
+
+/// The colour of a version.
+fn version_class(version: &DefinitionVersion) -> String {
+    format!("version-{}", version.number % COLOURS)
 }
 
 fn legend(view: &FocusView, found: &Focus) -> Markup {
@@ -348,8 +355,8 @@ fn legend(view: &FocusView, found: &Focus) -> Markup {
         SlotState::Waiting,
         SlotState::Killed,
     ];
-    let versions: std::collections::BTreeSet<u32> =
-        found.rows.iter().flat_map(|row| &row.boxes).filter_map(|one| one.version).collect();
+    let versions: BTreeSet<&DefinitionVersion> =
+        found.rows.iter().flat_map(|row| &row.boxes).filter_map(|one| one.version.as_ref()).collect();
     html! {
         p.legend {
             @for state in states { (badge(state)) " " }
@@ -360,7 +367,7 @@ fn legend(view: &FocusView, found: &Focus) -> Markup {
         @if view.versions && !versions.is_empty() {
             p.legend #versions data-live {
                 "Versions: "
-                @for version in versions { span.version-key { svg width="12" height="12" aria-hidden="true" { rect.(format!("version-{}", version % COLOURS)) width="12" height="12" {} } " " (version) } }
+                @for version in versions { span.version-key { svg width="12" height="12" aria-hidden="true" { rect.(version_class(version)) width="12" height="12" {} } " " (version) } }
             }
         }
     }

@@ -56,6 +56,9 @@ pub struct FocusBoxDto {
     /// The version of the definition with which they last ran, if that was asked for and is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+    /// The version of the project that this definition carries, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_version: Option<String>,
 }
 
 /// A slot that waits.

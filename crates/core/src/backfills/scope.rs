@@ -76,6 +76,8 @@ pub(super) struct ScopePlan {
     pub(super) reopened_later: Vec<Stretch>,
     pub(super) adopted_later: Vec<Stretch>,
     untouched: u64,
+    /// Whether all times of the range have slots once it is carried out.
+    pub(super) is_whole: bool,
 }
 
 impl ScopePlan {
@@ -88,7 +90,8 @@ impl ScopePlan {
         schedule: &CronSchedule,
     ) -> ScopePlan {
         let id = workflow.id();
-        let mut sorted = ScopePlan { missing: free_of_slots(slots, id, scope.range), ..ScopePlan::default() };
+        let missing = free_of_slots(slots, id, scope.range);
+        let mut sorted = ScopePlan { missing, is_whole: true, ..ScopePlan::default() };
         for (time, live) in slots.within(id, scope.range).filter(|(time, _)| schedule.contains(*time)) {
             let slot = SlotRef::at(id.clone(), time);
             let is_out = workflow.out_of_bounds(&slot.key, Some(&live.slot)).is_some();

@@ -14,7 +14,7 @@ use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
-use kelos_model::workflow::{DefinedVersion, Provenance, WorkflowRow};
+use kelos_model::workflow::{DefinedVersion, DefinitionVersion, Provenance, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, Breach, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowEvent,
     WorkflowId, slot,
@@ -322,14 +322,15 @@ impl Disk {
         }
         if let Event::Workflow { workflow, what: WorkflowEvent::Defined { version: number, .. } } = &record.event {
             let known = self.versions.entry(workflow.clone()).or_default();
-            if known.last().is_none_or(|last| last.number != *number) {
-                known.push(DefinedVersion { seq: record.seq, number: *number, project: None });
+            if known.last().is_none_or(|last| last.version.number != *number) {
+                let version = DefinitionVersion { number: *number, project: None };
+                known.push(DefinedVersion { seq: record.seq, version });
             }
         }
     }
 
     fn name_version(&mut self, row: &WorkflowRow) {
-        let known = self.versions.get_mut(&row.id).into_iter().flatten();
+        let known = self.versions.get_mut(&row.id).into_iter().flatten().map(|one| &mut one.version);
         known.filter(|one| one.number == row.version).for_each(|one| one.project.clone_from(&row.definition.version));
     }
 

@@ -6,6 +6,7 @@ use jiff::civil::Weekday;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::time::{CronSchedule, Zone};
+use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError, Tally};
 
@@ -82,7 +83,7 @@ pub struct FocusBox {
     /// How many are still to be planned.
     pub to_come: u64,
     /// The version of the definition with which they last ran, if it is known.
-    pub version: Option<u32>,
+    pub version: Option<DefinitionVersion>,
 }
 
 /// A slot that waits, and for what.
@@ -97,7 +98,7 @@ pub struct BlockedSlot {
 }
 
 impl FocusBox {
-    fn of(slot: SlotRef, range: Range, state: Option<SlotState>, version: Option<u32>) -> FocusBox {
+    fn of(slot: SlotRef, range: Range, state: Option<SlotState>, version: Option<DefinitionVersion>) -> FocusBox {
         let states = state.into_iter().map(|state| (state, 1)).collect();
         FocusBox { range, slot: Some(slot), states, to_come: u64::from(state.is_none()), version }
     }
@@ -215,7 +216,11 @@ fn about(schedule: Option<&CronSchedule>, time: Timestamp) -> Range {
 }
 
 /// The versions with which slots last ran.
-fn versions(reader: &dyn Queries, id: &WorkflowId, rows: &[SlotRow]) -> Result<Vec<Option<u32>>, StoreError> {
+fn versions(
+    reader: &dyn Queries,
+    id: &WorkflowId,
+    rows: &[SlotRow],
+) -> Result<Vec<Option<DefinitionVersion>>, StoreError> {
     let ran: Vec<u64> = rows.iter().map(|row| row.slot.last_run_seq).filter(|seq| *seq > 0).collect();
     let mut known = reader.versions_at(id, &ran)?.into_iter();
     Ok(rows.iter().map(|row| if row.slot.last_run_seq > 0 { known.next().flatten() } else { None }).collect())

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
+use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
 use kelos_model::{Constraint, FailureCode, Trigger, Workflow, WorkflowId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -173,6 +173,7 @@ pub(super) struct JobDraft {
     covers: Vec<(String, i64, i64)>,
     constraints: Vec<Constraint>,
     platforms: Vec<PlatformUse>,
+    version: Option<String>,
     about: About,
 }
 
@@ -201,6 +202,20 @@ impl<I> Job<I> {
     #[must_use]
     pub fn tags<'t>(mut self, tags: impl IntoIterator<Item = &'t str>) -> Self {
         self.draft.about.tags.extend(tags.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// The version with which its runs are marked, in place of that of the project: what it made is found by it, and can be
+    /// [made again](crate::requests::BackfillRequest::made_by). Nothing runs again because it changes.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, job};
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let clicks = job("clicks", count).with(()).every(&Calendar::hourly()).version("2");
+    /// ```
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.draft.version = Some(version.to_owned());
         self
     }
 
@@ -414,6 +429,7 @@ impl JobDraft {
             covers: Vec::new(),
             constraints: Vec::new(),
             platforms: Vec::new(),
+            version: None,
             about: About::default(),
         }
     }
@@ -432,13 +448,14 @@ impl JobDraft {
     }
 
     /// The definition, or its mistakes.
-    pub(super) fn workflow(&self, project: &str) -> Result<Workflow, Vec<Mistake>> {
+    pub(super) fn workflow(&self, project: &str, version: Option<&ProjectVersion>) -> Result<Workflow, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         let id =
             WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
         let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
         let pools = self.pools(&mut mistakes);
         let trigger = self.whole_trigger(&mut mistakes);
+        let own_version = self.own_version(&mut mistakes);
         if self.at_a_time == Some(0) {
             mistakes
                 .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
@@ -464,10 +481,20 @@ impl JobDraft {
             pools,
             retry: self.retry.policy(),
             catch_up,
+            version: own_version.or_else(|| version.cloned()),
             start_time: self.start,
             end_time: self.end,
             about: self.about.clone(),
             ..Workflow::keyed(id, keys, job)
+        })
+    }
+
+    /// The version of its own.
+    fn own_version(&self, mistakes: &mut Vec<Mistake>) -> Option<ProjectVersion> {
+        let version = self.version.as_deref().map(ProjectVersion::new).transpose();
+        version.unwrap_or_else(|error| {
+            mistakes.push(self.mistake(format!("its version is refused: {error}")));
+            None
         })
     }
 

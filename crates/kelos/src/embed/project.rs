@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use kelos_engine::AskError;
 use kelos_executors::local::own_shim;
 use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
+use kelos_model::workflow::ProjectVersion;
 use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, StoreError};
 use tokio::runtime::Handle;
@@ -25,6 +27,7 @@ use crate::node::{Node, NodeConfig, NodeError};
 pub struct Project {
     name: String,
     version: String,
+    place: &'static Location<'static>,
     jobs: Vec<JobDraft>,
     folder: Option<PathBuf>,
     store: Option<Box<dyn Journal>>,
@@ -66,12 +69,16 @@ impl From<AskError> for StartError {
 }
 
 impl Project {
-    /// A project without jobs, in memory. The version is for people: whenever its jobs change, the project is deployed.
+    /// A project without jobs, in memory. Its runs are marked with the version, which may be empty: what one version made is found by it, and can be
+    /// [made again](crate::requests::BackfillRequest::made_by). Whenever jobs change the project is deployed; a changed version alone runs nothing
+    /// again.
     #[must_use]
+    #[track_caller]
     pub fn new(name: &str, version: &str) -> Project {
         Project {
             name: name.to_owned(),
             version: version.to_owned(),
+            place: Location::caller(),
             jobs: Vec::new(),
             folder: None,
             store: None,
@@ -130,6 +137,7 @@ impl Project {
         let mut mistakes = Vec::new();
         let mut workflows = Vec::new();
         let mut first: BTreeMap<&str, &JobDraft> = BTreeMap::new();
+        let version = self.own_version(&mut mistakes);
         for job in &self.jobs {
             if let Some(other) = first.get(job.id.as_str()) {
                 let place = format!("{}:{}", other.place.file(), other.place.line());
@@ -139,7 +147,7 @@ impl Project {
                 continue;
             }
             first.insert(&job.id, job);
-            match job.workflow(&self.name) {
+            match job.workflow(&self.name, version.as_ref()) {
                 Ok(workflow) => workflows.push(workflow),
                 Err(more) => mistakes.extend(more),
             }
@@ -150,6 +158,16 @@ impl Project {
         mistakes.extend(self.without_periods(&workflows));
         mistakes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         if mistakes.is_empty() { Ok(workflows) } else { Err(Mistakes(mistakes)) }
+    }
+
+    /// The version that its definitions carry.
+    fn own_version(&self, mistakes: &mut Vec<Mistake>) -> Option<ProjectVersion> {
+        let version = (!self.version.is_empty()).then(|| ProjectVersion::new(&self.version)).transpose();
+        version.unwrap_or_else(|error| {
+            let words = format!("project \"{}\": its version is refused: {error}", self.name);
+            mistakes.push(Mistake::new(&self.name, self.place, words));
+            None
+        })
     }
 
     /// Circles of jobs that wait for each other.

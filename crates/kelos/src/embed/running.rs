@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_core::{FireRequest, Pause, Request, Resume};
 use kelos_engine::{AskError, Handle};
-use kelos_model::workflow::About;
+use kelos_model::workflow::{About, DefinitionVersion};
 use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
@@ -53,6 +53,8 @@ pub struct EndedSlot {
     pub state: SlotState,
     /// The latest run; none where none was begun.
     pub run: Option<Run>,
+    /// The version of the definition with which that run began.
+    pub version: Option<DefinitionVersion>,
 }
 
 impl EndedSlot {
@@ -142,7 +144,8 @@ impl RunningProject {
             let state = self.reader().slot(slot)?.map(|slot| slot.state);
             if let Some(state) = state.filter(|state| state.is_final()) {
                 let run = self.reader().slot_runs(slot)?.pop();
-                return Ok(EndedSlot { slot: slot.clone(), state, run });
+                let version = self.reader().run_versions(run.as_slice())?.pop().flatten();
+                return Ok(EndedSlot { slot: slot.clone(), state, run, version });
             }
             commits.changed().await.map_err(|_| RequestError::Stopped(slot.clone()))?;
         }

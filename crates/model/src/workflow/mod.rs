@@ -21,7 +21,7 @@ pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
 pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
-pub use version::{DefinedVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError};
+pub use version::{DefinedVersion, DefinitionVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError};
 pub use wait::WaitStart;
 
 use crate::constraint::Constraint;

@@ -94,7 +94,7 @@ pub enum VersionChoice {
 impl VersionChoice {
     /// Whether it is that of a definition.
     #[must_use]
-    pub fn is_of(&self, definition: &DefinedVersion) -> bool {
+    pub fn is_of(&self, definition: &DefinitionVersion) -> bool {
         match self {
             VersionChoice::Project(version) => definition.project.as_ref() == Some(version),
             VersionChoice::Definition(number) => definition.number == *number,
@@ -136,27 +136,34 @@ impl fmt::Display for VersionChoice {
     }
 }
 
+/// The version of a definition: its number, and that of its project.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DefinitionVersion {
+    /// Its number, counted from 1 for each workflow.
+    pub number: u32,
+    /// The version of the project that it carries; none where the project has none.
+    pub project: Option<ProjectVersion>,
+}
+
 /// A definition of a workflow with its place in the log. Runs that were dispatched later, up to the next one, are its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinedVersion {
     /// The log position at which it first came into force.
     pub seq: u64,
-    /// Its number, counted from 1.
-    pub number: u32,
-    /// The version that it carries; none where its project has none.
-    pub project: Option<ProjectVersion>,
+    /// Its version.
+    pub version: DefinitionVersion,
 }
 
 impl DefinedVersion {
     /// The definition among these, which ascend, with which a run began that was dispatched at a position of the log.
     #[must_use]
-    pub fn at(definitions: &[DefinedVersion], dispatch: u64) -> Option<&DefinedVersion> {
+    pub fn at(definitions: &[DefinedVersion], dispatch: u64) -> Option<&DefinitionVersion> {
         let after = definitions.partition_point(|one| one.seq < dispatch);
-        definitions.get(after.checked_sub(1)?)
+        definitions.get(after.checked_sub(1)?).map(|one| &one.version)
     }
 }
 
-impl fmt::Display for DefinedVersion {
+impl fmt::Display for DefinitionVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.project {
             Some(version) => write!(f, "{version} (#{})", self.number),
@@ -183,17 +190,20 @@ mod tests {
         assert_eq!(read("#x"), Err(refused.to_owned()));
         assert_eq!(read(" "), Err("a version can't be only whitespace".to_owned()));
         assert_eq!(read(&"v".repeat(101)), Err("a version of 101 bytes is too long, expected at most 100".to_owned()));
-        assert_eq!(read("a\u{202e}b"), Err("a version can't contain an invisible character: \"a\\u{202e}b\"".to_owned()));
+        assert_eq!(
+            read("a\u{202e}b"),
+            Err("a version can't contain an invisible character: \"a\\u{202e}b\"".to_owned())
+        );
         assert_eq!(read("#3").map(|choice| choice.to_string()), Ok("#3".to_owned()));
     }
 
     #[test]
     fn a_run_is_of_the_last_definition_before_it() {
-        let defined = |seq, number, project| DefinedVersion { seq, number, project };
+        let defined = |seq, number, project| DefinedVersion { seq, version: DefinitionVersion { number, project } };
         let all = [defined(5, 1, None), defined(9, 2, Some(version("1.4")))];
         let at = |seq| DefinedVersion::at(&all, seq).map(ToString::to_string);
         assert_eq!([5, 6, 9, 10].map(at), [None, Some("#1".into()), Some("#1".into()), Some("1.4 (#2)".into())]);
-        assert!(VersionChoice::Project(version("1.4")).is_of(&all[1]));
-        assert!(!VersionChoice::Definition(1).is_of(&all[1]));
+        assert!(VersionChoice::Project(version("1.4")).is_of(&all[1].version));
+        assert!(!VersionChoice::Definition(1).is_of(&all[1].version));
     }
 }

@@ -52,7 +52,8 @@ impl FromLibrary<FocusBox> for FocusBoxDto {
             total: one.total(),
             states: counts(one.states),
             to_come: one.to_come,
-            version: one.version,
+            version: one.version.as_ref().map(|version| version.number),
+            project_version: one.version.and_then(|version| version.project).map(String::from),
         }
     }
 }
