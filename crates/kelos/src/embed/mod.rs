@@ -36,6 +36,7 @@
 //! name of the run, [`Context::run`], stays the same as long as Kelos counts it as one attempt.
 
 mod cancel;
+mod changes;
 mod command;
 mod context;
 mod function;
@@ -55,11 +56,13 @@ mod running;
 mod scheduler;
 
 pub use cancel::Cancel;
+pub use changes::Changes;
 pub use command::CommandError;
 pub use context::{Context, PreviousFailure};
 pub use input::{Input, ScheduledTime, SlotInput};
 pub use job::{AtTimes, Function, Job, JobId, job};
 pub use kelos_model::time::{Calendar, Dates, Zone};
+pub use kelos_model::workflow::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
 pub use locks::Lock;
 pub use mistakes::{Mistake, Mistakes};
 pub use output::OutputError;

@@ -8,20 +8,26 @@ use std::sync::Arc;
 
 use kelos_core::Config;
 use kelos_engine::AskError;
+use kelos_engine::clock::system_clock;
 use kelos_executors::local::own_shim;
 use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
-use kelos_model::workflow::ProjectVersion;
+use kelos_model::workflow::{ProjectVersion, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore, StoreError};
+use kelos_store::{Journal, MemoryStore, Queries, StoreError};
 use tokio::runtime::Handle;
 
+use super::changes::Changes;
 use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
 use super::job::{Job, JobDraft};
 use super::mistakes::{Mistake, Mistakes};
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
 use crate::node::{Node, NodeConfig, NodeError};
+
+/// The file of the database in a project's folder.
+#[cfg(feature = "sqlite")]
+const DATABASE: &str = "kelos.db";
 
 /// A set of jobs, which are deployed together.
 pub struct Project {
@@ -32,6 +38,7 @@ pub struct Project {
     folder: Option<PathBuf>,
     store: Option<Box<dyn Journal>>,
     config: Config,
+    confirm_above: Option<u64>,
 }
 
 /// A project that can't be started. Messages complete "failed to …".
@@ -57,6 +64,17 @@ pub enum StartError {
     /// There is no Tokio runtime.
     #[error("find a Tokio runtime: start the project inside of one")]
     Runtime,
+    /// More slots of the past would run than need no confirmation.
+    #[error(
+        "start the project: {} slots of the past would run, expected at most {limit}; let `catch_up` leave them out, or raise \
+         `confirm_above`\n{changes}", changes.past.opened()
+    )]
+    Unconfirmed {
+        /// The limit.
+        limit: u64,
+        /// The changes that the start would bring.
+        changes: Box<Changes>,
+    },
     /// The engine does not answer.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -83,6 +101,7 @@ impl Project {
             folder: None,
             store: None,
             config: Config::default(),
+            confirm_above: None,
         }
     }
 
@@ -127,6 +146,61 @@ impl Project {
     pub fn config(mut self, config: Config) -> Project {
         self.config = config;
         self
+    }
+
+    /// Refuses to start where more slots of the past would run at once: of a new job, of a start that was moved, of a long outage. What
+    /// runs is said by [`Job::catch_up`]; this is a second look, for programs that are deployed often.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Project, StartError, job};
+    /// use kelos::CatchUp;
+    ///
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let clicks = job("clicks", count).with(()).every(&Calendar::hourly()).catch_up(CatchUp::All);
+    /// let refused = Project::new("shop", "1.0").add(clicks).confirm_above(100).start().await;
+    /// assert!(matches!(refused, Err(StartError::Unconfirmed { changes, .. }) if changes.past.opened() == 168));
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn confirm_above(mut self, slots: u64) -> Project {
+        self.confirm_above = Some(slots);
+        self
+    }
+
+    /// The changes that a start would bring now, beside what is stored: which slots of the past would run, and which are held back. Nothing
+    /// is changed by it.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Project, job};
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let project = Project::new("shop", "1.0").add(job("clicks", count).with(()).every(&Calendar::hourly()));
+    /// assert_eq!(project.changes()?.to_string(), "new: clicks");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are [mistakes](Project::check), or what is stored can't be read.
+    pub fn changes(&self) -> Result<Changes, StartError> {
+        let workflows = self.check()?;
+        let rows = self.stored()?.map(|reader| reader.workflows(None)).transpose()?.unwrap_or_default();
+        Ok(self.changes_beside(&workflows, &rows))
+    }
+
+    fn changes_beside(&self, workflows: &[Workflow], rows: &[WorkflowRow]) -> Changes {
+        Changes::of(workflows, rows, self.config.planning_window, system_clock()())
+    }
+
+    /// What is stored; none where nothing is.
+    fn stored(&self) -> Result<Option<Arc<dyn Queries>>, StartError> {
+        if let Some(store) = &self.store {
+            return Ok(Some(store.reader()));
+        }
+        #[cfg(feature = "sqlite")]
+        if let Some(file) = self.folder.as_ref().map(|folder| folder.join(DATABASE)).filter(|file| file.exists()) {
+            return Ok(Some(kelos_store_sqlite::SqliteStore::look(file)?.reader()));
+        }
+        Ok(None)
     }
 
     /// The definitions of the jobs.
@@ -246,6 +320,11 @@ impl Project {
         let workflows = self.check()?;
         let (folder, temporary) = self.place()?;
         let store = self.open(&folder)?;
+        let changes = self.changes_beside(&workflows, &store.reader().workflows(None)?);
+        if let Some(limit) = self.confirm_above.filter(|limit| changes.past.opened() > *limit) {
+            return Err(StartError::Unconfirmed { limit, changes: Box::new(changes) });
+        }
+        changes.past.lines().iter().for_each(|line| tracing::info!("{line}"));
         let mut config = NodeConfig::new(folder.join("runs"), own_shim());
         config.core = self.config.clone();
         let jobs = self.functions(&workflows);
@@ -259,7 +338,7 @@ impl Project {
         // The texts of the program's files are not known; changed definitions are a deployment.
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
-        let mut running = RunningProject::new(self.name.clone(), node, functions, temporary);
+        let mut running = RunningProject::new(self.name.clone(), node, functions, changes, temporary);
         running.start_once(once).await?;
         running.follow(self.planners());
         Ok(running)
@@ -313,7 +392,7 @@ impl Project {
         }
         #[cfg(feature = "sqlite")]
         if self.folder.is_some() {
-            return Ok(Box::new(kelos_store_sqlite::SqliteStore::open(folder.join("kelos.db"))?));
+            return Ok(Box::new(kelos_store_sqlite::SqliteStore::open(folder.join(DATABASE))?));
         }
         let _ = folder;
         Ok(Box::new(MemoryStore::new()))

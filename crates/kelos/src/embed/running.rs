@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use super::changes::Changes;
 use super::function::FunctionExecutor;
 use super::input::INPUT;
 use super::outcome;
@@ -89,6 +90,7 @@ pub struct RunningProject {
     functions: FunctionExecutor,
     by: Actor,
     planning: JoinSet<()>,
+    changes: Changes,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -97,16 +99,23 @@ impl RunningProject {
         project: String,
         node: Node,
         functions: FunctionExecutor,
+        changes: Changes,
         folder: Option<tempfile::TempDir>,
     ) -> RunningProject {
         let (by, planning) = (Actor::person("program"), JoinSet::new());
-        RunningProject { project, node, functions, by, planning, _folder: folder }
+        RunningProject { project, node, functions, by, planning, changes, _folder: folder }
     }
 
     /// The node, for servers and requests of all kinds.
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// The changes that its start brought, beside what was stored before.
+    #[must_use]
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// The engine.

@@ -3,6 +3,7 @@
 mod catch_up;
 mod endless;
 mod keys;
+mod past;
 mod pool;
 mod row;
 mod source;
@@ -15,9 +16,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use catch_up::{LATE, PlanMisfires, past_slots};
+pub use catch_up::{LATE, PlanMisfires};
 pub use endless::SLOWED;
 pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
+pub use past::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
 pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};

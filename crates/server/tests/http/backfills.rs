@@ -209,6 +209,7 @@ async fn what_a_version_made_is_made_again() {
         let server = Server::with(Setup { on_disk, ..Setup::default() }, &of_version("1.3")).await;
         server.step(NOW).await;
         server.end(&slot("w", "2015-09-13T14:00Z"), 1, true).await;
+        server.step(NOW).await;
         server.write("test.js", &of_version("1.4"));
         server.post("/clear-cache").await.ok();
         server.end(&slot("w", "2015-09-13T15:00Z"), 1, true).await;
