@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::workflow::{PastSlots, WorkflowRow};
 use kelos_model::trigger::{Facts, Waker, evaluate};
+use kelos_model::workflow::{PastSlots, WorkflowRow};
 use kelos_model::{Answer, Probe, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 

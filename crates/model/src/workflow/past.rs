@@ -143,7 +143,8 @@ impl PlannedTimes<'_> {
         let gaps = self.planned.ranges.gaps(range);
         let Some((planned, before)) = &self.earlier else { return PastTimes::of(schedule, gaps) };
         let free = gaps.iter().flat_map(|gap| planned.gaps(*gap));
-        let other = gaps.iter().flat_map(|gap| planned.within(*gap)).flat_map(|part| schedule.times(part.start, part.end));
+        let other =
+            gaps.iter().flat_map(|gap| planned.within(*gap)).flat_map(|part| schedule.times(part.start, part.end));
         let new = other.enumerate().filter(|(n, at)| *n >= MOST_COMPARED || !before.contains(*at));
         let each = new.map(|(_, at)| PastTimes { slots: 1, first: at, last: at });
         PastTimes::of(schedule, free).into_iter().chain(each).reduce(PastTimes::with)
@@ -249,7 +250,11 @@ impl HeldBack {
         let (from, to) = (text::format_short(first), text::format_short(last));
         let are = if slots == 1 { "is" } else { "are" };
         let way = format!("kelos backfill {id} --from {from} --to {}", text::format_short(self.until));
-        format!("{} of {id} {are} not planned, {from} to {to}: {}; `{way}` opens them", past_slots(slots), self.by.words())
+        format!(
+            "{} of {id} {are} not planned, {from} to {to}: {}; `{way}` opens them",
+            past_slots(slots),
+            self.by.words()
+        )
     }
 }
 
@@ -385,14 +390,19 @@ mod tests {
         let all = (Some((161, at(-161), at(-1))), Some((39, now - WEEK, HoldBack::Window)));
         assert_eq!(moved(Some(CatchUp::All)), all);
         let later = row(&since(0, hourly(None)), 7);
-        assert_eq!(past(&since(3, hourly(None)), Some(&later), now), WorkflowPast::default(), "a later start opens nothing");
+        assert_eq!(
+            past(&since(3, hourly(None)), Some(&later), now),
+            WorkflowPast::default(),
+            "a later start opens nothing"
+        );
     }
 
     #[test]
     fn what_a_changed_calendar_opens_and_holds_back_is_told() {
         let now = at(100) + SignedDuration::from_mins(5);
         let before = row(&since(0, hourly(Some(CatchUp::Latest))), 101);
-        let days = |catch_up| since(-48, scheduled(Schedule::Calendar(Calendar::hours(12).expect("a calendar")), catch_up));
+        let days =
+            |catch_up| since(-48, scheduled(Schedule::Calendar(Calendar::hours(12).expect("a calendar")), catch_up));
         let latest = past(&days(Some(CatchUp::Latest)), Some(&before), now);
         // Those from hour 0 on have slots of the hours.
         assert_eq!(latest.opened, None);

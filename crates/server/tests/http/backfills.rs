@@ -205,7 +205,8 @@ async fn what_failed_of_it_is_opened_again_and_stays_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_version_made_is_made_again() {
     for on_disk in [false, true] {
-        let of_version = |version: &str| workflow("w", &format!("startTime: '2015-09-13T14:00Z', version: '{version}'"));
+        let of_version =
+            |version: &str| workflow("w", &format!("startTime: '2015-09-13T14:00Z', version: '{version}'"));
         let server = Server::with(Setup { on_disk, ..Setup::default() }, &of_version("1.3")).await;
         server.step(NOW).await;
         server.end(&slot("w", "2015-09-13T14:00Z"), 1, true).await;
@@ -241,10 +242,10 @@ async fn what_a_version_made_is_made_again() {
         assert_eq!(versions, ["1.3", "1.4"], "{runs}");
         let page = server.get("/ui/workflows/w/slots/2015-09-13T14:00Z").await.ok().text;
         assert!(page.contains("Made by version 1.4."), "{page}");
-        let focus = "from=2015-09-13T13:00Z&to=2015-09-13T17:00Z&versions=1";
-        let found = server.get(&format!("/api/v1/focus?{focus}")).await.ok().json();
+        let focus = "from=2015-09-13T13:00Z&to=2015-09-13T17:00Z&versions=";
+        let found = server.get(&format!("/api/v1/focus?{focus}true")).await.ok().json();
         assert_eq!(found["rows"][0]["boxes"][0]["projectVersion"], "1.4", "{found}");
-        let page = server.get(&format!("/ui/focus?{focus}")).await.ok().text;
+        let page = server.get(&format!("/ui/focus?{focus}1")).await.ok().text;
         assert!(page.contains("1.4 (#2)"), "{page}");
         let events = server.get("/api/v1/events?backfill=again").await.ok().text;
         assert!(events.contains(r#""madeBy":"1.3""#), "{events}");
