@@ -220,7 +220,7 @@ async fn what_a_version_made_is_made_again() {
         let ask = async |rest: &str| server.post_json("/api/v1/backfills", &format!("{{{day}, {rest}}}")).await;
         let refused = ask(r#""madeBy": "1.5""#).await;
         let why = "no definition of w has the version 1.5, expected 1.4 (#2) or 1.3 (#1)";
-        assert_eq!(refused.status.as_u16(), 409, "{}", refused.text);
+        assert_eq!(refused.status.as_u16(), 404, "{}", refused.text);
         assert_eq!((&refused.json()["code"], &refused.json()["detail"]), (&"version-not-found".into(), &why.into()));
         let refused = ask(r##""madeBy": "#x""##).await;
         assert_eq!(refused.status.as_u16(), 400, "{}", refused.text);
