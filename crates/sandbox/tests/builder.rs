@@ -123,7 +123,10 @@ fn definitions_carry_the_version_of_their_project() {
     let own = defined("kelos.workflow('w', {schedule: 'daily', shell: 'true', version: '1.4'});");
     assert_eq!(own[0].version.as_ref().map(|version| version.as_str()), Some("1.4"));
     let refusals = [
-        (refused("schedule: 'daily', shell: 'true', version: 1.4"), "version: expected a text such as \"1.4\", not 1.4"),
+        (
+            refused("schedule: 'daily', shell: 'true', version: 1.4"),
+            "version: expected a text such as \"1.4\", not 1.4",
+        ),
         (refused("schedule: 'daily', shell: 'true', version: '#3'"), "version: a version can't begin with \"#\""),
     ];
     for (found, expected) in refusals {

@@ -247,7 +247,7 @@ async fn what_a_version_made_is_made_again() {
         assert_eq!(found["rows"][0]["boxes"][0]["projectVersion"], "1.4", "{found}");
         let page = server.get(&format!("/ui/focus?{focus}1")).await.ok().text;
         assert!(page.contains("1.4 (#2)"), "{page}");
-        let events = server.get("/api/v1/events?backfill=again").await.ok().text;
+        let events = server.get("/api/v1/events?limit=500").await.ok().text;
         assert!(events.contains(r#""madeBy":"1.3""#), "{events}");
         let query = "workflow=w&from=2015-09-13T00:00&to=2015-09-13T16:00&made_by=1.4";
         let page = server.get(&format!("/ui/new-backfill?{query}")).await.ok().text;
