@@ -185,9 +185,7 @@ impl std::fmt::Display for Refusal {
             Refusal::NoBackfill(id) => write!(f, "no backfill is named \"{id}\""),
             Refusal::BackfillCancelled(id) => write!(f, "the backfill \"{id}\" was cancelled, make a new one"),
             Refusal::BackfillOver(id) => write!(f, "all slots of the backfill \"{id}\" have ended"),
-            Refusal::NoVersion { workflow, version, known } => {
-                write!(f, "no definition of {workflow} has the version {version}, expected {}", known_versions(known))
-            }
+            Refusal::NoVersion { workflow, version, known } => no_version(f, workflow, version, known),
             Refusal::TooMany { limit, .. } => {
                 write!(f, "it would affect more than {limit} slots: ask for a shorter range")
             }
@@ -199,6 +197,15 @@ impl std::fmt::Display for Refusal {
             ),
         }
     }
+}
+
+fn no_version(
+    f: &mut std::fmt::Formatter<'_>,
+    workflow: &WorkflowId,
+    version: &VersionChoice,
+    known: &[DefinitionVersion],
+) -> std::fmt::Result {
+    write!(f, "no definition of {workflow} has the version {version}, expected {}", known_versions(known))
 }
 
 /// The newest versions first: `1.4 (#3), 1.3 (#2) or #1`.

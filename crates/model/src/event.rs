@@ -15,7 +15,7 @@ use crate::ranges::Range;
 use crate::reason::Reason;
 use crate::run::Outcome;
 use crate::state::SlotState;
-use crate::workflow::VersionChoice;
+use crate::version::VersionChoice;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -174,7 +174,10 @@ impl Spec {
     pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
         for (slot, arrival) in past.arrivals(workload) {
             let (started, since, asked) = ((0, workload.start), workload.start, Some(workload.start));
-            self.slots.insert(slot, SpecSlot { started, since, asked, ..SpecSlot::imported(&arrival) });
+            // What came with a run of its own counts for the definition with which it was imported.
+            let definition = workload.definitions[0].1.iter().find(|one| one.id == slot.workflow);
+            let maker = arrival.external_id.as_ref().and(definition).and_then(|one| one.version.clone());
+            self.slots.insert(slot, SpecSlot { started, since, asked, maker, ..SpecSlot::imported(&arrival) });
         }
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));
     }

@@ -350,14 +350,15 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "periods" => workflow.keys = Keys::Schedule(calendar(&words.next("2h, or a zone for days")?)?),
             "ends" => workflow.end_time = Some(words.time(world)?),
             "from" => workflow.start_time = Some(words.time(world)?),
-            "version" => {
-                let version = ProjectVersion::new(&words.next("a version")?);
-                workflow.version = Some(version.map_err(|error| error.to_string())?);
-            }
+            "version" => workflow.version = Some(version(&words.next("a version")?)?),
             other => return Err(format!("not understood: {other}")),
         }
     }
     Ok(Arc::new(workflow))
+}
+
+fn version(word: &str) -> Result<ProjectVersion, String> {
+    ProjectVersion::new(word).map_err(|error| error.to_string())
 }
 
 fn calendar(word: &str) -> Result<Schedule, String> {

@@ -191,7 +191,7 @@ impl Project {
         Changes::of(workflows, rows, self.config.planning_window, system_clock()())
     }
 
-    /// What is stored; none where nothing is.
+    /// The stored state; none where nothing is stored.
     fn stored(&self) -> Result<Option<Arc<dyn Queries>>, StartError> {
         if let Some(store) = &self.store {
             return Ok(Some(store.reader()));

@@ -7,7 +7,6 @@ mod past;
 mod pool;
 mod row;
 mod source;
-mod version;
 mod wait;
 
 use std::sync::Arc;
@@ -23,7 +22,6 @@ pub use past::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
 pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
-pub use version::{DefinedVersion, DefinitionVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError};
 pub use wait::WaitStart;
 
 use crate::constraint::Constraint;
@@ -38,6 +36,10 @@ use crate::retry::RetryPolicy;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
+
+pub use crate::version::{
+    DefinedVersion, DefinitionVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError,
+};
 
 /// A named definition: keys, trigger, retry and job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
