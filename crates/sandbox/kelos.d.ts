@@ -158,6 +158,8 @@ interface WorkflowOptions extends WorkflowBase {
      * seen; later the latest of them. `"skip"`: none. Default, as in Celos: the same as `"all"`. Backfills are always possible.
      */
     catchUp?: "all" | "latest" | "skip";
+    /** The version of the project, such as `"1.4"`: runs are marked with it, and `kelos backfill --made-by` finds them by it. Nothing runs again because it changes. */
+    version?: string;
     /** Number of immediate retries after a failure. Default 0. For more control use `retry`. */
     maxRetryCount?: number | string;
     /** The retry policy; excludes `maxRetryCount`. */
@@ -218,6 +220,8 @@ interface BuilderOptions extends WorkflowBase, CommandOptions {
      * window (7 days), also those of before it was first seen. Backfills are always possible.
      */
     catchUp?: "all" | "latest" | "skip";
+    /** The version of the project, such as `"1.4"`: runs are marked with it, and `kelos backfill --made-by` finds them by it. Nothing runs again because it changes. */
+    version?: string;
     /** A slot that still waits after so many seconds expires. Default: never. */
     waitTimeoutSeconds?: number | string;
     /**

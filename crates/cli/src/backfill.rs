@@ -1,5 +1,6 @@
 //! `kelos backfill`: opening past slots, and watching how far they are.
 
+use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, IdError, WorkflowId};
 use kelos_wire::{AFTER_CURRENT_WORK, BackfillMode, BackfillRequest, BackfillResultDto, ProgressDto, TouchedTimesDto};
 
@@ -31,6 +32,9 @@ pub(crate) struct BackfillArgs {
     /// Existing slots to run again
     #[arg(long, value_enum, default_value_t = Mode::Missing)]
     mode: Mode,
+    /// Only slots that this version made: a version of the project, such as 1.4, or the number of a definition, #3. They run again
+    #[arg(long, value_name = "VERSION", conflicts_with = "mode")]
+    made_by: Option<VersionChoice>,
     /// Priority: larger runs first, below 0 runs after current work [default: -1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
@@ -122,6 +126,7 @@ fn request(args: &BackfillArgs, id: &str) -> Result<BackfillRequest, Failure> {
         to: args.range.to.into(),
         mode,
         priority: args.priority.unwrap_or(AFTER_CURRENT_WORK),
+        made_by: args.made_by.clone(),
         name: args.name.as_deref().map(BackfillId::new).transpose().map_err(usage)?,
         reason: args.because.reason.clone(),
         dry_run: args.dry_run,

@@ -2,13 +2,15 @@
 
 mod config;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use kelos_core::Config;
+use kelos_model::WorkflowId;
+use kelos_model::workflow::{HeldBack, PastSlots};
 use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, unserved};
-use kelos_scripts::PastSlots;
 use kelos_storage::{Storage, StorageConfig};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
@@ -57,12 +59,22 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(
-            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems, "pastSlots": past.by_workflow() }),
+            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems, "pastSlots": opened(&past), "heldBack": held_back(&past) }),
         );
     } else {
         print(&loaded, &past, files);
     }
     Ok(if loaded.has_errors() { BAD } else { 0 })
+}
+
+/// The numbers of slots that are opened, by workflow.
+fn opened(past: &PastSlots) -> BTreeMap<&WorkflowId, u64> {
+    past.by_workflow().iter().filter_map(|(id, past)| Some((id, past.opened?.slots))).collect()
+}
+
+/// The times that are left alone, by workflow.
+fn held_back(past: &PastSlots) -> BTreeMap<&WorkflowId, HeldBack> {
+    past.by_workflow().iter().filter_map(|(id, past)| Some((id, past.held_back?))).collect()
 }
 
 fn print(loaded: &LoadResult, past: &PastSlots, files: usize) {
@@ -74,9 +86,7 @@ fn print(loaded: &LoadResult, past: &PastSlots, files: usize) {
             folder::problem_lines(problem).iter().for_each(text::line);
         }
     }
-    if !past.is_empty() {
-        text::line(format!("at the first start {past}"));
-    }
+    past.lines().iter().for_each(|line| text::line(format!("at the first start {line}")));
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     let warnings = loaded.problems.len() - errors;
     let found = match (errors, warnings) {

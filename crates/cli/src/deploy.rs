@@ -336,6 +336,7 @@ fn say_slots(slots: &SlotEffectDto) {
             words::line(format!("{} of {} {what}: {when}", count(some.count, "slot"), some.workflow));
         }
     }
+    slots.held_back.iter().for_each(words::line);
     let past: usize = slots.created.iter().map(|some| some.count).sum();
     if past > 0 {
         words::line(format!("{} will run", count(past, "past slot")));

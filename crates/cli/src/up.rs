@@ -115,10 +115,7 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: 
         format!("  state      {}", host::shown(&dir.join(STATE), from)),
         format!("  board      {address}/ui"),
     ];
-    let past = node.past_slots();
-    if !past.is_empty() {
-        lines.push(format!("  catch-up   {past}"));
-    }
+    lines.extend(node.past_slots().lines().into_iter().map(|line| format!("  catch-up   {line}")));
     if !problems.is_empty() {
         lines.push(format!("  problems   {}", problems.len()));
         let shown = problems.iter().flat_map(folder::problem_lines);

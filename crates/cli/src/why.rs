@@ -95,6 +95,7 @@ fn account(why: &WhyDto) -> Vec<String> {
         None => slot,
     }];
     lines.push(format!("  {}", why.headline));
+    lines.extend(maker(why));
     lines.extend(why.out_of_range.as_ref().map(|reason| format!("  out of range: {reason}")));
     lines.extend(why.no_group.as_ref().map(|no_group| format!("  it waits for no job: {no_group}")));
     lines.extend(roots(why));
@@ -124,6 +125,14 @@ fn account(why: &WhyDto) -> Vec<String> {
         lines.extend(why.runs.iter().map(run_line));
     }
     lines
+}
+
+/// The version of the project that made what is done; none where the project has none.
+fn maker(why: &WhyDto) -> Option<String> {
+    let is_done = why.state.as_ref().is_some_and(|state| state.as_str() == "succeeded");
+    let version = why.project_version.as_ref().filter(|_| is_done)?;
+    let number = why.definition_version.map(|number| format!(" (definition {number})")).unwrap_or_default();
+    Some(format!("  made by version {version}{number}"))
 }
 
 /// Lines of output of a failed run that are printed.

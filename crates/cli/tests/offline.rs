@@ -106,6 +106,17 @@ fn check_says_that_a_folder_is_good() {
     let chosen = GOOD.replace("\"trigger\"", "\"catchUp\": \"latest\", \"trigger\"");
     let folder = Folder::with(&[("good.js", &*chosen)]);
     assert_eq!(run(&["check", folder.text()]).ok(), "2 workflows in 1 file: no problems\n");
+    let chosen =
+        GOOD.replace("\"trigger\"", "\"catchUp\": \"latest\", \"startTime\": \"2024-01-01T00:00Z\", \"trigger\"");
+    let folder = Folder::with(&[("good.js", &*chosen)]);
+    let said = run(&["check", folder.text()]).ok();
+    assert!(said.starts_with("at the first start ") && !said.contains("will run"), "{said}");
+    assert!(said.contains(" past slots of hourly are not planned, 2024-01-01T00:00Z to "), "{said}");
+    let way = ": catchUp is \"latest\"; `kelos backfill hourly --from 2024-01-01T00:00Z --to ";
+    assert!(said.contains(way) && said.contains("` opens them\n"), "{said}");
+    let found: Value = serde_json::from_str(&run(&["check", folder.text(), "--json"]).ok()).expect("JSON");
+    let held = &found["heldBack"]["hourly"];
+    assert_eq!((&held["by"], &held["first"]), (&"latest".into(), &"2024-01-01T00:00:00Z".into()), "{found}");
 }
 
 #[test]

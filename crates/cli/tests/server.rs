@@ -157,6 +157,10 @@ fn a_backfill_is_tried_dry_and_then_watched() {
         (live == "no slots\n").then_some(())
     });
     assert!(backfill(&[]).ok().ends_with("nothing to do\n"), "all exist");
+    let refused = backfill(&["--made-by", "1.4"]).fails(1);
+    assert!(refused.contains("no definition of tick has the version 1.4, expected #1"), "{refused}");
+    assert!(backfill(&["--made-by", "1.4", "--mode", "all"]).fails(2).contains("cannot be used with"));
+    assert!(backfill(&["--made-by", "#1", "--dry-run"]).ok().contains("0 new, 10 opened again"));
     folder.write("broken", "");
     let said = backfill(&["--mode", "all", "--name", "again"]);
     assert_eq!((said.code, said.err.as_str()), (1, ""), "some failed, and a short one is not followed in words");

@@ -14,7 +14,7 @@ use kelos_core::{Checkpoint, Config, Core, Input, Past};
 use kelos_model::ranges::Range;
 use kelos_model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos_model::trigger::Trigger;
-use kelos_model::workflow::{Job, Moments, PlanState, WorkflowRow};
+use kelos_model::workflow::{DefinedVersion, Job, Moments, PlanState, WorkflowRow};
 use kelos_model::{BackfillId, FactKey, Slot, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Map;
 
@@ -33,6 +33,10 @@ impl Past for Empty {
     }
 
     fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
         Ok(Vec::new())
     }
 }

@@ -3,13 +3,14 @@
 mod rows;
 mod scope;
 
-use kelos_model::backfill::{Backfill, Pause};
+use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::time::CronSchedule;
-use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch};
+use kelos_model::workflow::VersionChoice;
+use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
 
 pub(crate) use rows::Backfills;
-use scope::{Scope, ScopePlan};
+use scope::{Maker, Scope, ScopePlan};
 
 use crate::mandate::Mandate;
 use crate::past::PastOf;
@@ -30,7 +31,8 @@ impl Core {
         let workflow = self.workflows.present(&request.workflow)?;
         let scope = Scope::of(workflow, &self.slots, request.range, &schedule);
         let backlog = self.planner.backlog(&request.workflow, &self.workflows, &self.slots, &self.permits);
-        let keeps_backlog = backlog.is_some_and(|backlog| backlog.is_kept());
+        // What a version made exists.
+        let keeps_backlog = request.made_by.is_some() || backlog.is_some_and(|backlog| backlog.is_kept());
         let listed = if keeps_backlog { scope.existing() } else { scope.times() };
         if listed > LARGEST_BACKFILL as u64 {
             return Err(Refusal::TooMany {
@@ -38,7 +40,13 @@ impl Core {
                 limit: LARGEST_BACKFILL,
             });
         }
-        let sorted = ScopePlan::of(request, scope, workflow, &self.slots, &schedule);
+        let sorted = match &request.made_by {
+            None => ScopePlan::of(request, scope, workflow, &self.slots, &schedule),
+            Some(version) => {
+                let maker = self.maker(&request.workflow, version)?;
+                ScopePlan::made_by(&maker, scope, workflow.id(), &self.slots, &schedule)
+            }
+        };
         if !request.dry_run {
             self.open(request, &sorted, &schedule, by);
         }
@@ -54,7 +62,21 @@ impl Core {
         if existing > LARGEST_BACKFILL as u64 {
             return Ok(());
         }
+        if request.made_by.is_some() {
+            self.turn.defined.look_up(&request.workflow, past)?;
+        }
         self.slots.recall_range(&request.workflow, request.range, past)
+    }
+
+    /// A version of a workflow with the definitions that carry it.
+    fn maker(&self, workflow: &WorkflowId, version: &VersionChoice) -> Result<Maker<'_>, Refusal> {
+        let definitions = self.turn.defined.of(workflow);
+        if definitions.iter().any(|one| version.is_of(&one.version)) {
+            return Ok(Maker { definitions, version: version.clone() });
+        }
+        let (workflow, version) = (workflow.clone(), version.clone());
+        let known = definitions.iter().map(|one| one.version.clone()).collect();
+        Err(Refusal::NoVersion { workflow, version, known })
     }
 
     /// Makes slots of the times that an earlier schedule planned, so that the backfill treats each by itself.
@@ -75,7 +97,8 @@ impl Core {
     }
 
     fn open(&mut self, request: &BackfillRequest, sorted: &ScopePlan, schedule: &CronSchedule, by: Actor) {
-        let BackfillRequest { id, workflow, range, mode, priority, reason, .. } = request.clone();
+        let BackfillRequest { id, workflow, range, mode, priority, made_by, reason, .. } = request.clone();
+        let mode = if made_by.is_some() { BackfillMode::All } else { mode };
         let slots = u32::try_from(sorted.touched(schedule)).unwrap_or(u32::MAX);
         let row = Backfill {
             id: id.clone(),
@@ -92,7 +115,7 @@ impl Core {
             resumed_at: None,
         };
         self.open_slots(&row, sorted, schedule);
-        let what = BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason };
+        let what = BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason, made_by };
         self.change_backfill(row, what);
     }
 
@@ -110,7 +133,9 @@ impl Core {
                 self.record(&SlotRef::at(row.workflow.clone(), time), what.clone());
             }
         }
-        self.workflows.cover(&row.workflow, row.range);
+        if sorted.is_whole {
+            self.workflows.cover(&row.workflow, row.range);
+        }
         for taken in sorted.reopened_later.iter().chain(&sorted.adopted_later) {
             self.slots.backlog_mut(&row.workflow).put(Stretch { range: taken.range, ..stretch.clone() });
             self.planner.draw_soon(&row.workflow);

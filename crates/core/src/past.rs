@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::ranges::Range;
+use kelos_model::workflow::DefinedVersion;
 use kelos_model::{FactKey, Slot, SlotRef, WorkflowId};
 
 /// Answers at once what memory no longer holds, as of the last committed turn.
@@ -30,6 +31,12 @@ pub trait Past {
     /// # Errors
     /// If the past can't be read.
     fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Self::Error>;
+
+    /// Reads the definitions of a workflow as they came into force, ascending.
+    ///
+    /// # Errors
+    /// If the past can't be read.
+    fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, Self::Error>;
 }
 
 /// The past as a parameter of a step.
@@ -66,6 +73,27 @@ impl KnownFacts {
     }
 }
 
+/// The definitions of workflows that a turn has looked up in the past. A run that has ended was dispatched in an earlier turn, so that
+/// those of the turn itself made nothing yet.
+#[derive(Default)]
+pub(crate) struct KnownDefinitions(BTreeMap<WorkflowId, Vec<DefinedVersion>>);
+
+impl KnownDefinitions {
+    /// Looks up the definitions of a workflow.
+    pub(crate) fn look_up<E>(&mut self, workflow: &WorkflowId, past: PastOf<'_, E>) -> Result<(), E> {
+        if !self.0.contains_key(workflow) {
+            let found = past.definitions(workflow)?;
+            self.0.insert(workflow.clone(), found);
+        }
+        Ok(())
+    }
+
+    /// The definitions of a workflow, ascending; none that were not looked up.
+    pub(crate) fn of(&self, workflow: &WorkflowId) -> &[DefinedVersion] {
+        self.0.get(workflow).map_or(&[], Vec::as_slice)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -92,6 +120,10 @@ mod tests {
         fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
             self.reads += 1;
             Ok(names.iter().filter(|name| self.facts.contains(name)).cloned().collect())
+        }
+
+        fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
+            Ok(Vec::new())
         }
     }
 

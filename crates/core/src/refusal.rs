@@ -1,7 +1,11 @@
 //! Refusals: the reasons why a request was not carried out.
 
 use kelos_model::run::LARGEST_GIVEN;
+use kelos_model::workflow::{DefinitionVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
+
+/// As many versions are listed.
+const LISTED_VERSIONS: usize = 10;
 
 /// The reason why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +71,15 @@ pub enum Refusal {
     BackfillCancelled(BackfillId),
     /// All slots of the backfill have ended.
     BackfillOver(BackfillId),
+    /// No definition of the workflow is of the version.
+    NoVersion {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// The version.
+        version: VersionChoice,
+        /// The definitions that are known, ascending.
+        known: Vec<DefinitionVersion>,
+    },
     /// The backfill has more slots than one request may touch.
     TooMany {
         /// The number that was counted, which is above the limit. The real number may be larger.
@@ -106,6 +119,7 @@ impl Refusal {
             Refusal::NoBackfill(_) => "backfill-not-found",
             Refusal::BackfillCancelled(_) => "backfill-cancelled",
             Refusal::BackfillOver(_) => "backfill-over",
+            Refusal::NoVersion { .. } => "version-not-found",
             Refusal::Broken(_) => "broken-invariant",
         }
     }
@@ -171,6 +185,7 @@ impl std::fmt::Display for Refusal {
             Refusal::NoBackfill(id) => write!(f, "no backfill is named \"{id}\""),
             Refusal::BackfillCancelled(id) => write!(f, "the backfill \"{id}\" was cancelled, make a new one"),
             Refusal::BackfillOver(id) => write!(f, "all slots of the backfill \"{id}\" have ended"),
+            Refusal::NoVersion { workflow, version, known } => no_version(f, workflow, version, known),
             Refusal::TooMany { limit, .. } => {
                 write!(f, "it would affect more than {limit} slots: ask for a shorter range")
             }
@@ -181,5 +196,27 @@ impl std::fmt::Display for Refusal {
                 breach.workflow
             ),
         }
+    }
+}
+
+fn no_version(
+    f: &mut std::fmt::Formatter<'_>,
+    workflow: &WorkflowId,
+    version: &VersionChoice,
+    known: &[DefinitionVersion],
+) -> std::fmt::Result {
+    write!(f, "no definition of {workflow} has the version {version}, expected {}", known_versions(known))
+}
+
+/// The newest versions first: `1.4 (#3), 1.3 (#2) or #1`.
+fn known_versions(known: &[DefinitionVersion]) -> String {
+    let mut listed: Vec<String> = known.iter().rev().take(LISTED_VERSIONS).map(ToString::to_string).collect();
+    match known.len().saturating_sub(LISTED_VERSIONS) {
+        0 => match (listed.pop(), listed.is_empty()) {
+            (None, _) => "one that was defined".to_owned(),
+            (Some(only), true) => only,
+            (Some(last), false) => format!("{} or {last}", listed.join(", ")),
+        },
+        more => format!("{} or one of {more} before", listed.join(", ")),
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
+use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, Fact, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Value;
 
@@ -387,6 +388,9 @@ pub struct BackfillRequest {
     pub mode: BackfillMode,
     /// The priority of the slots. Larger runs first; below 0 runs after current work.
     pub priority: i32,
+    /// Only slots that have succeeded, with a last run by this version. They are reopened whatever the mode; nothing that is missing is
+    /// planned, and nothing live adopted.
+    pub made_by: Option<VersionChoice>,
     /// The reason given for it.
     pub reason: Option<String>,
     /// Whether this is a preview, which changes nothing.
@@ -436,6 +440,15 @@ impl BackfillRequest {
     /// A request for the missing slots of a range, to run after current work.
     #[must_use]
     pub fn missing(id: BackfillId, workflow: WorkflowId, range: Range) -> Self {
-        BackfillRequest { id, workflow, range, mode: BackfillMode::Missing, priority: -1, reason: None, dry_run: false }
+        BackfillRequest {
+            id,
+            workflow,
+            range,
+            mode: BackfillMode::Missing,
+            priority: -1,
+            made_by: None,
+            reason: None,
+            dry_run: false,
+        }
     }
 }

@@ -10,7 +10,7 @@ use kelos_model::{BackfillId, EventRecord, FactKey, WorkflowId};
 use serde_json::Value;
 
 use crate::mandate::Mandate;
-use crate::past::KnownFacts;
+use crate::past::{KnownDefinitions, KnownFacts};
 use crate::{Command, Step};
 
 /// The current turn.
@@ -24,6 +24,8 @@ pub(crate) struct Turn {
     facts: Vec<(FactKey, u64)>,
     /// The facts that the turn has looked up.
     pub(crate) known: KnownFacts,
+    /// The definitions of workflows that the turn has looked up.
+    pub(crate) defined: KnownDefinitions,
     /// The number of held slots of each program that were evaluated because of facts.
     judged: BTreeMap<WorkflowId, usize>,
 }

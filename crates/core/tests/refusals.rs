@@ -7,6 +7,7 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_core::Refusal;
+use kelos_model::workflow::{DefinitionVersion, ProjectVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, Invariant, SlotRef, SlotState, WorkflowId};
 
 /// One refusal of each kind.
@@ -16,6 +17,10 @@ fn all() -> Vec<Refusal> {
     let slot = || SlotRef::at(workflow(), Timestamp::UNIX_EPOCH);
     let job = || SlotRef::job(workflow(), "a_1".into());
     let backfill = || BackfillId::new("b").unwrap();
+    let version = |text: &str| text.parse::<VersionChoice>().unwrap();
+    let project = |n: u32| (n > 1).then(|| ProjectVersion::new(&format!("1.{n}")).unwrap());
+    let one = |number| DefinitionVersion { number, project: project(number) };
+    let defined = |count| (1..=count).map(one).collect();
     vec![
         Refusal::NoWorkflow(workflow()),
         Refusal::NeverOpened(job()),
@@ -43,6 +48,10 @@ fn all() -> Vec<Refusal> {
         Refusal::NoBackfill(backfill()),
         Refusal::BackfillCancelled(backfill()),
         Refusal::BackfillOver(backfill()),
+        Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(0) },
+        Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(1) },
+        Refusal::NoVersion { workflow: workflow(), version: version("#4"), known: defined(3) },
+        Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(20) },
         Refusal::Broken(Breach::of_slot(Invariant::EventFits, &slot())),
         Refusal::TooMany { slots: 11, limit: 10 },
     ]

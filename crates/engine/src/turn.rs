@@ -17,7 +17,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::{Checkpoint, Command, Config, Core, Input, Offer, Past, StepError};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::Provenance;
+use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Invariant, Recall, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
 };
@@ -357,5 +357,9 @@ impl Past for StorePast<'_> {
 
     fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.0.known_facts(names)
+    }
+
+    fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, StoreError> {
+        self.0.reader().defined_versions(workflow)
     }
 }

@@ -10,6 +10,7 @@ mod definitions;
 pub mod failures;
 pub mod graph;
 pub mod jobs;
+pub mod out_of_range;
 pub mod paths;
 pub mod periods;
 pub mod roots;

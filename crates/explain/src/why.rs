@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_core::{Inspect, Inspection};
 use kelos_model::event::{Event, Origin};
 use kelos_model::time::text;
-use kelos_model::workflow::{WaitStart, WorkflowRow};
+use kelos_model::workflow::{DefinitionVersion, WaitStart, WorkflowRow};
 use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
 };
@@ -67,6 +67,9 @@ pub struct Why {
     /// The reason for which its workflow, as it is now, would not plan it: a start moved, another calendar, a removal; only for
     /// the present.
     pub out_of_range: Option<String>,
+    /// The version of the definition with which its latest run by then began.
+    #[serde(skip)]
+    pub version: Option<DefinitionVersion>,
     /// The jobs that wait for it and are never opened, since they can't be named; only for the present.
     pub nameless_children: Option<String>,
     /// When it is looked at next by itself; only for the present, and only while this server leads.
@@ -143,6 +146,9 @@ pub(crate) fn read_with(
     }
     if at_present {
         why.count_periods(reader)?;
+    }
+    if let Some(run) = why.runs.last() {
+        why.version = reader.versions_at(&slot.workflow, &[run.seq])?.pop().flatten();
     }
     let mut no_way = None;
     if at_present && slot.key.job().is_some() {
@@ -288,6 +294,7 @@ pub fn account(
         expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
         no_group: None,
         out_of_range: None,
+        version: None,
         nameless_children: None,
         next_look: inspection.and_then(|inspection| inspection.next_look),
         runs,

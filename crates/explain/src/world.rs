@@ -49,6 +49,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         wait_from: WaitStart::Time,
         job: Job { executor: "held".to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
         writes: Vec::new(),
+        version: None,
         about: About::default(),
     };
     change(&mut definition);

@@ -47,6 +47,7 @@ pub async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<New
         range,
         mode: request.mode.into(),
         priority: request.priority,
+        made_by: request.made_by,
         reason: request.reason,
         dry_run,
     };

@@ -186,6 +186,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NoEventSchedule(_)
         | Refusal::NoProgram { .. }
         | Refusal::NoBackfill(_)
+        | Refusal::NoVersion { .. }
         | Refusal::NotInSchedule(_)
         | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
         Refusal::NoJobId(..)

@@ -19,7 +19,7 @@ pub use kelos_engine::job::{Functions, NoFunctions};
 pub use kelos_engine::{AskError, Definitions, EngineParts, Handle, Pace, Project, Status, start};
 pub use kelos_model::run::Report;
 pub use kelos_model::time::{CronSchedule, Schedule};
-pub use kelos_model::workflow::{CatchUp, WaitStart};
+pub use kelos_model::workflow::{CatchUp, DefinitionVersion, ProjectVersion, VersionChoice, WaitStart};
 pub use kelos_model::{
     Actor, Constraint, Event, EventRecord, Job, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotKey, SlotRef,
     SlotState, Trigger, Workflow, WorkflowId,

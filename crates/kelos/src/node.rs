@@ -27,11 +27,13 @@ use kelos_executors::workers::{self, Hub, Roll};
 use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
 use kelos_model::RunId;
 #[cfg(feature = "scripts")]
+use kelos_model::workflow::PastSlots;
+#[cfg(feature = "scripts")]
 use kelos_sandbox::apps::AppsSource;
 #[cfg(feature = "scripts")]
 use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
 #[cfg(feature = "scripts")]
-use kelos_scripts::{PastSlots, ScriptFolder};
+use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;

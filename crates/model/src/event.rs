@@ -15,6 +15,7 @@ use crate::ranges::Range;
 use crate::reason::Reason;
 use crate::run::{Batch, Outcome};
 use crate::state::SlotState;
+use crate::version::VersionChoice;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -521,6 +522,9 @@ pub enum BackfillEvent {
         /// The reason, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Only what this version made was opened again; none where all of the range was looked at.
+        #[serde(default, rename = "madeBy", skip_serializing_if = "Option::is_none")]
+        made_by: Option<VersionChoice>,
     },
     /// Its waiting and queued slots were killed.
     Cancelled {

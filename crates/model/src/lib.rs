@@ -40,6 +40,7 @@ pub mod template;
 pub mod time;
 pub mod trigger;
 pub mod unknown;
+pub mod version;
 pub mod workflow;
 
 pub use actor::{Actor, ActorKind};

@@ -13,7 +13,7 @@ use kelos_core::{Command, Config, Core, Input, StepError, Surroundings, drive, l
 use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
-use kelos_model::workflow::Provenance;
+use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState,
     Workflow, WorkflowId, reason,
@@ -298,6 +298,10 @@ impl kelos_core::Past for PlayedPast<'_> {
     }
 
     fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
         Ok(Vec::new())
     }
 }

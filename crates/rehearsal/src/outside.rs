@@ -491,6 +491,7 @@ fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
             range: Range { start: from, end: until },
             mode,
             priority: -1,
+            made_by: None,
             reason: None,
             dry_run: false,
         }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, CatchUp, Keys, Source, WaitStart};
+use kelos_model::workflow::{About, CatchUp, Keys, ProjectVersion, Source, WaitStart};
 use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,6 +36,8 @@ pub(crate) struct Draft {
     wait_timeout_from: WaitStart,
     #[serde(default)]
     writes: Vec<String>,
+    #[serde(default)]
+    version: Option<ProjectVersion>,
     about: About,
 }
 
@@ -106,6 +108,7 @@ impl Draft {
             wait_from: self.wait_timeout_from,
             job: self.job,
             writes: self.writes,
+            version: self.version,
             about: self.about,
         })
     }

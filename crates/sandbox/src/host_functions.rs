@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Calendar, Cron, Zone, parse_instant};
+use kelos_model::workflow::ProjectVersion;
 use kelos_model::{PoolId, SlotState, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
 
@@ -42,6 +43,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     define("writtenPath", Function::new(ctx.clone(), |path: String| words(check_written_path(&path)))?)?;
     let calendar = |json: String| words(serde_json::from_str::<Calendar>(&json));
     define("calendar", Function::new(ctx.clone(), calendar)?)?;
+    define("version", Function::new(ctx.clone(), |text: String| words(ProjectVersion::new(&text)))?)?;
     define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
     define(
         "closest",

@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "version", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
@@ -290,6 +290,13 @@ function batchOf(value, where) {
     return { size: count(value.size, `${where}: size`, 2, 1000), delayMillis: delay * 1000 };
 }
 
+function versionOf(value, where) {
+    if (value === undefined) return undefined;
+    if (typeof value !== "string") refuse(`${where}: expected a text such as "1.4", not ${describe(value)}`);
+    agreed(host.version(value), where);
+    return value;
+}
+
 /** What both builders of workflows read in the same way. */
 function draftOf(options, where) {
     return {
@@ -299,6 +306,7 @@ function draftOf(options, where) {
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         endTime: startTimeOf(options.endTime, `${where}: endTime`),
         batch: batchOf(options.batch, `${where}: batch`),
+        version: versionOf(options.version, `${where}: version`),
         retry: retryOf(options, where),
         about: aboutOf(options, where),
     };

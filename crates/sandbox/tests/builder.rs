@@ -119,6 +119,22 @@ fn its_defaults_are_kelos_s_and_those_of_celos_stay() {
 }
 
 #[test]
+fn definitions_carry_the_version_of_their_project() {
+    let own = defined("kelos.workflow('w', {schedule: 'daily', shell: 'true', version: '1.4'});");
+    assert_eq!(own[0].version.as_ref().map(|version| version.as_str()), Some("1.4"));
+    let refusals = [
+        (
+            refused("schedule: 'daily', shell: 'true', version: 1.4"),
+            "version: expected a text such as \"1.4\", not 1.4",
+        ),
+        (refused("schedule: 'daily', shell: 'true', version: '#3'"), "version: a version can't begin with \"#\""),
+    ];
+    for (found, expected) in refusals {
+        assert!(found.concat().contains(expected), "{found:?}");
+    }
+}
+
+#[test]
 fn mistakes_say_what_was_expected_where_the_call_begins() {
     let whole = |fields: &str| refused(&format!("schedule: 'hourly', shell: 'true', {fields}"));
     let cases = [

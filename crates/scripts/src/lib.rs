@@ -1,7 +1,6 @@
 //! A folder of scripts that feeds an engine: loaded at the start, and again whenever a file changes.
 
 mod missed;
-mod past_slots;
 mod tell;
 
 use std::collections::BTreeMap;
@@ -16,14 +15,12 @@ use kelos_engine::{Definitions, Handle, Project, Status};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::probe::Verdict;
-use kelos_model::workflow::{Provenance, WorkflowRow};
+use kelos_model::workflow::{PastSlots, Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, AppsSource};
 use kelos_sandbox::{Folders, Host, Limits, LoadResult, Problem, Registers, Scripts};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Map, Value};
-
-pub use past_slots::PastSlots;
 
 use missed::{MISSED, MissingFiles};
 use tell::FolderWatch;
@@ -220,14 +217,15 @@ impl ScriptFolder {
         loaded
     }
 
-    /// Counts the past slots that definitions will open, and logs them. Those of the first load have a log target of their own.
+    /// Counts the past slots that definitions will open or hold back, and logs them. Those of the first load have a log target of their own.
     fn tell_past_slots(&self, first: bool, definitions: &Definitions, handle: &Handle) {
         let Ok(rows) = handle.reader().workflows(None) else { return };
         let past = PastSlots::of(&definitions.all, &rows, self.window, handle.now());
-        match (first, past.is_empty()) {
-            (_, true) => {}
-            (true, false) => tracing::info!(target: "kelos::first_load::past", "{past}"),
-            (false, false) => tracing::info!("{past}"),
+        for line in past.lines() {
+            match first {
+                true => tracing::info!(target: "kelos::first_load::past", "{line}"),
+                false => tracing::info!("{line}"),
+            }
         }
         if first {
             *self.past.write().unwrap_or_else(PoisonError::into_inner) = past;

@@ -18,6 +18,7 @@ use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
+use kelos_model::workflow::ProjectVersion;
 use kelos_model::{
     Answer, BackfillId, Collection, Outcome, PoolId, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
     WorkflowId,
@@ -72,6 +73,8 @@ pub struct SpecSlot {
     pub collected: Option<Collection>,
     /// The requests of its live run.
     pub requests: BTreeMap<u64, SpecRequest>,
+    /// The version of the project with which its latest run was started.
+    maker: Option<ProjectVersion>,
 }
 
 /// A place among the held slots: by priority, then the one that is held longest, then by workflow.
@@ -119,6 +122,8 @@ pub struct Spec {
     pub slots: BTreeMap<SlotRef, SpecSlot>,
     /// The last definitions, including those of removed workflows, whose runs still end.
     known: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// All versions that workflows ever had.
+    versions: BTreeSet<(WorkflowId, ProjectVersion)>,
     meant: GroupMeanings,
     /// The dependencies between jobs.
     pub apps: Apps,
@@ -166,6 +171,7 @@ impl Spec {
             backfills: BTreeMap::new(),
             slots: BTreeMap::new(),
             known: BTreeMap::new(),
+            versions: BTreeSet::new(),
             memory: events::Memory::default(),
             last_runs: BTreeMap::new(),
             runs: 0,
@@ -178,7 +184,10 @@ impl Spec {
     pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
         for (slot, arrival) in past.arrivals(workload) {
             let (started, since, asked) = ((0, workload.start), workload.start, Some(workload.start));
-            self.slots.insert(slot, SpecSlot { started, since, asked, ..SpecSlot::imported(&arrival) });
+            // What came with a run of its own counts for the definition with which it was imported.
+            let definition = workload.definitions[0].1.iter().find(|one| one.id == slot.workflow);
+            let maker = arrival.external_id.as_ref().and(definition).and_then(|one| one.version.clone());
+            self.slots.insert(slot, SpecSlot { started, since, asked, maker, ..SpecSlot::imported(&arrival) });
         }
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));
     }
@@ -353,6 +362,7 @@ impl Spec {
         state.alive = true;
         self.runs += 1;
         state.started = (self.runs, self.now);
+        state.maker = self.known.get(&slot.workflow).and_then(|one| one.version.clone());
         Some(RunId { slot, number: state.last_run })
     }
 
@@ -678,6 +688,7 @@ impl SpecSlot {
             planned: Timestamp::MIN,
             collected: None,
             requests: BTreeMap::new(),
+            maker: None,
         }
     }
 

@@ -7,6 +7,7 @@ mod events;
 mod jobs;
 mod rates;
 mod starts;
+mod versions;
 mod within;
 mod workers;
 
@@ -134,6 +135,7 @@ impl Workload {
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
+        versions::choose(seed, &mut definitions, &mut asks);
         let (apps, meant, workers, shifts, schedules, deployments) = Default::default();
         Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments }
     }
@@ -180,6 +182,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
         // Of every other one, by its number: a draw would change what follows.
         writes: n.is_multiple_of(2).then(|| timed_path(n as u64 % 3)).into_iter().collect(),
+        version: None,
         about: About::default(),
     };
     // Decided by what was drawn before, so that the kept seeds mean what they did.
@@ -336,6 +339,7 @@ fn backfill_of(
         range: Range::new(from, from + SignedDuration::from_hours(rng.between(2, 12))),
         mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
         priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
+        made_by: None,
         reason: None,
         dry_run: false,
     };
@@ -379,6 +383,7 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
             mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
             priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
             dry_run: rng.percent(20),
+            made_by: None,
             reason: None,
         }),
     };

@@ -1,12 +1,12 @@
 //! The queries that a store answers: few, each with a filter, and lists by pages in either order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Workflow, WorkflowRow};
+use kelos_model::workflow::{DefinedVersion, DefinitionVersion, Workflow, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -168,6 +168,14 @@ pub struct PastDefinition {
     pub definition: Workflow,
     /// The text of its file, if known.
     pub source: Option<String>,
+}
+
+impl PastDefinition {
+    /// Its version.
+    #[must_use]
+    pub fn named(&self) -> DefinitionVersion {
+        DefinitionVersion { number: self.version, project: self.definition.version.clone() }
+    }
 }
 
 /// The reader's side: it never waits for the writer, and may lag behind by the turn that is being written.
@@ -332,7 +340,7 @@ impl dyn Queries + '_ {
     ///
     /// # Errors
     /// When the medium fails.
-    pub fn run_versions(&self, runs: &[Run]) -> Result<Vec<Option<u32>>, StoreError> {
+    pub fn run_versions(&self, runs: &[Run]) -> Result<Vec<Option<DefinitionVersion>>, StoreError> {
         let began: Vec<u64> = runs.iter().map(|run| run.seq).collect();
         runs.first().map_or(Ok(Vec::new()), |run| self.versions_at(&run.id.slot.workflow, &began))
     }
@@ -342,7 +350,23 @@ impl dyn Queries + '_ {
     ///
     /// # Errors
     /// When the medium fails.
-    pub fn versions_at(&self, id: &WorkflowId, positions: &[u64]) -> Result<Vec<Option<u32>>, StoreError> {
+    pub fn versions_at(
+        &self,
+        id: &WorkflowId,
+        positions: &[u64],
+    ) -> Result<Vec<Option<DefinitionVersion>>, StoreError> {
+        let numbers = self.definition_numbers(id, positions)?;
+        let mut named = BTreeMap::new();
+        for number in numbers.iter().flatten().collect::<BTreeSet<_>>() {
+            let past = self.definitions(id, Some(*number))?.pop();
+            let unnamed = DefinitionVersion { number: *number, project: None };
+            named.insert(*number, past.map_or(unnamed, |past| past.named()));
+        }
+        Ok(numbers.iter().map(|number| named.get(number.as_ref()?).cloned()).collect())
+    }
+
+    /// The numbers of the definitions of a workflow at these positions of the log.
+    fn definition_numbers(&self, id: &WorkflowId, positions: &[u64]) -> Result<Vec<Option<u32>>, StoreError> {
         let mut versions = vec![None; positions.len()];
         let Some(last) = positions.iter().max() else { return Ok(versions) };
         let filter = EventFilter { until: *last, ..EventFilter::about(About::WorkflowItself(id.clone())) };
@@ -362,6 +386,31 @@ impl dyn Queries + '_ {
             }
         }
         Ok(versions)
+    }
+
+    /// The definitions of a workflow as they came into force, ascending. Costs a read of all of them.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn defined_versions(&self, id: &WorkflowId) -> Result<Vec<DefinedVersion>, StoreError> {
+        let all = self.definitions(id, None)?.into_iter();
+        let mut named: BTreeMap<u32, DefinitionVersion> = all.map(|past| (past.version, past.named())).collect();
+        let filter = EventFilter::about(About::WorkflowItself(id.clone()));
+        let (mut found, mut from) = (Vec::new(), None);
+        loop {
+            let page = self.events(&filter, PageRequest::oldest(DEFINED_AT_ONCE).after(from.as_deref()))?;
+            for EventRecord { seq, event, .. } in page.rows {
+                let Event::Workflow { what: WorkflowEvent::Defined { version: number, .. }, .. } = event else {
+                    continue;
+                };
+                // A workflow that was removed is defined again under the number that it had.
+                found.extend(named.remove(&number).map(|version| DefinedVersion { seq, version }));
+            }
+            from = page.next;
+            if from.is_none() {
+                return Ok(found);
+            }
+        }
     }
 
     /// The position of the last event; 0 if there is none.

@@ -254,7 +254,7 @@ fn day(view: &CalendarView, date: Date, day: Option<&DayCompletion>) -> Markup {
     html! {
         td {
             @if let Some((day, percent)) = shown {
-                a.day .(format!("done-{}", percent / 10)) .trouble[day.failed > 0] .stuck-day[day.stuck > 0]
+                a.day .(format!("done-{}", percent / 10)) .trouble[day.failed > 0] .stuck-day[day.stuck > 0] .out-of-range[day.out_of_range > 0]
                     href=(focus_href(view, day)) title=(told(day))
                     aria-current=[(date == view.today).then_some("date")]
                 {
@@ -274,6 +274,7 @@ fn told(day: &DayCompletion) -> String {
         (day.running, "running"),
         (day.to_do, "to do"),
         (day.ended, "killed or skipped"),
+        (day.out_of_range, "done out of range"),
     ];
     let parts: String =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}")).collect();
@@ -295,7 +296,7 @@ fn legend() -> Markup {
     html! {
         p.legend.soft {
             "Each day: how many of a hundred of its slots have succeeded. "
-            b { "F" } " failed or expired, " b { "B" } " to be retried. A slot belongs to the day of its time, a period to the day in which it begins; "
+            b { "F" } " failed or expired, " b { "B" } " to be retried, hatched: some are done out of range, of workflows that start later, end earlier or were removed. A slot belongs to the day of its time, a period to the day in which it begins; "
             "what is still to be planned counts as to do. " (Document::Calendar.link("More"))
         }
     }

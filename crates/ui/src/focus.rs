@@ -1,15 +1,18 @@
 //! What lies in a part of time: for each workflow its periods as boxes and its times as ticks, and what waits for what.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
+use kelos_explain::out_of_range::OutOfRange;
 use kelos_explain::periods::{self, Focus, FocusBox, FocusQuery, FocusRow, MOST_FOCUS_HOURS, Selection};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::SlotState;
+use kelos_model::workflow::DefinitionVersion;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -244,6 +247,7 @@ fn chart(view: &FocusView, found: &Focus) -> Markup {
     html! {
         div.timeline.focus #timeline data-start=(view.range.start.as_millisecond()) data-width=(view.width()) data-now=(view.now.as_millisecond()) {
             svg.lines aria-hidden="true" {
+                defs { pattern #hatch width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" { rect width="2" height="6" {} } }
                 @for (at, _) in view.marks() { line x1=(view.place(at)) x2=(view.place(at)) y1="0" y2="100%" {} }
                 @if is_shown { line #now-line .now x1=(view.place(view.now)) x2=(view.place(view.now)) y1="0" y2="100%" {} }
             }
@@ -266,6 +270,7 @@ fn row_of(view: &FocusView, row: &FocusRow) -> Markup {
             th scope="row" {
                 a href=(workflow_href(&row.workflow)) { (row.workflow) }
                 @if row.is_paused { " " small { "paused" } }
+                @if row.is_removed { " " small { "removed" } }
             }
             td {
                 svg width="100%" height=(ROW) role="group" aria-label=(words::count(total, "slot")) {
@@ -305,8 +310,11 @@ fn drawn(view: &FocusView, row: &FocusRow, one: &FocusBox) -> Markup {
         a href=(href) {
             title { (told(view, row, one)) }
             rect.(class) .mixed[is_mixed] x=(format!("{left}%")) y="3" width=(width) height=(BOX) rx="2" {}
-            @if let Some(version) = one.version {
-                rect.(format!("version-{}", version % COLOURS)) x=(format!("{left}%")) y=(BOX - 1) width=(width) height="4" {}
+            @if !one.out_of_range.is_empty() {
+                rect.out-of-range fill="url(#hatch)" x=(format!("{left}%")) y="3" width=(width) height=(BOX) rx="2" {}
+            }
+            @if let Some(version) = &one.version {
+                rect.(version_class(version)) x=(format!("{left}%")) y=(BOX - 1) width=(width) height="4" {}
             }
             @if let Some(text) = text { text.(class) x=(format!("{left}%")) y="17" dx="3" { (text) } }
         }
@@ -335,8 +343,22 @@ fn told(view: &FocusView, row: &FocusRow, one: &FocusBox) -> String {
         .map(|(count, state)| if one.total() == 1 { state.to_owned() } else { format!("{count} {state}") })
         .collect();
     let many = if one.total() == 1 { String::new() } else { format!("{}, ", words::count(one.total(), "slot")) };
-    let version = one.version.map(|version| format!(", version {version}")).unwrap_or_default();
-    format!("{}, {from}{to} {zone}: {many}{}{version}", row.workflow, states.join(", "))
+    let version = one.version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+    format!("{}, {from}{to} {zone}: {many}{}{version}{}", row.workflow, states.join(", "), out_of_range(one))
+}
+
+/// `; 3 out of range: its workflow starts later, at 2026-03-28T00:00Z`.
+fn out_of_range(one: &FocusBox) -> String {
+    let each = |(reason, count): (&OutOfRange, &u64)| match one.total() {
+        total if total == *count => format!("; out of range: {reason}"),
+        _ => format!("; {count} out of range: {reason}"),
+    };
+    one.out_of_range.iter().map(each).collect()
+}
+
+/// The colour of a version.
+fn version_class(version: &DefinitionVersion) -> String {
+    format!("version-{}", version.number % COLOURS)
 }
 
 fn legend(view: &FocusView, found: &Focus) -> Markup {
@@ -348,19 +370,19 @@ fn legend(view: &FocusView, found: &Focus) -> Markup {
         SlotState::Waiting,
         SlotState::Killed,
     ];
-    let versions: std::collections::BTreeSet<u32> =
-        found.rows.iter().flat_map(|row| &row.boxes).filter_map(|one| one.version).collect();
+    let versions: BTreeSet<&DefinitionVersion> =
+        found.rows.iter().flat_map(|row| &row.boxes).filter_map(|one| one.version.as_ref()).collect();
     html! {
         p.legend {
             @for state in states { (badge(state)) " " }
             span.badge.to-come-badge { "to come" }
-            span { "Slots that succeeded side by side, and those that are too many, are one box; a box of several states has the colour of the worst." }
+            span { "Hatched: out of range, as a start was moved, a calendar changed or a workflow removed. Slots that succeeded side by side, and those that are too many, are one box; a box of several states has the colour of the worst." }
             (Document::Calendar.link("More"))
         }
         @if view.versions && !versions.is_empty() {
             p.legend #versions data-live {
                 "Versions: "
-                @for version in versions { span.version-key { svg width="12" height="12" aria-hidden="true" { rect.(format!("version-{}", version % COLOURS)) width="12" height="12" {} } " " (version) } }
+                @for version in versions { span.version-key { svg width="12" height="12" aria-hidden="true" { rect.(version_class(version)) width="12" height="12" {} } " " (version) } }
             }
         }
     }

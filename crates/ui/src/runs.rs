@@ -9,6 +9,7 @@ use kelos_executors::run_ref;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
 use kelos_model::run::shown_id;
+use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 
@@ -56,7 +57,7 @@ pub(super) fn badge(state: RunState) -> Markup {
 pub(super) fn table(
     slot: &SlotRef,
     runs: &[Run],
-    versions: &[Option<u32>],
+    versions: &[Option<DefinitionVersion>],
     shown: Option<u32>,
     links: &Links,
 ) -> Markup {
@@ -64,13 +65,13 @@ pub(super) fn table(
         div.wide {
             table.runs {
                 thead { tr { th { "Run" } th { "State" } th { "Outcome" } th { "Began" } th { "Took" } th { "Executor" } th { "Definition" } th { "Output" } } }
-                tbody { @for (run, version) in runs.iter().zip(versions).rev() { (row(slot, run, *version, shown, links)) } }
+                tbody { @for (run, version) in runs.iter().zip(versions).rev() { (row(slot, run, version.as_ref(), shown, links)) } }
             }
         }
     }
 }
 
-fn row(slot: &SlotRef, run: &Run, version: Option<u32>, shown: Option<u32>, links: &Links) -> Markup {
+fn row(slot: &SlotRef, run: &Run, version: Option<&DefinitionVersion>, shown: Option<u32>, links: &Links) -> Markup {
     let number = run.id.number;
     let begin = run.started_at.unwrap_or(run.dispatched_at);
     html! {
@@ -83,7 +84,7 @@ fn row(slot: &SlotRef, run: &Run, version: Option<u32>, shown: Option<u32>, link
             td { (run.executor) @if let Some(id) = &run.external_id { " " code { (shown_id(id)) } }
                 @for (name, href) in links.of(run) { " " a.button href=(href) rel="noreferrer noopener" { (name) " ↗" } } }
             td {
-                @if let Some(version) = version { a href=(versions::href(&slot.workflow, version)) { "version " (version) } }
+                @if let Some(version) = version { (versions::link(&slot.workflow, version)) }
             }
             td {
                 a href=(format!("{}?run={number}#log", slot_href(slot))) aria-label=(format!("show the output of run {number}")) { "show" }

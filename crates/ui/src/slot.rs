@@ -19,7 +19,7 @@ use kelos_explain::why::Why;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
 use kelos_model::time::format_full;
-use kelos_model::workflow::WorkflowRow;
+use kelos_model::workflow::{DefinitionVersion, ProjectVersion, WorkflowRow};
 use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
@@ -71,7 +71,7 @@ struct SlotPage {
     output: Option<Output>,
     shown_run: Option<u32>,
     /// With which versions of the definition its runs began.
-    versions: Vec<Option<u32>>,
+    versions: Vec<Option<DefinitionVersion>>,
     given: Vec<given::RunAccount>,
 }
 
@@ -195,6 +195,12 @@ fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option
 }
 
 impl SlotPage {
+    /// The version of the project that made what is done.
+    fn maker(&self) -> Option<&ProjectVersion> {
+        let version = self.why.version.as_ref().filter(|_| self.why.state == Some(SlotState::Succeeded));
+        version?.project.as_ref()
+    }
+
     fn page(&self) -> Markup {
         html! {
             div data-events=(format!("?workflow={}", segment(self.id.workflow.as_str()))) hidden {}
@@ -242,6 +248,7 @@ impl SlotPage {
             @if let Some(at) = self.at {
                 p.note { "This is how it was at " (time::at(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
+            @if let Some(version) = self.maker() { p.soft { "Made by version " (version) "." } }
             @if let Some(reason) = &why.out_of_range { p.note { "Out of range: " (reason) "." } }
             @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
             @if let Some(children) = &why.nameless_children { p.note { "It does not open all of its children: " (children) "." } }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::WorkflowId;
+use kelos_model::workflow::DefinitionVersion;
 use kelos_store::PastDefinition;
 use kelos_wire::secrets;
 use maud::{Markup, html};
@@ -25,6 +26,14 @@ pub(super) fn href(id: &WorkflowId, version: u32) -> String {
     format!("{}/versions/{version}", workflow_href(id))
 }
 
+/// A link to a version of a workflow's definition: `version 3 of 1.4`, where its project has a version.
+pub(super) fn link(id: &WorkflowId, version: &DefinitionVersion) -> Markup {
+    html! {
+        a href=(href(id, version.number)) { "version " (version.number) }
+        @if let Some(project) = &version.project { " of " (project) }
+    }
+}
+
 /// The versions of a workflow, newest first.
 pub(super) fn list(id: &WorkflowId, past: &[PastDefinition]) -> Markup {
     html! {
@@ -33,7 +42,7 @@ pub(super) fn list(id: &WorkflowId, past: &[PastDefinition]) -> Markup {
                 summary { (past.len()) " versions" }
                 ul.plain {
                     @for one in past.iter().take(LISTED) {
-                        li { a href=(href(id, one.version)) { "version " (one.version) } ", since " (time::at(one.at)) }
+                        li { (link(id, &one.named())) ", since " (time::at(one.at)) }
                     }
                 }
                 @if past.len() > LISTED {

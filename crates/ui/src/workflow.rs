@@ -270,14 +270,14 @@ impl WorkflowPage {
                     Properties::Fixed(properties) => (settings::rows(properties)),
                     Properties::Function(function) => { dt { "Properties" } dd { "a function of " (function.file) " gives them" } }
                 }
-                dt { "Project" } dd { (definition.project) }
+                dt { "Project" } dd { (definition.project) @if let Some(version) = &definition.version { ", version " (version) } }
                 dt { "Comes from" } dd { (provenance(definition)) }
                 @if !about.tags.is_empty() { dt { "Tags" } dd { (about.tags.join(", ")) } }
                 @if let Some(url) = &about.url { dt { "Page" } dd { (link(url)) } }
                 @for contact in &about.contacts {
                     dt { "Contact" } dd { (contact.name.as_deref().unwrap_or_default()) " " (contact.email.as_deref().unwrap_or_default()) }
                 }
-                dt { "Version" } dd { (self.row.version) @if let Some(now) = self.past.first() { ", since " (time::at(now.at)) } }
+                dt { "Definition" } dd { "version " (self.row.version) @if let Some(now) = self.past.first() { ", since " (time::at(now.at)) } }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Backfills: requested, previewed, listed and changed.
 
 use kelos_model::ranges::Range;
+use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, WorkflowId};
 use serde::{Deserialize, Serialize};
 
@@ -181,6 +182,11 @@ pub struct BackfillRequest {
     #[serde(default = "after_current_work")]
     #[cfg_attr(feature = "openapi", schema(default = -1))]
     pub priority: i32,
+    /// Only slots that succeeded, with a last run by this version: that of the project, `1.4`, or a definition by its number, `#3`. They are
+    /// reopened whatever the mode, and nothing else is.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<VersionChoice>,
     /// Its name; by default derived from the workflow and the range.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +205,7 @@ impl BackfillRequest {
     #[must_use]
     pub fn new(workflow: WorkflowId, range: Range, mode: BackfillMode, priority: i32) -> BackfillRequest {
         let (from, to) = (Instant(range.start), Instant(range.end));
-        BackfillRequest { workflow, from, to, mode, priority, name: None, reason: None, dry_run: false }
+        BackfillRequest { workflow, from, to, mode, priority, made_by: None, name: None, reason: None, dry_run: false }
     }
 }
 

@@ -46,4 +46,8 @@ pub struct CalendarDayDto {
     pub to_do: u64,
     /// Those that were killed or skipped.
     pub ended: u64,
+    /// Those that are done and out of range, which count as done, too: of workflows that start later, end earlier or were removed. Others that
+    /// are out of range are left out.
+    #[serde(default)]
+    pub out_of_range: u64,
 }

@@ -460,6 +460,9 @@ pub enum BackfillEventDto {
         priority: i32,
         /// The number of slots.
         slots: u32,
+        /// Only what this version made was opened again: `1.4`, or a definition by its number, `#3`.
+        #[serde(default, rename = "madeBy", skip_serializing_if = "Option::is_none")]
+        made_by: Option<String>,
         #[serde(flatten)]
         requester: RequesterDto,
     },

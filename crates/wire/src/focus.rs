@@ -1,5 +1,7 @@
 //! What lies between two moments.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, Counts, Instant, SlotNameDto};
@@ -53,9 +55,15 @@ pub struct FocusBoxDto {
     pub states: Counts,
     /// How many are still to be planned.
     pub to_come: u64,
+    /// How many are out of range, by the reason in words; of slots that are counted these may be more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub out_of_range: BTreeMap<String, u64>,
     /// The version of the definition with which they last ran, if that was asked for and is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+    /// The version of the project that this definition carries, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_version: Option<String>,
 }
 
 /// A slot that waits.

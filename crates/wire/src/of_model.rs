@@ -156,12 +156,13 @@ impl From<BackfillEvent> for BackfillEventDto {
     fn from(what: BackfillEvent) -> BackfillEventDto {
         use BackfillEventDto as Dto;
         match what {
-            BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason } => Dto::Created {
+            BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason, made_by } => Dto::Created {
                 workflow: workflow.into(),
                 range: range.into(),
                 mode: mode_name(mode).into(),
                 priority,
                 slots,
+                made_by: made_by.map(String::from),
                 requester: asked(by, reason),
             },
             BackfillEvent::Cancelled { by, reason } => Dto::Cancelled { requester: asked(by, reason) },

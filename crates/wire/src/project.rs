@@ -91,6 +91,9 @@ pub struct SlotEffectDto {
     pub dropped: Vec<SlotTimesDto>,
     /// Waiting slots whose trigger is then met.
     pub unblocked: Vec<SlotTimesDto>,
+    /// Times since the start of a changed workflow that are not planned, in words: why, and how they are opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<String>,
 }
 
 /// A group of slots of a workflow.

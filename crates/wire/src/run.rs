@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_model::run::shown_id;
+use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{Batch, Outcome, Run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +37,9 @@ pub struct RunDto {
     /// The version of the definition with which it was started; only where a run is asked for, or the runs of a slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition_version: Option<u32>,
+    /// The version of the project that this definition carries, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_version: Option<String>,
     /// Its arguments by name, with secrets masked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
@@ -152,8 +156,10 @@ impl From<Outcome> for OutcomeDto {
 impl RunDto {
     /// A run with the version of the definition with which it was started.
     #[must_use]
-    pub fn of_version(run: Run, version: Option<u32>) -> RunDto {
-        RunDto { definition_version: version, ..run.into() }
+    pub fn of_version(run: Run, version: Option<DefinitionVersion>) -> RunDto {
+        let definition_version = version.as_ref().map(|version| version.number);
+        let project_version = version.and_then(|version| version.project).map(String::from);
+        RunDto { definition_version, project_version, ..run.into() }
     }
 }
 
@@ -170,6 +176,7 @@ impl From<Run> for RunDto {
             ended_at: run.ended_at.map(Instant),
             outcome: run.outcome.map(OutcomeDto::from),
             definition_version: None,
+            project_version: None,
             arguments: secrets::masked_texts(&run.arguments),
             outputs: run.outputs.as_deref().map(secrets::masked_fields),
             batch: run.batch.map(BatchDto::from),

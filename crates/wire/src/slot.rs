@@ -118,6 +118,12 @@ pub struct WhyDto {
     /// removed; only for the present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_range: Option<String>,
+    /// The version of the definition with which its latest run by then began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition_version: Option<u32>,
+    /// The version of the project that this definition carries, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_version: Option<String>,
     /// Its children that are never opened, because their ids can't be formed; only for the present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nameless_children: Option<String>,

@@ -324,8 +324,9 @@ fn of_workflow(what: &WorkflowEventDto) -> Vec<String> {
 fn of_backfill(what: &BackfillEventDto) -> Vec<String> {
     use BackfillEventDto as B;
     match what {
-        B::Created { range, slots, requester: who, .. } => {
-            [requester(who), vec![span(range), count(*slots, "slot")]].concat()
+        B::Created { range, slots, made_by, requester: who, .. } => {
+            let maker = made_by.iter().map(|version| format!("made by {version}")).collect();
+            [requester(who), vec![span(range)], maker, vec![count(*slots, "slot")]].concat()
         }
         B::Cancelled { requester: who } | B::Paused { requester: who } | B::Resumed { requester: who } => {
             requester(who)

@@ -189,6 +189,9 @@ pub struct DefinitionDto {
     /// The templates of the paths that its runs write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The version of its project, with which its runs are marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_version: Option<String>,
     /// Its description.
     pub description: Option<String>,
     /// The address of a page about it.
@@ -483,6 +486,7 @@ impl From<&Workflow> for DefinitionDto {
             wait_timeout_from: workflow.wait_from.as_str().into(),
             job: workflow.into(),
             writes: workflow.writes.clone(),
+            project_version: workflow.version.clone().map(String::from),
             description: workflow.about.description.clone(),
             url: workflow.about.url.clone(),
             contacts: workflow.about.contacts.iter().map(ContactDto::from).collect(),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
+use kelos_model::workflow::{DefinedVersion, VersionChoice};
 use kelos_model::{SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
 use crate::planner::free_of_slots;
@@ -51,6 +52,19 @@ impl Scope {
     }
 }
 
+/// A version, among the definitions of its workflow.
+pub(super) struct Maker<'a> {
+    pub(super) definitions: &'a [DefinedVersion],
+    pub(super) version: VersionChoice,
+}
+
+impl Maker<'_> {
+    /// Whether a run that was dispatched at a position of the log is its own.
+    fn made(&self, dispatch: u64) -> bool {
+        DefinedVersion::at(self.definitions, dispatch).is_some_and(|one| self.version.is_of(one))
+    }
+}
+
 /// The slots of a backfill, by their treatment.
 #[derive(Default)]
 pub(super) struct ScopePlan {
@@ -62,6 +76,8 @@ pub(super) struct ScopePlan {
     pub(super) reopened_later: Vec<Stretch>,
     pub(super) adopted_later: Vec<Stretch>,
     untouched: u64,
+    /// Whether all times of the range have slots once it is carried out.
+    pub(super) is_whole: bool,
 }
 
 impl ScopePlan {
@@ -74,7 +90,8 @@ impl ScopePlan {
         schedule: &CronSchedule,
     ) -> ScopePlan {
         let id = workflow.id();
-        let mut sorted = ScopePlan { missing: free_of_slots(slots, id, scope.range), ..ScopePlan::default() };
+        let missing = free_of_slots(slots, id, scope.range);
+        let mut sorted = ScopePlan { missing, is_whole: true, ..ScopePlan::default() };
         for (time, live) in slots.within(id, scope.range).filter(|(time, _)| schedule.contains(*time)) {
             let slot = SlotRef::at(id.clone(), time);
             let is_out = workflow.out_of_bounds(&slot.key, Some(&live.slot)).is_some();
@@ -93,6 +110,25 @@ impl ScopePlan {
                 Treatment::Reopen => sorted.reopened_later.push(stretch),
                 Treatment::Adopt => sorted.adopted_later.push(stretch),
                 Treatment::None => sorted.untouched += schedule.count(stretch.range),
+            }
+        }
+        sorted
+    }
+
+    /// Sorts them where only what a version made is reopened: slots that have succeeded, with a last run by it.
+    pub(super) fn made_by(
+        maker: &Maker<'_>,
+        scope: Scope,
+        id: &WorkflowId,
+        slots: &SlotTable,
+        schedule: &CronSchedule,
+    ) -> ScopePlan {
+        let mut sorted = ScopePlan { untouched: scope.in_backlog, ..ScopePlan::default() };
+        for (time, live) in slots.within(id, scope.range).filter(|(time, _)| schedule.contains(*time)) {
+            if live.slot.state == SlotState::Succeeded && maker.made(live.slot.last_run_seq) {
+                sorted.reopened.push(SlotRef::at(id.clone(), time));
+            } else {
+                sorted.untouched += 1;
             }
         }
         sorted

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 
 use jiff::Timestamp;
 use kelos_model::FactKey;
+use kelos_model::workflow::DefinedVersion;
 
 use super::recalled::RecalledSlots;
 use super::*;
@@ -41,6 +42,10 @@ impl Past for Noted {
         self.reads.push(format!("{} facts", names.len()));
         Ok(Vec::new())
     }
+
+    fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
+        Ok(Vec::new())
+    }
 }
 
 /// A past that can't be read.
@@ -58,6 +63,10 @@ impl Past for Broken {
     }
 
     fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, &'static str> {
+        Err("the disk is gone")
+    }
+
+    fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, &'static str> {
         Err("the disk is gone")
     }
 }

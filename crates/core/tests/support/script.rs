@@ -51,7 +51,7 @@ use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Schedule, Zone, format_short, parse_instant};
-use kelos_model::workflow::{EventKeys, Job, Keys, Program, WaitStart};
+use kelos_model::workflow::{EventKeys, Job, Keys, Program, ProjectVersion, VersionError, WaitStart};
 use kelos_model::{
     BackfillId, BatchRule, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
@@ -355,6 +355,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "periods" => workflow.keys = Keys::Schedule(calendar(&words.next("2h, or a zone for days")?)?),
             "ends" => workflow.end_time = Some(words.time(world)?),
             "from" => workflow.start_time = Some(words.time(world)?),
+            "version" => workflow.version = Some(version(&words.next("a version")?)?),
             other => return Err(format!("not understood: {other}")),
         }
     }
@@ -363,6 +364,10 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
 
 fn batch(size: u32, seconds: u64) -> BatchRule {
     BatchRule { size, delay_millis: seconds * 1000 }
+}
+
+fn version(word: &str) -> Result<ProjectVersion, String> {
+    ProjectVersion::new(word).map_err(|error| error.to_string())
 }
 
 fn calendar(word: &str) -> Result<Schedule, String> {
@@ -565,6 +570,10 @@ fn backfill(world: &mut World, words: &mut Script) -> Said {
             "unsuccessful" => request.mode = BackfillMode::Unsuccessful,
             "all" => request.mode = BackfillMode::All,
             "priority" => request.priority = words.number()?,
+            "made-by" => {
+                let version = words.next("a version")?.parse().map_err(|error: VersionError| error.to_string())?;
+                request.made_by = Some(version);
+            }
             "dry" => request.dry_run = true,
             other => return Err(format!("not understood: {other}")),
         }

@@ -14,9 +14,10 @@ use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
-use kelos_model::workflow::{Provenance, WorkflowRow};
+use kelos_model::workflow::{DefinedVersion, DefinitionVersion, Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, BackfillId, Breach, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot,
+    Actor, BackfillId, Breach, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowEvent,
+    WorkflowId, slot,
 };
 
 use super::words::Words;
@@ -30,6 +31,7 @@ pub(crate) struct Disk {
     pub(crate) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
     facts: BTreeMap<FactKey, u64>,
+    versions: BTreeMap<WorkflowId, Vec<DefinedVersion>>,
     /// The reads of the past in the current turn.
     reads: Vec<Recall>,
 }
@@ -177,6 +179,7 @@ impl World {
             assert_eq!(self.disk.slots.get(&id), Some(&slot), "the log folds to the row of {id}");
         }
         self.disk.runs.extend(rows.runs.into_iter().map(|run| (run.seq, run)));
+        rows.workflows.iter().for_each(|row| self.disk.name_version(row));
         self.disk.workflows.extend(rows.workflows.into_iter().map(|row| (row.id.clone(), row)));
         self.disk.facts.extend(rows.facts);
         self.disk.backfills.extend(rows.backfills.into_iter().map(|row| (row.id.clone(), row)));
@@ -317,6 +320,18 @@ impl Disk {
             let after = after.unwrap_or_else(|| panic!("it can't happen to {id}: {what:?}"));
             self.slots.insert(id.clone(), after);
         }
+        if let Event::Workflow { workflow, what: WorkflowEvent::Defined { version: number, .. } } = &record.event {
+            let known = self.versions.entry(workflow.clone()).or_default();
+            if known.last().is_none_or(|last| last.version.number != *number) {
+                let version = DefinitionVersion { number: *number, project: None };
+                known.push(DefinedVersion { seq: record.seq, version });
+            }
+        }
+    }
+
+    fn name_version(&mut self, row: &WorkflowRow) {
+        let known = self.versions.get_mut(&row.id).into_iter().flatten().map(|one| &mut one.version);
+        known.filter(|one| one.number == row.version).for_each(|one| one.project.clone_from(&row.definition.version));
     }
 
     fn read(&self, wanted: impl Fn(&SlotRef) -> bool) -> Vec<(SlotRef, Slot)> {
@@ -343,5 +358,9 @@ impl Past for Disk {
 
     fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
         Ok(names.iter().filter(|name| self.facts.contains_key(name)).cloned().collect())
+    }
+
+    fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
+        Ok(self.versions.get(workflow).cloned().unwrap_or_default())
     }
 }

@@ -97,6 +97,8 @@ pub enum WorkflowDifference {
     Job,
     /// The paths that it writes.
     Writes,
+    /// The version of its project.
+    Version,
     /// The description for people.
     About,
 }
@@ -117,6 +119,7 @@ impl WorkflowDifference {
             Self::WaitTimeout => "wait timeout",
             Self::Job => "job",
             Self::Writes => "written paths",
+            Self::Version => "version",
             Self::About => "description",
         }
     }
@@ -145,7 +148,8 @@ pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) ->
 
 fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
     use WorkflowDifference::{
-        About, CatchUp, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout, Writes,
+        About, CatchUp, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, Version,
+        WaitTimeout, Writes,
     };
     let parts = [
         (Schedule, old.keys != new.keys),
@@ -159,6 +163,7 @@ fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
         (WaitTimeout, (old.wait_timeout_seconds, old.wait_from) != (new.wait_timeout_seconds, new.wait_from)),
         (Job, old.job != new.job),
         (Writes, old.writes != new.writes),
+        (Version, old.version != new.version),
         (About, old.about != new.about),
     ];
     parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()

@@ -8,6 +8,7 @@ use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
+use kelos_model::workflow::{PastSlots, WorkflowRow};
 use kelos_model::{Answer, Probe, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
@@ -34,6 +35,8 @@ pub struct SlotEffect {
     pub dropped: Times,
     /// Slots that wait, and would be ready at once.
     pub unblocked: Times,
+    /// The past that changed workflows hold back.
+    pub held_back: PastSlots,
 }
 
 /// The times of a workflow's slots.
@@ -80,6 +83,13 @@ fn moved(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> ScheduleChanges {
     pairs.filter(|(_, (old, new))| old != new).collect()
 }
 
+/// The past that changed workflows hold back. What they open is counted slot by slot.
+fn held_back(before: &[Arc<Workflow>], after: &[Arc<Workflow>], rows: &[WorkflowRow], now: Timestamp) -> PastSlots {
+    let changed = moved(before, after);
+    let changed: Vec<Arc<Workflow>> = after.iter().filter(|one| changed.contains_key(&one.id)).cloned().collect();
+    PastSlots::of(&changed, rows, WINDOW, now).held_back()
+}
+
 fn window(now: Timestamp) -> Timestamp {
     now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN)
 }
@@ -87,7 +97,7 @@ fn window(now: Timestamp) -> Timestamp {
 /// The effect within the planning window, from schedules alone.
 #[must_use]
 pub fn by_schedule(before: &[Arc<Workflow>], after: &[Arc<Workflow>], now: Timestamp) -> SlotEffect {
-    let mut effect = SlotEffect::default();
+    let mut effect = SlotEffect { held_back: held_back(before, after, &[], now), ..SlotEffect::default() };
     for (id, (old, new)) in moved(before, after) {
         let times =
             |when: &Option<SlotTimes>| when.as_ref().map(|when| when.times(window(now), now)).unwrap_or_default();
@@ -116,7 +126,8 @@ pub fn live(
     after: &[Arc<Workflow>],
     now: Timestamp,
 ) -> Result<SlotEffect, StoreError> {
-    let mut effect = SlotEffect { from_server: true, ..SlotEffect::default() };
+    let held_back = held_back(before, after, &reader.workflows(None)?, now);
+    let mut effect = SlotEffect { from_server: true, held_back, ..SlotEffect::default() };
     for (id, (_, new)) in moved(before, after) {
         let range = Some(Range::new(window(now), now));
         let there = times_of(reader, SlotFilter { workflow: Some(id.clone()), range, ..SlotFilter::default() })?;

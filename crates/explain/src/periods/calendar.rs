@@ -1,6 +1,6 @@
 //! How much of each day is done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -11,6 +11,7 @@ use kelos_store::{Columns, Queries, StoreError, Tally};
 
 use super::days::columns_of;
 use super::{Days, ScheduledWorkflow, Selection};
+use crate::out_of_range::OutOfRange;
 
 /// The most days of a calendar: ten years.
 pub const MOST_DAYS: usize = 3_660;
@@ -51,6 +52,9 @@ pub struct DayCompletion {
     pub to_do: u64,
     /// Those that were killed or skipped.
     pub ended: u64,
+    /// Those that are done and out of range, of workflows that start later, end earlier or were removed: they count as done, too. Others
+    /// that are out of range are left out.
+    pub out_of_range: u64,
 }
 
 /// The days of a calendar.
@@ -66,7 +70,7 @@ pub struct CompletionCalendar {
 
 impl DayCompletion {
     fn none(date: Date, range: Range) -> DayCompletion {
-        DayCompletion { date, range, done: 0, failed: 0, running: 0, stuck: 0, to_do: 0, ended: 0 }
+        DayCompletion { date, range, done: 0, failed: 0, running: 0, stuck: 0, to_do: 0, ended: 0, out_of_range: 0 }
     }
 
     /// How many slots it has.
@@ -83,6 +87,14 @@ impl DayCompletion {
             (_, 0) => None,
             (0, _) => Some(0),
             (done, total) => Some((done * 100 / total).max(1)),
+        }
+    }
+
+    /// Counts slots that are out of range: what is done stays, and nothing comes of the rest.
+    fn add_out_of_range(&mut self, state: SlotState, count: u64) {
+        if state == SlotState::Succeeded {
+            self.done += count;
+            self.out_of_range += count;
         }
     }
 
@@ -104,25 +116,33 @@ impl DayCompletion {
 /// # Errors
 /// When the store can't be read.
 pub fn read(reader: &dyn Queries, query: &CalendarQuery, now: Timestamp) -> Result<CompletionCalendar, StoreError> {
-    let workflows = query.of.read(reader)?;
     let last = query.last.min(Days::date(&query.zone, now));
     let days = Days::of(&query.zone, query.first, last);
+    let workflows = query.of.read(reader, days.hull())?;
     let most = (MOST_CELLS / workflows.len().max(1)).clamp(1, MOST_DAYS);
     let left_out = days.count().saturating_sub(most);
     let days = days.without_first(left_out);
     let mut counted: Vec<DayCompletion> = days.each().map(|(date, range)| DayCompletion::none(date, range)).collect();
     for (place, columns) in columns_of(&days.ranges()) {
-        let counts = |tallies: &[Tally]| {
+        let counts = |workflow: &ScheduledWorkflow, tallies: &[Tally]| {
             for tally in tallies {
-                if let Some(day) = counted.get_mut(place + tally.column as usize) {
-                    day.add(tally.state, tally.count.into());
+                let Some(day) = counted.get_mut(place + tally.column as usize) else { continue };
+                match workflow.whole_out_of_range(day.range) {
+                    // Who asks for a workflow that was removed sees all of it.
+                    Some(OutOfRange::Removed) if query.of.workflow.is_some() => {
+                        day.add(tally.state, tally.count.into());
+                        day.out_of_range += if tally.state == SlotState::Succeeded { tally.count.into() } else { 0 };
+                    }
+                    Some(_) => day.add_out_of_range(tally.state, tally.count.into()),
+                    None => day.add(tally.state, tally.count.into()),
                 }
             }
         };
         tallies(reader, &columns, &workflows, counts)?;
     }
     add_to_come(&mut counted, &workflows, now);
-    let workflows = workflows.into_iter().map(|one| one.row.id).collect();
+    let counted_ones = workflows.into_iter().filter(|one| one.row.present || query.of.workflow.is_some());
+    let workflows = counted_ones.map(|one| one.row.id).collect();
     Ok(CompletionCalendar { workflows, days: counted, is_partial: left_out > 0 })
 }
 
@@ -131,17 +151,20 @@ fn tallies(
     reader: &dyn Queries,
     columns: &Columns,
     workflows: &[ScheduledWorkflow],
-    mut counts: impl FnMut(&[Tally]),
+    mut counts: impl FnMut(&ScheduledWorkflow, &[Tally]),
 ) -> Result<(), StoreError> {
     if workflows.len() <= ONE_BY_ONE {
         for workflow in workflows {
-            reader.slot_tallies(columns, Some(&workflow.row.id))?.values().for_each(|tallies| counts(tallies));
+            let tallies = reader.slot_tallies(columns, Some(&workflow.row.id))?;
+            tallies.values().for_each(|tallies| counts(workflow, tallies));
         }
         return Ok(());
     }
-    let wanted: BTreeSet<&WorkflowId> = workflows.iter().map(|one| &one.row.id).collect();
+    let wanted: BTreeMap<&WorkflowId, &ScheduledWorkflow> = workflows.iter().map(|one| (&one.row.id, one)).collect();
     let all = reader.slot_tallies(columns, None)?;
-    all.iter().filter(|(id, _)| wanted.contains(id)).for_each(|(_, tallies)| counts(tallies));
+    all.iter()
+        .filter_map(|(id, tallies)| Some((wanted.get(id)?, tallies)))
+        .for_each(|(one, tallies)| counts(one, tallies));
     Ok(())
 }
 

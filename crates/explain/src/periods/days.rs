@@ -43,6 +43,13 @@ impl Days {
         self.days.len()
     }
 
+    /// The moments from the first day to the last; empty if there is none.
+    pub(super) fn hull(&self) -> Range {
+        let (first, last) = (self.days.first(), self.days.last());
+        let ends = first.zip(last).map(|((_, first), (_, last))| (first.start, last.end));
+        ends.map_or(Range::new(Timestamp::MIN, Timestamp::MIN), |(start, end)| Range::new(start, end))
+    }
+
     /// The moments of each.
     pub(super) fn ranges(&self) -> Vec<Range> {
         self.days.iter().map(|(_, range)| *range).collect()

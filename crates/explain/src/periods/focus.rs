@@ -6,11 +6,13 @@ use jiff::civil::Weekday;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::time::{CronSchedule, Zone};
+use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError, Tally};
 
 use super::days::columns_of;
 use super::{Days, ScheduledWorkflow, Selection};
+use crate::out_of_range::OutOfRange;
 use crate::why;
 
 /// The most hours of a part of time: those of ten years.
@@ -23,6 +25,8 @@ const ONE_BY_ONE: usize = 240;
 const MOST_COLUMNS: i64 = 150;
 /// As many slots say what they wait for.
 const MOST_BLOCKED: usize = 20;
+/// Of as many columns that may have slots out of range the slots are read.
+const MOST_READ: usize = 40;
 /// From so many rows on the slots of all workflows are counted together.
 const COUNTED_TOGETHER: usize = 20;
 const HOUR: i64 = 3_600_000;
@@ -66,6 +70,8 @@ pub struct FocusRow {
     pub is_of_periods: bool,
     /// Whether a person has paused it.
     pub is_paused: bool,
+    /// Whether it is no longer defined.
+    pub is_removed: bool,
     /// Its slots, by time.
     pub boxes: Vec<FocusBox>,
 }
@@ -81,8 +87,10 @@ pub struct FocusBox {
     pub states: BTreeMap<SlotState, u64>,
     /// How many are still to be planned.
     pub to_come: u64,
+    /// How many are out of range, by reason. Of slots that are too many to be shown one by one these may be more.
+    pub out_of_range: BTreeMap<OutOfRange, u64>,
     /// The version of the definition with which they last ran, if it is known.
-    pub version: Option<u32>,
+    pub version: Option<DefinitionVersion>,
 }
 
 /// A slot that waits, and for what.
@@ -97,9 +105,10 @@ pub struct BlockedSlot {
 }
 
 impl FocusBox {
-    fn of(slot: SlotRef, range: Range, state: Option<SlotState>, version: Option<u32>) -> FocusBox {
+    fn of(slot: SlotRef, range: Range, state: Option<SlotState>, version: Option<DefinitionVersion>) -> FocusBox {
         let states = state.into_iter().map(|state| (state, 1)).collect();
-        FocusBox { range, slot: Some(slot), states, to_come: u64::from(state.is_none()), version }
+        let (to_come, out_of_range) = (u64::from(state.is_none()), BTreeMap::new());
+        FocusBox { range, slot: Some(slot), states, to_come, out_of_range, version }
     }
 
     /// How many slots it stands for.
@@ -115,11 +124,13 @@ impl FocusBox {
         state.copied()
     }
 
-    /// Takes in the next one, if both are done with the same version or both are to come, and nothing is between them.
+    /// Takes in the next one, if both are done with the same version or both are to come, both are in range or out of it for the same
+    /// reason, and nothing is between them.
     fn takes(&mut self, next: &FocusBox) -> bool {
         let is_done = |one: &FocusBox| one.only() == Some(SlotState::Succeeded);
         let is_to_come = |one: &FocusBox| one.states.is_empty();
         let alike = is_done(self) && is_done(next) || is_to_come(self) && is_to_come(next);
+        let alike = alike && self.out_of_range.keys().eq(next.out_of_range.keys());
         if !alike || self.version != next.version || self.range.is_empty() || self.range.end != next.range.start {
             return false;
         }
@@ -127,6 +138,7 @@ impl FocusBox {
         self.slot = None;
         self.to_come += next.to_come;
         next.states.iter().for_each(|(state, count)| *self.states.entry(*state).or_default() += count);
+        self.out_of_range.iter_mut().zip(next.out_of_range.values()).for_each(|((_, count), more)| *count += more);
         true
     }
 }
@@ -136,7 +148,7 @@ impl FocusBox {
 /// # Errors
 /// When the store can't be read.
 pub fn read(reader: &dyn Queries, query: &FocusQuery, now: Timestamp) -> Result<Focus, StoreError> {
-    let mut workflows = query.of.read(reader)?;
+    let mut workflows = query.of.read(reader, query.range)?;
     let before = query.skip.min(workflows.len());
     workflows.drain(..before);
     let more = workflows.len().saturating_sub(MOST_ROWS);
@@ -150,8 +162,9 @@ pub fn read(reader: &dyn Queries, query: &FocusQuery, now: Timestamp) -> Result<
         }
         found.rows.push(FocusRow {
             workflow: workflow.row.id.clone(),
-            is_of_periods: workflow.schedule.as_ref().is_some_and(CronSchedule::is_of_periods),
+            is_of_periods: workflow.schedule().is_some_and(CronSchedule::is_of_periods),
             is_paused: workflow.row.paused,
+            is_removed: !workflow.row.present,
             boxes: boxes.unwrap_or_default(),
         });
     }
@@ -169,9 +182,9 @@ fn one_by_one(
     workflow: &ScheduledWorkflow,
     now: Timestamp,
 ) -> Result<Option<Vec<FocusBox>>, StoreError> {
-    let range = reaching_into(workflow.schedule.as_ref(), query.range);
+    let range = reaching_into(workflow.schedule(), query.range);
     let too_many = |schedule: &CronSchedule| schedule.times(range.start, range.end).nth(ONE_BY_ONE).is_some();
-    if workflow.schedule.as_ref().is_some_and(too_many) {
+    if workflow.schedule().is_some_and(too_many) {
         return Ok(None);
     }
     let id = workflow.row.id.clone();
@@ -184,7 +197,9 @@ fn one_by_one(
     let mut boxes = Vec::new();
     for (SlotRow { id: slot, slot: own }, version) in page.rows.into_iter().zip(versions) {
         let Some(time) = slot.key.time() else { continue };
-        boxes.push(FocusBox::of(slot, about(workflow.schedule.as_ref(), time), Some(own.state), version));
+        let out_of_range = workflow.out_of_range(&slot.key).map(|reason| (reason, 1)).into_iter().collect();
+        let shown = FocusBox::of(slot, about(workflow.schedule(), time), Some(own.state), version);
+        boxes.push(FocusBox { out_of_range, ..shown });
     }
     let known: BTreeSet<Timestamp> = boxes.iter().map(|one| one.range.start).collect();
     if let Some((schedule, to_come)) = workflow.to_come(now) {
@@ -215,7 +230,11 @@ fn about(schedule: Option<&CronSchedule>, time: Timestamp) -> Range {
 }
 
 /// The versions with which slots last ran.
-fn versions(reader: &dyn Queries, id: &WorkflowId, rows: &[SlotRow]) -> Result<Vec<Option<u32>>, StoreError> {
+fn versions(
+    reader: &dyn Queries,
+    id: &WorkflowId,
+    rows: &[SlotRow],
+) -> Result<Vec<Option<DefinitionVersion>>, StoreError> {
     let ran: Vec<u64> = rows.iter().map(|row| row.slot.last_run_seq).filter(|seq| *seq > 0).collect();
     let mut known = reader.versions_at(id, &ran)?.into_iter();
     Ok(rows.iter().map(|row| if row.slot.last_run_seq > 0 { known.next().flatten() } else { None }).collect())
@@ -243,8 +262,10 @@ fn counted(
         return Ok(Vec::new());
     }
     let cells = cells(&query.zone, query.range);
-    let empty =
-        |range: &Range| FocusBox { range: *range, slot: None, states: BTreeMap::new(), to_come: 0, version: None };
+    let empty = |range: &Range| {
+        let (states, out_of_range) = (BTreeMap::new(), BTreeMap::new());
+        FocusBox { range: *range, slot: None, states, to_come: 0, out_of_range, version: None }
+    };
     let mut rows: BTreeMap<&WorkflowId, Vec<FocusBox>> =
         workflows.iter().map(|(_, one)| (&one.row.id, cells.iter().map(empty).collect())).collect();
     for (place, columns) in columns_of(&cells) {
@@ -265,6 +286,12 @@ fn counted(
             }
         }
     }
+    let mut left = MOST_READ;
+    for (_, one) in workflows {
+        let row = rows.get_mut(&one.row.id).into_iter().flatten();
+        row.filter(|cell| cell.total() > 0)
+            .try_for_each(|cell| mark_out_of_range(reader, one, cell, now, &mut left))?;
+    }
     let finished = |(place, one): &(usize, &ScheduledWorkflow)| {
         let mut boxes = rows.remove(&one.row.id).unwrap_or_default();
         if let Some((schedule, to_come)) = one.to_come(now) {
@@ -274,6 +301,42 @@ fn counted(
         (*place, joined(boxes))
     };
     Ok(workflows.iter().map(finished).collect())
+}
+
+/// Counts the slots of a cell that are out of range. Where its workflow starts or ends within it, or it has more than the workflow would have
+/// planned there, they are read, for a limited number of cells: of slots that are started by hand there may be any number.
+fn mark_out_of_range(
+    reader: &dyn Queries,
+    workflow: &ScheduledWorkflow,
+    cell: &mut FocusBox,
+    now: Timestamp,
+    left: &mut usize,
+) -> Result<(), StoreError> {
+    if let Some(reason) = workflow.whole_out_of_range(cell.range) {
+        cell.out_of_range = [(reason, cell.total())].into();
+        return Ok(());
+    }
+    if *left == 0 || !may_be_out_of_range(workflow, cell, now) {
+        return Ok(());
+    }
+    *left -= 1;
+    let filter =
+        SlotFilter { workflow: Some(workflow.row.id.clone()), range: Some(cell.range), ..SlotFilter::default() };
+    for (slot, _) in reader.slot_states(&filter, PageRequest::oldest(ONE_BY_ONE))?.rows {
+        if let Some(reason) = workflow.out_of_range(&slot.key) {
+            *cell.out_of_range.entry(reason).or_default() += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Whether some of the slots of a cell may be out of range, to which nothing that is to come is added yet.
+fn may_be_out_of_range(workflow: &ScheduledWorkflow, cell: &FocusBox, now: Timestamp) -> bool {
+    let Some(schedule) = workflow.schedule() else { return false };
+    let bounds = workflow.row.definition.bounds(schedule);
+    let is_cut = [bounds.start, bounds.end].iter().any(|bound| cell.range.start < *bound && *bound < cell.range.end);
+    let planned = workflow.to_come(now).map_or(bounds, |(_, to_come)| Range::new(bounds.start, to_come.start));
+    is_cut || cell.total() > schedule.count(both(cell.range, planned))
 }
 
 /// A range in parts that people know: hours, days, weeks or months of a zone.

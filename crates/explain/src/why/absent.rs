@@ -1,51 +1,38 @@
 //! Slots that do not exist: the reason why.
 
 use jiff::Timestamp;
-use kelos_model::dormant::Dormant;
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
 use kelos_model::workflow::{CatchUp, WorkflowRow};
 use kelos_model::{SlotKey, SlotRef};
 
-/// The reason for which a workflow, as it is defined now, has no slot at a time.
-pub(super) fn outside(
+use crate::out_of_range::OutOfRange;
+
+/// The reason for which a workflow, as it is defined now, has no slot at a time, with the nearest times that it has.
+fn outside(
     workflow: &WorkflowRow,
     schedule: &Result<CronSchedule, ScheduleProblem>,
     time: Timestamp,
 ) -> Option<String> {
-    let schedule = match schedule {
-        Ok(schedule) => schedule,
-        Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
-    };
-    if !schedule.contains(time) {
-        let near = [schedule.previous_before(time), schedule.next_after(time)];
-        let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
-        let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
-        return Some(format!("its workflow's schedule has no such time{near}"));
-    }
-    if let Some(start) = workflow.definition.start_time.filter(|start| time < *start) {
-        return Some(format!("its workflow starts later, at {}", text::format_short(start)));
-    }
-    match workflow.definition.out_of_bounds(&SlotKey::Time(time), None) {
-        Some(Dormant::Over { end }) => Some(format!("its workflow ends earlier, at {}", text::format_short(end))),
-        _ => None,
-    }
+    let reason = OutOfRange::of_time(&workflow.definition, schedule.as_ref(), time)?;
+    Some(format!("{reason}{}", nearest(&reason, schedule, time)))
 }
 
-/// The reason for which a slot that exists would not be planned again: its workflow was removed, or has another schedule or
-/// other bounds than when it was.
+/// The same for a slot that exists; there a removal is a reason, too.
 pub(super) fn out_of_range(
     workflow: &WorkflowRow,
     schedule: &Result<CronSchedule, ScheduleProblem>,
     key: &SlotKey,
 ) -> Option<String> {
-    let time = key.time().filter(|_| !key.is_moment())?;
-    if !workflow.present {
-        return Some("its workflow is no longer defined".to_owned());
-    }
-    match workflow.definition.keys.are_moments() {
-        true => None,
-        false => outside(workflow, schedule, time),
-    }
+    let reason = OutOfRange::of(workflow, schedule.as_ref(), key)?;
+    Some(format!("{reason}{}", nearest(&reason, schedule, key.time()?)))
+}
+
+/// The times around one that a schedule does not have: `; the nearest are … and …`.
+fn nearest(reason: &OutOfRange, schedule: &Result<CronSchedule, ScheduleProblem>, time: Timestamp) -> String {
+    let schedule = schedule.as_ref().ok().filter(|_| *reason == OutOfRange::NotInSchedule);
+    let near = schedule.into_iter().flat_map(|one| [one.previous_before(time), one.next_after(time)]).flatten();
+    let near: Vec<String> = near.map(text::format_short).collect();
+    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) }
 }
 
 /// A slot that does not exist, or did not at some moment.

@@ -114,6 +114,7 @@ pub(crate) fn backfills(jobs: usize) -> Outcome {
             range,
             mode: BackfillMode::Missing,
             priority: -1,
+            made_by: None,
             reason: None,
             dry_run: false,
         })?;

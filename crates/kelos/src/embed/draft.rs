@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, Provenance, Source};
+use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
 use kelos_model::{BatchRule, Constraint, Trigger, Workflow, WorkflowId};
 use serde_json::Map;
 
@@ -52,6 +52,7 @@ pub(super) struct JobDraft {
     pub(super) platforms: Vec<PlatformUse>,
     /// The platforms that its runs may take parts of while they are live.
     pub(super) within: Vec<PlatformUse>,
+    pub(super) version: Option<String>,
     pub(super) about: About,
 }
 
@@ -76,6 +77,7 @@ impl JobDraft {
             constraints: Vec::new(),
             platforms: Vec::new(),
             within: Vec::new(),
+            version: None,
             about: About::default(),
         }
     }
@@ -99,7 +101,7 @@ impl JobDraft {
     }
 
     /// The definition, or its mistakes.
-    pub(super) fn workflow(&self, project: &str) -> Result<Workflow, Vec<Mistake>> {
+    pub(super) fn workflow(&self, project: &str, version: Option<&ProjectVersion>) -> Result<Workflow, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         let id =
             WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
@@ -107,6 +109,7 @@ impl JobDraft {
         let pools = self.pools(&self.platforms, "each run", &mut mistakes);
         let within = self.within(&mut mistakes);
         let trigger = self.whole_trigger(&mut mistakes);
+        let own_version = self.own_version(&mut mistakes);
         if self.at_a_time == Some(0) {
             mistakes
                 .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
@@ -138,10 +141,20 @@ impl JobDraft {
             within,
             retry: self.retry.policy(),
             catch_up,
+            version: own_version.or_else(|| version.cloned()),
             start_time: self.start,
             end_time: self.end,
             about: self.about.clone(),
             ..Workflow::keyed(id, keys, job)
+        })
+    }
+
+    /// The version of its own.
+    fn own_version(&self, mistakes: &mut Vec<Mistake>) -> Option<ProjectVersion> {
+        let version = self.version.as_deref().map(ProjectVersion::new).transpose();
+        version.unwrap_or_else(|error| {
+            mistakes.push(self.mistake(format!("its version is refused: {error}")));
+            None
         })
     }
 

@@ -208,6 +208,20 @@ impl<I> Job<I> {
         self
     }
 
+    /// The version with which its runs are marked, in place of that of the project: what it made is found by it, and can be
+    /// [made again](crate::requests::BackfillRequest::made_by). Nothing runs again because it changes.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, job};
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let clicks = job("clicks", count).with(()).every(&Calendar::hourly()).version("2");
+    /// ```
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.draft.version = Some(version.to_owned());
+        self
+    }
+
     /// The retries of failed slots; see [`Retry::default`].
     ///
     /// ```

@@ -16,7 +16,7 @@ use std::panic::Location;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The id of the job, as it was given.
+    /// The id of the job, as it was given; the name of the project where the project has the mistake.
     pub job: String,
     /// The file of the definition.
     pub file: String,

@@ -37,6 +37,7 @@
 
 mod call;
 mod cancel;
+mod changes;
 mod circles;
 mod command;
 mod context;
@@ -61,12 +62,14 @@ mod scheduler;
 mod stage;
 
 pub use cancel::Cancel;
+pub use changes::Changes;
 pub use command::CommandError;
 pub use context::{Context, PreviousFailure};
 pub use hosts::{HostError, Hosts};
 pub use input::{Input, ScheduledTime, SlotInput};
 pub use job::{AtTimes, Function, Job, JobId, job};
 pub use kelos_model::time::{Calendar, Dates, Zone};
+pub use kelos_model::workflow::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
 pub use locks::Lock;
 pub use mistakes::{Mistake, Mistakes};
 pub use output::OutputError;

@@ -2,18 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kelos_core::Config;
 use kelos_engine::AskError;
+use kelos_engine::clock::system_clock;
 use kelos_executors::local::own_shim;
 use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
+use kelos_model::workflow::{ProjectVersion, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore, StoreError};
+use kelos_store::{Journal, MemoryStore, Queries, StoreError};
 use tokio::runtime::Handle;
 
+use super::changes::Changes;
 use super::circles::{self, Grip};
 use super::draft::JobDraft;
 use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
@@ -23,6 +27,10 @@ use super::platform::Processes;
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
 use crate::node::{Node, NodeConfig, NodeError};
+
+/// The file of the database in a project's folder.
+#[cfg(feature = "sqlite")]
+const DATABASE: &str = "kelos.db";
 
 /// A set of jobs, which are deployed together.
 ///
@@ -36,12 +44,14 @@ use crate::node::{Node, NodeConfig, NodeError};
 pub struct Project {
     name: String,
     version: String,
+    place: &'static Location<'static>,
     jobs: Vec<JobDraft>,
     folder: Option<PathBuf>,
     store: Option<Box<dyn Journal>>,
     config: Config,
     /// The limit on the programs that run at the same time.
     processes: Option<Processes>,
+    confirm_above: Option<u64>,
 }
 
 /// A project that can't be started. Messages complete "failed to …".
@@ -79,6 +89,17 @@ pub enum StartError {
     /// There is no Tokio runtime.
     #[error("find a Tokio runtime: start the project inside of one")]
     Runtime,
+    /// More slots of the past would run than need no confirmation.
+    #[error(
+        "start the project: {} slots of the past would run, expected at most {limit}; let `catch_up` leave them out, or raise \
+         `confirm_above`\n{changes}", changes.past.opened()
+    )]
+    Unconfirmed {
+        /// The limit.
+        limit: u64,
+        /// The changes that the start would bring.
+        changes: Box<Changes>,
+    },
     /// The engine does not answer.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -91,21 +112,26 @@ impl From<AskError> for StartError {
 }
 
 impl Project {
-    /// A project without jobs, in memory. The version is for people: whenever its jobs change, the project is deployed.
+    /// A project without jobs, in memory. Its runs are marked with the version, which may be empty: what one version made is found by it, and can be
+    /// [made again](crate::requests::BackfillRequest::made_by). Whenever jobs change the project is deployed; a changed version alone runs nothing
+    /// again.
     ///
     /// ```
     /// let project = kelos::embed::Project::new("shop", env!("CARGO_PKG_VERSION"));
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn new(name: &str, version: &str) -> Project {
         Project {
             name: name.to_owned(),
             version: version.to_owned(),
+            place: Location::caller(),
             jobs: Vec::new(),
             folder: None,
             store: None,
             config: Config::default(),
             processes: None,
+            confirm_above: None,
         }
     }
 
@@ -193,6 +219,61 @@ impl Project {
         self
     }
 
+    /// Refuses to start where more slots of the past would run at once: of a new job, of a start that was moved, of a long outage. What
+    /// runs is said by [`Job::catch_up`]; this is a second look, for programs that are deployed often.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Project, StartError, job};
+    /// use kelos::CatchUp;
+    ///
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let clicks = job("clicks", count).with(()).every(&Calendar::hourly()).catch_up(CatchUp::All);
+    /// let refused = Project::new("shop", "1.0").add(clicks).confirm_above(100).start().await;
+    /// assert!(matches!(refused, Err(StartError::Unconfirmed { changes, .. }) if changes.past.opened() == 168));
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn confirm_above(mut self, slots: u64) -> Project {
+        self.confirm_above = Some(slots);
+        self
+    }
+
+    /// The changes that a start would bring now, beside what is stored: which slots of the past would run, and which are held back. Nothing
+    /// is changed by it.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Project, job};
+    /// # async fn count(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// let project = Project::new("shop", "1.0").add(job("clicks", count).with(()).every(&Calendar::hourly()));
+    /// assert_eq!(project.changes()?.to_string(), "new: clicks");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are [mistakes](Project::check), or what is stored can't be read.
+    pub fn changes(&self) -> Result<Changes, StartError> {
+        let workflows = self.check()?;
+        let rows = self.stored()?.map(|reader| reader.workflows(None)).transpose()?.unwrap_or_default();
+        Ok(self.changes_beside(&workflows, &rows))
+    }
+
+    fn changes_beside(&self, workflows: &[Workflow], rows: &[WorkflowRow]) -> Changes {
+        Changes::of(workflows, rows, self.config.planning_window, system_clock()())
+    }
+
+    /// The stored state; none where nothing is stored.
+    fn stored(&self) -> Result<Option<Arc<dyn Queries>>, StartError> {
+        if let Some(store) = &self.store {
+            return Ok(Some(store.reader()));
+        }
+        #[cfg(feature = "sqlite")]
+        if let Some(file) = self.folder.as_ref().map(|folder| folder.join(DATABASE)).filter(|file| file.exists()) {
+            return Ok(Some(kelos_store_sqlite::SqliteStore::look(file)?.reader()));
+        }
+        Ok(None)
+    }
+
     /// The definitions of the jobs.
     ///
     /// ```
@@ -210,6 +291,7 @@ impl Project {
         let mut mistakes = Vec::new();
         let mut workflows = Vec::new();
         let mut first: BTreeMap<&str, &JobDraft> = BTreeMap::new();
+        let version = self.own_version(&mut mistakes);
         for job in &self.jobs {
             if let Some(other) = first.get(job.id.as_str()) {
                 let place = format!("{}:{}", other.place.file(), other.place.line());
@@ -219,7 +301,7 @@ impl Project {
                 continue;
             }
             first.insert(&job.id, job);
-            match job.workflow(&self.name) {
+            match job.workflow(&self.name, version.as_ref()) {
                 Ok(workflow) => workflows.push(workflow),
                 Err(more) => mistakes.extend(more),
             }
@@ -231,6 +313,16 @@ impl Project {
         mistakes.extend(self.without_periods(&workflows));
         mistakes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         if mistakes.is_empty() { Ok(workflows) } else { Err(Mistakes(mistakes)) }
+    }
+
+    /// The version that its definitions carry.
+    fn own_version(&self, mistakes: &mut Vec<Mistake>) -> Option<ProjectVersion> {
+        let version = (!self.version.is_empty()).then(|| ProjectVersion::new(&self.version)).transpose();
+        version.unwrap_or_else(|error| {
+            let words = format!("project \"{}\": its version is refused: {error}", self.name);
+            mistakes.push(Mistake::new(&self.name, self.place, words));
+            None
+        })
     }
 
     /// Circles of jobs that wait for each other.
@@ -333,6 +425,11 @@ impl Project {
         let workflows = self.check()?;
         let (folder, temporary) = self.place()?;
         let store = self.open(&folder)?;
+        let changes = self.changes_beside(&workflows, &store.reader().workflows(None)?);
+        if let Some(limit) = self.confirm_above.filter(|limit| changes.past.opened() > *limit) {
+            return Err(StartError::Unconfirmed { limit, changes: Box::new(changes) });
+        }
+        changes.past.lines().iter().for_each(|line| tracing::info!("{line}"));
         let mut config = NodeConfig::new(folder.join("runs"), own_shim());
         config.core = self.config.clone();
         let jobs = self.functions(&workflows);
@@ -346,7 +443,7 @@ impl Project {
         // The texts of the program's files are not known; changed definitions are a deployment.
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
-        let mut running = RunningProject::new(self.name.clone(), node, functions, temporary);
+        let mut running = RunningProject::new(self.name.clone(), node, functions, changes, temporary);
         running.start_once(once).await?;
         running.follow(self.planners());
         Ok(running)
@@ -400,7 +497,7 @@ impl Project {
         }
         #[cfg(feature = "sqlite")]
         if self.folder.is_some() {
-            return Ok(Box::new(kelos_store_sqlite::SqliteStore::open(folder.join("kelos.db"))?));
+            return Ok(Box::new(kelos_store_sqlite::SqliteStore::open(folder.join(DATABASE))?));
         }
         let _ = folder;
         Ok(Box::new(MemoryStore::new()))

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use kelos_core::{FireRequest, Pause, Request, Resume};
 use kelos_engine::{AskError, Handle};
-use kelos_model::workflow::About;
+use kelos_model::workflow::{About, DefinitionVersion};
 use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use super::changes::Changes;
 use super::function::FunctionExecutor;
 use super::input::INPUT;
 use super::outcome;
@@ -81,6 +82,8 @@ pub struct EndedSlot {
     pub state: SlotState,
     /// The latest run; none where none was begun.
     pub run: Option<Run>,
+    /// The version of the definition with which that run began.
+    pub version: Option<DefinitionVersion>,
 }
 
 impl EndedSlot {
@@ -170,6 +173,7 @@ pub struct RunningProject {
     functions: FunctionExecutor,
     by: Actor,
     planning: JoinSet<()>,
+    changes: Changes,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -178,10 +182,11 @@ impl RunningProject {
         project: String,
         node: Node,
         functions: FunctionExecutor,
+        changes: Changes,
         folder: Option<tempfile::TempDir>,
     ) -> RunningProject {
         let (by, planning) = (Actor::person("program"), JoinSet::new());
-        RunningProject { project, node, functions, by, planning, _folder: folder }
+        RunningProject { project, node, functions, by, planning, changes, _folder: folder }
     }
 
     /// The node, for servers and requests of all kinds.
@@ -201,6 +206,12 @@ impl RunningProject {
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// The changes that its start brought, beside what was stored before.
+    #[must_use]
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// The engine.
@@ -293,7 +304,8 @@ impl RunningProject {
             let state = self.reader().slot(slot)?.map(|slot| slot.state);
             if let Some(state) = state.filter(|state| state.is_final()) {
                 let run = self.reader().slot_runs(slot)?.pop();
-                return Ok(EndedSlot { slot: slot.clone(), state, run });
+                let version = self.reader().run_versions(run.as_slice())?.pop().flatten();
+                return Ok(EndedSlot { slot: slot.clone(), state, run, version });
             }
             commits.changed().await.map_err(|_| RequestError::Stopped(slot.clone()))?;
         }

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{CatchUp, PlanState, Workflow, WorkflowRow};
+use super::{CatchUp, PlanState, Workflow};
 use crate::ranges::Range;
 use crate::time::CronSchedule;
 
@@ -63,133 +63,30 @@ impl Workflow {
     }
 }
 
-/// The number of past slots that a definition will open once it is in force, beside the row that is stored of its workflow. Slots of
-/// its times that somebody requested count, too.
-#[must_use]
-pub fn past_slots(
-    definition: &Workflow,
-    row: Option<&WorkflowRow>,
-    schedule: &CronSchedule,
-    window: SignedDuration,
-    now: Timestamp,
-) -> u64 {
-    if row.is_some_and(|row| row.paused || row.frozen().is_some()) {
-        return 0;
-    }
-    let known = row.map(|row| &row.planned);
-    let is_same = known.is_some_and(|known| serde_json::to_string(schedule).is_ok_and(|words| words == known.schedule));
-    let planned = match known.filter(|_| is_same) {
-        Some(known) => known.clone(),
-        None => {
-            PlanState { since: Some(schedule.due_in(Range::new(now, Timestamp::MAX)).start), ..PlanState::default() }
-        }
-    };
-    let window_start = now.checked_sub(window).unwrap_or(Timestamp::MIN);
-    let misfires = definition.misfires(&planned, schedule, window_start, now);
-    let due = schedule.due_in(Range::new(window_start, now));
-    let from = misfires.map_or(definition.opens_from(&planned), |misfires| misfires.since).max(due.start);
-    let gaps = planned.ranges.gaps(Range::new(from, due.end.min(definition.bounds(schedule).end)));
-    // Slots that an earlier schedule planned are there.
-    let earlier = known.filter(|_| !is_same);
-    let earlier = earlier.and_then(|known| Some((known, serde_json::from_str::<CronSchedule>(&known.schedule).ok()?)));
-    match earlier {
-        None => gaps.iter().map(|gap| schedule.count(*gap)).sum(),
-        Some((known, before)) => {
-            let is_new = |at: &Timestamp| {
-                let at = Range::new(*at, *at + SignedDuration::from_millis(1));
-                !known.ranges.gaps(at).is_empty() || !before.contains(at.start)
-            };
-            gaps.iter().flat_map(|gap| schedule.times(gap.start, gap.end)).filter(is_new).count() as u64
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::id::WorkflowId;
-    use crate::time::{Cron, Schedule};
-    use crate::workflow::{Job, Moments};
-
-    const WEEK: SignedDuration = SignedDuration::from_hours(168);
+    use crate::time::Schedule;
+    use crate::workflow::Job;
 
     fn at(hours: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 / 3600 * 3600 + hours * 3600).expect("a time")
     }
 
-    fn hourly(catch_up: Option<CatchUp>) -> Workflow {
-        let schedule = Schedule::Cron(CronSchedule::hourly());
-        let id = WorkflowId::new("a").expect("an id");
-        Workflow { catch_up, ..Workflow::new(id, schedule, Job::new("command", serde_json::Map::new())) }
-    }
-
-    /// Planned from hour 0 until an hour, and first seen at hour 0.
-    fn row(definition: &Workflow, until: i64) -> WorkflowRow {
-        let mut planned = PlanState { since: Some(at(0)), ..PlanState::default() };
-        planned.schedule = serde_json::to_string(&CronSchedule::hourly()).expect("json");
-        planned.ranges.insert(Range::new(at(0), at(until)));
-        WorkflowRow {
-            id: definition.id.clone(),
-            definition: Arc::new(definition.clone()),
-            version: 1,
-            present: true,
-            enabled: true,
-            paused: false,
-            planned,
-            moments: Moments::default(),
-        }
-    }
-
-    #[test]
-    fn what_is_new_opens_the_window_or_nothing() {
-        let count = |catch_up| past_slots(&hourly(catch_up), None, &CronSchedule::hourly(), WEEK, at(0));
-        assert_eq!([None, Some(CatchUp::All), Some(CatchUp::Latest), Some(CatchUp::Skip)].map(count), [168, 168, 0, 0]);
-    }
-
-    #[test]
-    fn an_outage_is_caught_up_with_as_the_policy_has_it() {
-        let now = at(10) + SignedDuration::from_mins(5);
-        let count = |catch_up| {
-            let definition = hourly(catch_up);
-            past_slots(&definition, Some(&row(&definition, 6)), &CronSchedule::hourly(), WEEK, now)
-        };
-        // The window reaches to before the schedule was first seen.
-        assert_eq!([None, Some(CatchUp::All), Some(CatchUp::Latest), Some(CatchUp::Skip)].map(count), [162, 162, 1, 0]);
-        let mut paused = row(&hourly(None), 6);
-        paused.paused = true;
-        assert_eq!(past_slots(&hourly(None), Some(&paused), &CronSchedule::hourly(), WEEK, now), 0);
-    }
-
     #[test]
     fn a_time_that_is_only_slightly_late_is_the_latest() {
-        let now = at(10) + SignedDuration::from_secs(30);
-        let definition = hourly(Some(CatchUp::Latest));
-        let planned = row(&definition, 6).planned;
-        let misfires = definition.misfires(&planned, &CronSchedule::hourly(), at(-168), now).expect("misfires");
-        assert_eq!((misfires.times, misfires.range.start, misfires.since), (4, at(6), now - LATE));
-        let later = at(10) + SignedDuration::from_mins(5);
-        let misfires = definition.misfires(&planned, &CronSchedule::hourly(), at(-168), later).expect("misfires");
-        assert_eq!((misfires.times, misfires.range, misfires.since), (4, Range::new(at(6), at(10)), at(10)));
-    }
-
-    #[test]
-    fn a_change_opens_what_it_adds() {
-        let half = CronSchedule::utc(Cron::parse("0,30 * * * *").expect("an expression"));
-        let now = at(6);
-        let count = |catch_up| past_slots(&hourly(catch_up), Some(&row(&hourly(catch_up), 6)), &half, WEEK, now);
-        assert_eq!(count(None), 168 + 162, "those of six hours are there");
-        assert_eq!(count(Some(CatchUp::Latest)), 0, "a changed schedule counts from its change");
-        let wider = |catch_up| {
-            past_slots(
-                &hourly(catch_up),
-                Some(&row(&hourly(Some(CatchUp::Skip)), 6)),
-                &CronSchedule::hourly(),
-                WEEK,
-                now,
-            )
-        };
-        assert_eq!(wider(Some(CatchUp::All)), 162);
+        let schedule = Schedule::Cron(CronSchedule::hourly());
+        let id = WorkflowId::new("a").expect("an id");
+        let hourly = Workflow::new(id, schedule, Job::new("command", serde_json::Map::new()));
+        let definition = Workflow { catch_up: Some(CatchUp::Latest), ..hourly };
+        let mut planned = PlanState { since: Some(at(0)), ..PlanState::default() };
+        planned.ranges.insert(Range::new(at(0), at(6)));
+        let misfires = |now| definition.misfires(&planned, &CronSchedule::hourly(), at(-168), now).expect("misfires");
+        let slightly = at(10) + SignedDuration::from_secs(30);
+        let found = misfires(slightly);
+        assert_eq!((found.times, found.range.start, found.since), (4, at(6), slightly - LATE));
+        let found = misfires(at(10) + SignedDuration::from_mins(5));
+        assert_eq!((found.times, found.range, found.since), (4, Range::new(at(6), at(10)), at(10)));
     }
 }

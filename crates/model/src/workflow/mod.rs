@@ -3,6 +3,7 @@
 mod catch_up;
 mod endless;
 mod keys;
+mod past;
 mod pool;
 mod row;
 mod source;
@@ -14,9 +15,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use catch_up::{LATE, PlanMisfires, past_slots};
+pub use catch_up::{LATE, PlanMisfires};
 pub use endless::SLOWED;
 pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
+pub use past::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
 pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};
@@ -35,6 +37,10 @@ use crate::retry::RetryPolicy;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
+
+pub use crate::version::{
+    DefinedVersion, DefinitionVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError,
+};
 
 /// A named definition: keys, trigger, retry and job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,6 +94,9 @@ pub struct Workflow {
     /// none of them; [`PathGraph`](crate::paths::PathGraph) finds by them who writes what others wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The version of its project, with which its runs are marked. Nothing is run again because it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<ProjectVersion>,
     /// A description for people.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
@@ -122,6 +131,7 @@ impl Workflow {
             wait_from: WaitStart::Time,
             job,
             writes: Vec::new(),
+            version: None,
             about: About::default(),
         }
     }

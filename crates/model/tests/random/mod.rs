@@ -14,8 +14,8 @@ use kelos_model::time::{Calendar, CronSchedule, Firing, Fold, Gap, HOURS, Schedu
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::unknown::UnknownCode;
 use kelos_model::workflow::{
-    About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, PlanState, Program, Properties, Provenance, Source,
-    WaitStart,
+    About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, PlanState, Program, ProjectVersion, Properties,
+    Provenance, Source, WaitStart,
 };
 use kelos_model::{
     Actor, ActorKind, Answer, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact, Finding,
@@ -563,6 +563,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 },
                 job,
                 writes,
+                version: concurrency.and_then(|limit| ProjectVersion::new(&format!("1.{limit}")).ok()),
                 about,
             }
         })

@@ -56,6 +56,7 @@ impl FromLibrary<DayCompletion> for CalendarDayDto {
             stuck: day.stuck,
             to_do: day.to_do,
             ended: day.ended,
+            out_of_range: day.out_of_range,
         }
     }
 }

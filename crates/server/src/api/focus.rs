@@ -52,7 +52,9 @@ impl FromLibrary<FocusBox> for FocusBoxDto {
             total: one.total(),
             states: counts(one.states),
             to_come: one.to_come,
-            version: one.version,
+            out_of_range: one.out_of_range.into_iter().map(|(reason, count)| (reason.to_string(), count)).collect(),
+            version: one.version.as_ref().map(|version| version.number),
+            project_version: one.version.and_then(|version| version.project).map(String::from),
         }
     }
 }

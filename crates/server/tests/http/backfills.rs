@@ -201,3 +201,56 @@ async fn what_failed_of_it_is_opened_again_and_stays_its_own() {
     let late = server.post("/api/v1/backfills/past/resume").await;
     assert_eq!((late.status.as_u16(), &late.json()["type"]), (409, &"urn:kelos:problem:backfill-cancelled".into()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_version_made_is_made_again() {
+    for on_disk in [false, true] {
+        let of_version =
+            |version: &str| workflow("w", &format!("startTime: '2015-09-13T14:00Z', version: '{version}'"));
+        let server = Server::with(Setup { on_disk, ..Setup::default() }, &of_version("1.3")).await;
+        server.step(NOW).await;
+        server.end(&slot("w", "2015-09-13T14:00Z"), 1, true).await;
+        server.step(NOW).await;
+        server.write("test.js", &of_version("1.4"));
+        server.post("/clear-cache").await.ok();
+        server.end(&slot("w", "2015-09-13T15:00Z"), 1, true).await;
+        server.step(NOW).await;
+        assert_eq!(server.statuses("w", NOW).await, ["SUCCESS", "SUCCESS"], "nothing runs again by itself");
+        let day = r#""workflow": "w", "from": "2015-09-13T00:00Z", "to": "2015-09-14T00:00Z""#;
+        let ask = async |rest: &str| server.post_json("/api/v1/backfills", &format!("{{{day}, {rest}}}")).await;
+        let refused = ask(r#""madeBy": "1.5""#).await;
+        let why = "no definition of w has the version 1.5, expected 1.4 (#2) or 1.3 (#1)";
+        assert_eq!(refused.status.as_u16(), 404, "{}", refused.text);
+        assert_eq!((&refused.json()["code"], &refused.json()["detail"]), (&"version-not-found".into(), &why.into()));
+        let refused = ask(r##""madeBy": "#x""##).await;
+        assert_eq!(refused.status.as_u16(), 400, "{}", refused.text);
+        let preview = ask(r##""madeBy": "#2", "dryRun": true"##).await.ok().json();
+        assert_eq!((&preview["reopened"]["count"], &preview["untouched"]), (&0.into(), &2.into()), "{preview}");
+        let preview = ask(r#""madeBy": "1.3", "dryRun": true"#).await.ok().json();
+        assert_eq!((&preview["reopened"]["count"], &preview["created"]["count"]), (&2.into(), &0.into()), "{preview}");
+        let made = ask(r#""madeBy": "1.3", "name": "again""#).await;
+        assert_eq!(made.status.as_u16(), 201, "{}", made.text);
+        let row = server.get("/api/v1/backfills/again").await.ok().json();
+        assert_eq!((&row["mode"], &row["slots"]), (&"all".into(), &2.into()), "{row}");
+        server.step(NOW).await;
+        let first = "/api/v1/workflows/w/slots/2015-09-13T14:00Z";
+        server.end(&slot("w", "2015-09-13T14:00Z"), 2, true).await;
+        let why = server.get(&format!("{first}/why")).await.ok().json();
+        assert_eq!((&why["projectVersion"], &why["definitionVersion"]), (&"1.4".into(), &2.into()), "{why}");
+        let runs = server.get(&format!("{first}/runs")).await.ok().json();
+        let versions = [0, 1].map(|n| runs["items"][n]["projectVersion"].clone());
+        assert_eq!(versions, ["1.3", "1.4"], "{runs}");
+        let page = server.get("/ui/workflows/w/slots/2015-09-13T14:00Z").await.ok().text;
+        assert!(page.contains("Made by version 1.4."), "{page}");
+        let focus = "from=2015-09-13T13:00Z&to=2015-09-13T17:00Z&versions=";
+        let found = server.get(&format!("/api/v1/focus?{focus}true")).await.ok().json();
+        assert_eq!(found["rows"][0]["boxes"][0]["projectVersion"], "1.4", "{found}");
+        let page = server.get(&format!("/ui/focus?{focus}1")).await.ok().text;
+        assert!(page.contains("1.4 (#2)"), "{page}");
+        let events = server.get("/api/v1/events?limit=500").await.ok().text;
+        assert!(events.contains(r#""madeBy":"1.3""#), "{events}");
+        let query = "workflow=w&from=2015-09-13T00:00&to=2015-09-13T16:00&made_by=1.4";
+        let page = server.get(&format!("/ui/new-backfill?{query}")).await.ok().text;
+        assert!(page.contains("done slots that version 1.4 made"), "{page}");
+    }
+}

@@ -90,10 +90,10 @@ async fn the_page_draws_it_and_leads_on() {
         &shown,
         &[
             "2015-09-09 02:00 – 2015-09-14 02:00 CEST: 3 workflows",
-            "days, 2015-09-09 00:00 to 2015-09-10 00:00 CEST: succeeded, version 1",
+            "days, 2015-09-09 00:00 to 2015-09-10 00:00 CEST: succeeded, version #1",
             "Blocked by",
             "hours@2015-09-13T10:00Z W waiting",
-            "Versions: 1",
+            "Versions: #1",
             "Thu 10 Sep 12:00 Fri 11 Sep",
         ],
     );
@@ -117,4 +117,77 @@ async fn the_page_draws_it_and_leads_on() {
         server.get("/api/v1/focus?from=2015-01-01&to=2015-01-02&workflow=nobody").await.status,
         StatusCode::NOT_FOUND
     );
+}
+
+const AFTERNOON: &str = "from=2015-09-13T08:00Z&to=2015-09-13T13:00Z";
+
+/// Three hours that are done, with another definition since.
+async fn moved(now: &str) -> Server {
+    let hours = workflow("hours", "startTime: '2015-09-13T10:00Z'");
+    let server = Server::start(&format!("{hours}\n{}", workflow("other", "startTime: '2015-09-13T12:00Z'"))).await;
+    for hour in ["2015-09-13T10:00Z", "2015-09-13T11:00Z", "2015-09-13T12:00Z"] {
+        server.step("2015-09-13T12:30Z").await;
+        server.end(&slot("hours", hour), 1, true).await;
+    }
+    server.write("test.js", &format!("{now}\n{}", workflow("other", "startTime: '2015-09-13T12:00Z'")));
+    server.post("/clear-cache").await.ok();
+    server
+}
+
+async fn out_of_range(server: &Server, query: &str) -> Value {
+    let found = server.get(&format!("/api/v1/focus?{query}")).await.ok().json();
+    let row = found["rows"].as_array().unwrap().iter().find(|row| row["workflow"] == "hours").cloned();
+    let row = row.unwrap_or_else(|| panic!("{found}"));
+    row["boxes"].as_array().unwrap().iter().map(|one| json!([one["total"], one["outOfRange"]])).collect()
+}
+
+#[tokio::test]
+async fn what_a_moved_start_leaves_behind_is_marked() {
+    let server = moved(&workflow("hours", "startTime: '2015-09-13T12:00Z'")).await;
+    let earlier = json!({"its workflow starts later, at 2015-09-13T12:00Z": 1});
+    assert_eq!(out_of_range(&server, AFTERNOON).await, json!([[1, earlier], [1, earlier], [1, null]]));
+    let shown = page(&server, &format!("/ui/focus?{AFTERNOON}")).await;
+    assert_harmless(&shown);
+    assert_says(
+        &shown,
+        &["hours, 2015-09-13 10:00 UTC: succeeded; out of range: its workflow starts later, at 2015-09-13T12:00Z"],
+    );
+    assert_eq!(shown.matches("class=\"out-of-range\"").count(), 2, "{shown}");
+    // Counted in months they are too many to be told apart from the rest of theirs, and are read.
+    let years = "from=2008-01-01T00:00Z&to=2015-09-14T00:00Z&workflow=hours";
+    let months = out_of_range(&server, years).await;
+    let month = months.as_array().unwrap().last().unwrap();
+    assert_eq!(month[1], json!({"its workflow starts later, at 2015-09-13T12:00Z": 2}), "{months}");
+    let day = server.get("/api/v1/calendar?from=2015-09-13&to=2015-09-13&workflow=hours").await.ok().json();
+    assert_eq!((&day["days"][0]["done"], &day["days"][0]["outOfRange"]), (&3.into(), &0.into()), "a day of both");
+}
+
+#[tokio::test]
+async fn what_a_changed_calendar_leaves_behind_is_marked() {
+    let six = "schedule: celos.calendar('hourly', {hours: 6}), startTime: '2015-09-13T00:00Z', catchUp: 'latest'";
+    let server = moved(&workflow("hours", six)).await;
+    let no_time = json!({"its workflow's schedule has no such time": 1});
+    let found = out_of_range(&server, "from=2015-09-13T08:00Z&to=2015-09-13T12:00Z").await;
+    assert_eq!(found, json!([[1, no_time], [1, no_time]]));
+}
+
+#[tokio::test]
+async fn what_a_removed_workflow_did_stays() {
+    let server = moved("").await;
+    let gone = json!({"its workflow is no longer defined": 1});
+    assert_eq!(out_of_range(&server, AFTERNOON).await, json!([[1, gone], [1, gone], [1, gone]]));
+    let shown = page(&server, &format!("/ui/focus?{AFTERNOON}")).await;
+    assert_says(&shown, &["hours removed", "hours, 2015-09-13 12:00 UTC: succeeded; out of range: its workflow is no"]);
+    let later = server.get("/api/v1/focus?from=2015-09-13T13:00Z&to=2015-09-14T00:00Z").await.ok().json();
+    assert_eq!(later["rows"].as_array().unwrap().len(), 1, "it has nothing there: {later}");
+    let day = server.get("/api/v1/calendar?from=2015-09-12&to=2015-09-13").await.ok().json();
+    assert_eq!(day["workflows"], 1, "{day}");
+    let counts =
+        |n: usize| [&day["days"][n]["done"], &day["days"][n]["outOfRange"]].map(|count| count.as_u64().unwrap());
+    assert_eq!([counts(0), counts(1)], [[0, 0], [3, 3]], "{day}");
+    let shown = page(&server, "/ui/calendar?months=1").await;
+    assert_harmless(&shown);
+    assert_says(&shown, &["2015-09-13: 3 of", "3 done out of range"]);
+    let alone = server.get("/api/v1/calendar?from=2015-09-13&to=2015-09-13&workflow=hours").await.ok().json();
+    assert_eq!((&alone["days"][0]["done"], &alone["days"][0]["outOfRange"]), (&3.into(), &3.into()), "{alone}");
 }

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use kelos_core::BackfillRequest;
 use kelos_model::backfill::BackfillMode;
+use kelos_model::time::CronSchedule;
+use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
 
 use super::{Spec, SpecSlot};
@@ -35,6 +37,9 @@ impl Spec {
             return;
         }
         let BackfillRequest { id, workflow, priority, mode, .. } = request.clone();
+        if let Some(version) = &request.made_by {
+            return self.backfill_made_by(request, version, schedule, now);
+        }
         let times = schedule.times(request.range.start, request.range.end.min(now));
         for at in times.filter(|at| super::catch_up::due(schedule, *at) < now) {
             let slot = SlotRef::at(workflow.clone(), at);
@@ -56,6 +61,29 @@ impl Spec {
                     _ => state.reopen(priority, Some(id.clone()), now),
                 },
             }
+        }
+        self.backfills.insert(id, SpecBackfill { workflow, priority, paused: false, resumed: None, cancelled: false });
+    }
+
+    /// Reopens the slots of a range that have succeeded with a last run by a version; unknown versions are refused.
+    fn backfill_made_by(
+        &mut self,
+        request: &BackfillRequest,
+        version: &VersionChoice,
+        schedule: &CronSchedule,
+        now: Timestamp,
+    ) {
+        let BackfillRequest { id, workflow, priority, range, .. } = request.clone();
+        let VersionChoice::Project(version) = version else { panic!("the workload has no numbers of definitions") };
+        if !self.versions.contains(&(workflow.clone(), version.clone())) {
+            return;
+        }
+        let is_made = |slot: &SlotRef, state: &SpecSlot| {
+            let is_there = slot.workflow == workflow && schedule.has(&slot.key) && range.holds(&slot.key);
+            is_there && state.state == SlotState::Succeeded && state.maker.as_ref() == Some(version)
+        };
+        for (_, state) in self.slots.iter_mut().filter(|(slot, state)| is_made(slot, state)) {
+            state.reopen(priority, Some(id.clone()), now);
         }
         self.backfills.insert(id, SpecBackfill { workflow, priority, paused: false, resumed: None, cancelled: false });
     }

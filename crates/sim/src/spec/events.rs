@@ -87,6 +87,8 @@ impl Spec {
             }
         }
         self.known.extend(all.clone());
+        let version = |one: &Arc<Workflow>| Some((one.id.clone(), one.version.clone()?));
+        self.versions.extend(all.values().filter_map(version));
         self.scan = Scan::of(all.values());
         self.workflows = all;
     }

@@ -153,6 +153,7 @@ fn backfilled(world: &mut World) {
             by: by.clone(),
             slots: 2,
             reason: reason.clone(),
+            made_by: (name == "b3").then(|| "1.4".parse().unwrap()),
         };
         world.log(Event::Backfill { backfill: id.clone(), what: created }, 0);
         let cancelled_at = (name == "b2").then(|| world.now());

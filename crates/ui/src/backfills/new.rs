@@ -12,6 +12,7 @@ use kelos_front::fault::{Fault, plain};
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::time::format_full;
+use kelos_model::workflow::{VersionChoice, VersionError};
 use kelos_model::{BackfillId, WorkflowId};
 use kelos_wire::BackfillRequest;
 use maud::{Markup, html};
@@ -36,6 +37,7 @@ pub(super) struct BackfillForm {
     from: Option<String>,
     to: Option<String>,
     mode: Option<BackfillMode>,
+    made_by: Option<String>,
     priority: Option<i32>,
     name: Option<String>,
     reason: Option<String>,
@@ -48,6 +50,7 @@ struct BackfillSpec {
     workflow: WorkflowId,
     range: Range,
     mode: BackfillMode,
+    made_by: Option<VersionChoice>,
     priority: i32,
     name: Option<BackfillId>,
     reason: Option<String>,
@@ -59,10 +62,12 @@ impl BackfillForm {
         let parts = [&self.workflow, &self.from, &self.to].map(|text| asked::filled(text.clone()));
         let [Some(workflow), Some(from), Some(to)] = parts else { return Ok(None) };
         let name = asked::filled(self.name.clone()).map(|name| BackfillId::new(&name)).transpose();
+        let made_by = asked::filled(self.made_by.clone()).map(|version| version.parse()).transpose();
         Ok(Some(BackfillSpec {
             workflow: asked::workflow(&workflow)?,
             range: Range::new(asked::moment(&from)?, asked::moment(&to)?),
             mode: self.mode.unwrap_or_default(),
+            made_by: made_by.map_err(|error: VersionError| plain::bad_request(format!("{error}.")))?,
             priority: self.priority.unwrap_or(USUAL_PRIORITY),
             name: name.map_err(|error| plain::bad_request(format!("{error}.")))?,
             reason: asked::filled(self.reason.clone()),
@@ -73,7 +78,8 @@ impl BackfillForm {
 impl BackfillSpec {
     fn request(&self) -> BackfillRequest {
         let request = BackfillRequest::new(self.workflow.clone(), self.range, self.mode.into(), self.priority);
-        BackfillRequest { name: self.name.clone(), reason: self.reason.clone(), ..request }
+        let (made_by, name, reason) = (self.made_by.clone(), self.name.clone(), self.reason.clone());
+        BackfillRequest { made_by, name, reason, ..request }
     }
 
     /// The fields of a form with the same request.
@@ -85,6 +91,7 @@ impl BackfillSpec {
             ("mode", mode_name(self.mode).to_owned()),
             ("priority", self.priority.to_string()),
         ];
+        fields.extend(self.made_by.as_ref().map(|version| ("made_by", version.to_string())));
         fields.extend(self.name.as_ref().map(|name| ("name", name.to_string())));
         fields.extend(self.reason.as_ref().map(|reason| ("reason", reason.clone())));
         fields
@@ -157,6 +164,7 @@ fn fields(asked: &BackfillForm, workflow: &Markup, now: Timestamp) -> Markup {
             label { "open " select name="mode" {
                 @for mode in modes { option value=(mode_name(mode)) { (mode_words(mode)) } }
             } }
+            label { "only what a version made " input.short name="made_by" maxlength="100" placeholder="1.4, or #3" autocomplete="off"; }
             label { "priority " input.short type="number" name="priority" value=(USUAL_PRIORITY) required min="-1000000" max="1000000"; }
             label { "name " input name="name" maxlength="200" placeholder="made of workflow and times" autocomplete="off"; }
             label { "why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
@@ -188,7 +196,8 @@ fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
         h1 { "Backfill of " (wanted.workflow) }
         p.headline { "It would affect " (words::count(touched, "slot")) ", and leave " (opened.untouched) " unchanged." }
         p.soft {
-            (time::at(wanted.range.start)) " to before " (time::at(wanted.range.end)) ", " (mode_words(wanted.mode))
+            (time::at(wanted.range.start)) " to before " (time::at(wanted.range.end)) ", "
+            @if let Some(version) = &wanted.made_by { "done slots that version " (version) " made" } @else { (mode_words(wanted.mode)) }
             ", priority " (wanted.priority) @if let Some(reason) = &wanted.reason { ", because: " (reason) }
         }
         div.bar {

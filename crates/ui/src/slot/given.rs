@@ -9,7 +9,7 @@ use kelos_executors::local::RunSpec;
 use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
-use kelos_model::workflow::Properties;
+use kelos_model::workflow::{DefinitionVersion, Properties};
 use kelos_model::{Batch, Collection, Outcome, Run, Workflow};
 use kelos_store::{Queries, StoreError};
 use kelos_wire::secrets;
@@ -27,7 +27,7 @@ const NEWEST: usize = 20;
 /// A run, with the definition, command and settings with which it was started.
 pub(super) struct RunAccount {
     run: Run,
-    version: Option<u32>,
+    version: Option<DefinitionVersion>,
     /// The definition of that version, if it is kept.
     definition: Option<Arc<Workflow>>,
     /// Its command, as it was started.
@@ -40,7 +40,7 @@ pub(super) struct RunAccount {
 pub(super) async fn read(
     app: &App,
     runs: &[Run],
-    versions: &[Option<u32>],
+    versions: &[Option<DefinitionVersion>],
     collected: Option<Box<Collection>>,
 ) -> Result<Vec<RunAccount>, Fault> {
     let old = runs.len().saturating_sub(NEWEST);
@@ -49,7 +49,7 @@ pub(super) async fn read(
         // A command that can't be read is one that is not there.
         let launcher = app.node().launcher();
         let command = if index < old { None } else { launcher.spec(&run_ref(&run.leader())).await.unwrap_or_default() };
-        all.push(RunAccount { run: run.clone(), version: *version, definition: None, command, job: None });
+        all.push(RunAccount { run: run.clone(), version: version.clone(), definition: None, command, job: None });
     }
     let functions = app.node().functions();
     let filled = app.read(move |reader| {
@@ -70,7 +70,7 @@ impl RunAccount {
         collected: Option<&Collection>,
         functions: &dyn Functions,
     ) -> Result<(), StoreError> {
-        let Some(version) = self.version else { return Ok(()) };
+        let Some(version) = self.version.as_ref().map(|version| version.number) else { return Ok(()) };
         let definition = match definitions.entry(version) {
             Entry::Occupied(known) => known.get().clone(),
             Entry::Vacant(unknown) => {
@@ -137,8 +137,8 @@ impl RunAccount {
         html! {
             dt { "Executor" } dd { (self.run.executor) }
             @if let Some(batch) = &self.run.batch { dt { "Batch" } dd { (self.together(batch)) } }
-            @if let Some(version) = self.version {
-                dt { "Definition" } dd { a href=(versions::href(id, version)) { "version " (version) } }
+            @if let Some(version) = &self.version {
+                dt { "Definition" } dd { (versions::link(id, version)) }
             }
         }
     }

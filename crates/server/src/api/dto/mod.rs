@@ -49,6 +49,8 @@ impl FromLibrary<Why> for WhyDto {
             blockers: why.blockers,
             no_group: why.no_group,
             out_of_range: why.out_of_range,
+            definition_version: why.version.as_ref().map(|version| version.number),
+            project_version: why.version.and_then(|version| version.project).map(String::from),
             nameless_children: why.nameless_children,
             next_look: why.next_look.map(Instant),
             decision: why.decision.map(EventDto::from),

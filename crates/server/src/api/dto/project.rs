@@ -64,6 +64,7 @@ impl FromLibrary<&SlotEffect> for SlotEffectDto {
             created: all(&effect.created),
             dropped: all(&effect.dropped),
             unblocked: all(&effect.unblocked),
+            held_back: effect.held_back.lines(),
         }
     }
 }

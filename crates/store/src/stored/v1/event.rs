@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
+use kelos_model::workflow::VersionChoice;
 use kelos_model::{
     Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
     SlotState, WorkflowEvent, WorkflowId,
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::facts::{StoredFact, StoredOccurrence};
-use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState};
+use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState, StoredVersionChoice};
 use super::reason::StoredReason;
 use super::run::{StoredBatch, StoredOutcome};
 use crate::stored::form::{As, Plain, forms, is_false, is_zero, present};
@@ -328,6 +329,13 @@ enum StoredBackfillEvent {
         slots: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        #[serde(
+            default,
+            rename = "madeBy",
+            skip_serializing_if = "Option::is_none",
+            with = "As::<Option<StoredVersionChoice>>"
+        )]
+        made_by: Option<VersionChoice>,
     },
     Cancelled {
         #[serde(with = "As::<StoredActor>")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
+use kelos_model::workflow::{ProjectVersion, VersionChoice};
 use kelos_model::{Actor, ActorKind, BackfillId, PoolId, RunId, SlotKey, SlotRef, SlotState, WorkflowId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,7 +31,20 @@ macro_rules! names {
     };
 }
 
-names! { WorkflowId BackfillId PoolId }
+names! { WorkflowId BackfillId PoolId ProjectVersion }
+
+/// A choice of a version, as its text.
+pub(super) struct StoredVersionChoice;
+
+impl Form<VersionChoice> for StoredVersionChoice {
+    fn write<S: Serializer>(value: &VersionChoice, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VersionChoice, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
 
 /// A key, as the text of its kind.
 pub(super) struct StoredKey;

@@ -8,7 +8,7 @@ use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::Window;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{
-    About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source, WaitStart,
+    About, CatchUp, Contact, EventKeys, Keys, Program, ProjectVersion, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
     BatchRule, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
@@ -74,6 +74,8 @@ pub(crate) struct StoredWorkflow {
     job: Job,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     writes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredName>>")]
+    version: Option<ProjectVersion>,
     #[serde(default, skip_serializing_if = "About::is_empty", with = "As::<StoredAbout>")]
     about: About,
 }
