@@ -336,7 +336,7 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
 
 fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
     let run = RunId { slot: SlotRef::new(workflow.id.clone(), key), number: 1 };
-    let filled = filled(workflow, &run.slot.key, None, &NoFunctions)?;
+    let filled = filled(workflow, &run.slot.key, None, None, &NoFunctions)?;
     let (settings, properties) = (filled.settings, filled.properties);
     Ok(Start { run, workflow: workflow.clone(), settings, properties, given: RunInput::default(), worker: None })
 }
