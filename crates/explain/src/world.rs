@@ -38,6 +38,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         trigger: Trigger::Always,
         constraints: Vec::new(),
         concurrency: Some(1),
+        batch: None,
         pools: Vec::new(),
         batch: None,
         within: Vec::new(),

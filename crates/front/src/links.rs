@@ -145,6 +145,7 @@ mod tests {
             outcome: None,
             arguments: Default::default(),
             outputs: None,
+            batch: None,
         }
     }
 

@@ -127,6 +127,7 @@ mod tests {
             outcome: None,
             arguments: Default::default(),
             outputs: None,
+            batch: None,
         }
     }
 
