@@ -180,7 +180,7 @@ impl RunningProject {
     /// let running = Project::new("hello", "1.0").add(greet.with(()).on_demand()).start().await?;
     /// let slot = running.run("greet", &"Ann").await?.slot;
     /// running.ask(Rerun { slot: slot.clone(), reason: Some("she did not listen".to_owned()) }).await?;
-    /// assert_eq!(running.end(&slot).await?.run.map(|run| run.number), Some(2));
+    /// assert_eq!(running.end(&slot).await?.run.map(|run| run.id.number), Some(2));
     /// running.stop().await;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
