@@ -40,7 +40,6 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         concurrency: Some(1),
         batch: None,
         pools: Vec::new(),
-        batch: None,
         within: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
