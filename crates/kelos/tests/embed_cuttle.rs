@@ -135,7 +135,7 @@ fn a_period_that_is_done_is_not_done_again() {
 
 fn backfill(job: &str, range: Range, mode: BackfillMode) -> BackfillRequest {
     let (id, workflow) = ("again".parse().unwrap(), job.parse().unwrap());
-    BackfillRequest { id, workflow, range, mode, priority: -1, reason: None, dry_run: false }
+    BackfillRequest { id, workflow, range, mode, priority: -1, reason: None, made_by: None, dry_run: false }
 }
 
 #[test]
