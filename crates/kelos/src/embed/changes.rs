@@ -11,6 +11,15 @@ use serde::Serialize;
 
 /// Changes that the start of a project brings, beside what is stored of the program's last start. They print as text, and are written
 /// as JSON.
+///
+/// ```
+/// # use kelos::embed::{Calendar, Context, Period, Project, job};
+/// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+/// # let project = Project::new("shop", "1.0").add(job("work", work).with(()).every(&Calendar::hourly()));
+/// let changes = project.changes()?;
+/// assert_eq!(changes.to_string(), "new: work");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changes {
@@ -42,6 +51,14 @@ impl Changes {
     }
 
     /// Whether nothing changes, and no slot of the past runs.
+    ///
+    /// ```
+    /// # use kelos::embed::{Calendar, Context, Period, Project, job};
+    /// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+    /// # let project = Project::new("shop", "1.0").add(job("work", work).with(()).every(&Calendar::hourly()));
+    /// assert!(!project.changes()?.is_empty(), "the job is new");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Changes::default()

@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 use super::platform::{Platform, PlatformUse, Rate};
 
 /// A host that has no rate. Messages complete "failed to …".
+///
+/// ```
+/// # use std::time::Duration;
+/// # use kelos::embed::{Hosts, Rate};
+/// let hosts = Hosts::new();
+/// assert!(hosts.of("https://api.crm.example/customers").is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The text is no URL with a host.
@@ -42,12 +49,22 @@ pub struct Hosts {
 
 impl Hosts {
     /// No hosts.
+    ///
+    /// ```
+    /// let hosts = kelos::embed::Hosts::new();
+    /// ```
     #[must_use]
     pub fn new() -> Hosts {
         Hosts::default()
     }
 
     /// The rate of a host. Hosts may share a rate.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kelos::embed::{Hosts, Rate};
+    /// let hosts = Hosts::new().host("api.crm.example", Rate::new("crm", 60, Duration::from_secs(60)));
+    /// ```
     #[must_use]
     pub fn host(mut self, name: &str, rate: Rate) -> Hosts {
         self.by_name.insert(name.to_ascii_lowercase(), rate);
@@ -55,6 +72,13 @@ impl Hosts {
     }
 
     /// The rate that all other hosts share.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kelos::embed::{Hosts, Rate};
+    /// let hosts = Hosts::new().otherwise(Rate::new("others", 1, Duration::from_secs(1)));
+    /// assert!(hosts.of("https://example.org/").is_ok());
+    /// ```
     #[must_use]
     pub fn otherwise(mut self, rate: Rate) -> Hosts {
         self.otherwise = Some(rate);
@@ -62,6 +86,16 @@ impl Hosts {
     }
 
     /// The rate of the host of a URL.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kelos::embed::{Context, Hosts, Rate};
+    /// async fn fetch(context: Context, url: String, hosts: Hosts) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///     let _call = context.on(hosts.of(&url)?).await?;
+    ///     context.log(format!("fetching {url}"));
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     /// When the text is no URL with a host, or its host has no rate.

@@ -35,6 +35,19 @@ pub struct SlotInput<'a> {
 
 impl SlotInput<'_> {
     /// The times of the slots that the run serves, ascending: that of its own, or those of a batch.
+    ///
+    /// ```
+    /// use kelos::embed::{Input, SlotInput};
+    ///
+    /// /// The number of slots that a run serves.
+    /// struct Served(usize);
+    ///
+    /// impl Input for Served {
+    ///     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+    ///         Ok(Served(slot.times().len()))
+    ///     }
+    /// }
+    /// ```
     #[must_use]
     pub fn times(&self) -> Vec<Timestamp> {
         self.workflow.keys.times_of_run(self.key, self.batch)

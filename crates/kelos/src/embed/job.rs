@@ -295,6 +295,18 @@ impl<I> Job<I> {
     }
 
     /// Lets its runs take parts of something scarce while they are live, by [`Context::on`]. How many they take they say then.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, PlatformError, Places, job};
+    /// async fn train(context: Context, _: (), gpus: Places) -> Result<(), PlatformError> {
+    ///     let _gpu = context.on(&gpus).await?;
+    ///     context.log("training");
+    ///     Ok(())
+    /// }
+    ///
+    /// let gpus = Places::new("gpu", 4);
+    /// let train = job("train", train).with(gpus.clone()).may_use(&gpus).on_demand();
+    /// ```
     #[must_use]
     pub fn may_use(mut self, platform: impl Platform) -> Self {
         self.draft.may_use(&platform);

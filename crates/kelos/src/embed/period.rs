@@ -54,6 +54,16 @@ impl Period {
     }
 
     /// The periods that it is made of, ascending: itself, or those of a [batch](super::Job::in_batches).
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Period};
+    /// async fn load(context: Context, hours: Period, _: ()) -> Result<usize, String> {
+    ///     for hour in hours.periods() {
+    ///         context.log(format!("loading {hour}"));
+    ///     }
+    ///     Ok(hours.periods().count())
+    /// }
+    /// ```
     pub fn periods(&self) -> impl Iterator<Item = Period> {
         let ends = self.starts.iter().skip(1).chain(std::iter::once(&self.end));
         self.starts.iter().zip(ends).map(|(start, end)| Period {

@@ -94,9 +94,17 @@ pub struct Processes(Places);
 
 impl Processes {
     /// The name of the pool.
+    ///
+    /// ```
+    /// assert_eq!(kelos::embed::Processes::NAME, "processes");
+    /// ```
     pub const NAME: &str = "processes";
 
     /// A number of programs at a time.
+    ///
+    /// ```
+    /// let four = kelos::embed::Processes::new(4);
+    /// ```
     #[must_use]
     pub fn new(programs: u32) -> Processes {
         Processes(Places::new(Self::NAME, programs))

@@ -172,6 +172,10 @@ impl Project {
     }
 
     /// Limits the programs that [`Context::command`](super::Context::command) runs at the same time, in all runs of the project's jobs.
+    ///
+    /// ```
+    /// let project = kelos::embed::Project::new("shop", "1.0").processes(4);
+    /// ```
     #[must_use]
     pub fn processes(mut self, programs: u32) -> Project {
         let processes = Processes::new(programs);

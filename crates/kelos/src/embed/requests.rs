@@ -12,6 +12,16 @@ use tokio::sync::oneshot;
 use super::cancel::Cancel;
 
 /// A part of something scarce that a run did not get. Messages complete "failed to …".
+///
+/// ```
+/// # use kelos::embed::{Context, Places, PlatformError};
+/// async fn train(context: Context, _: (), gpus: Places) -> Result<(), String> {
+///     match context.on(&gpus).await {
+///         Ok(_gpu) => Ok(()),
+///         Err(error) => Err(format!("failed to {error}")),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlatformError {
     /// It can never be given.
@@ -44,6 +54,17 @@ pub enum PlatformError {
 }
 
 /// The parts of what is scarce that a run has taken. Dropping them returns what is not spent.
+///
+/// ```
+/// # use kelos::embed::{Context, Places, PlatformError};
+/// async fn train(context: Context, _: (), gpus: Places) -> Result<(), PlatformError> {
+///     let gpu = context.on(&gpus).await?;
+///     context.log("training");
+///     drop(gpu);
+///     context.log("writing, while another run trains");
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "what is taken is returned when this is dropped"]
 pub struct Permits {
@@ -54,6 +75,13 @@ pub struct Permits {
 
 impl Permits {
     /// Does something with them, and returns them.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Places, PlatformError};
+    /// async fn train(context: Context, _: (), gpus: Places) -> Result<u32, PlatformError> {
+    ///     Ok(context.on(&gpus).await?.call(async { 42 }).await)
+    /// }
+    /// ```
     pub async fn call<T>(self, work: impl Future<Output = T>) -> T {
         let done = work.await;
         drop(self);

@@ -209,6 +209,18 @@ impl RunningProject {
     }
 
     /// The changes that its start brought, beside what was stored before.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let running = Project::new("shop", "1.0").add(job("work", work).with(()).on_demand()).start().await?;
+    /// assert_eq!(running.changes().to_string(), "new: work");
+    /// # running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn changes(&self) -> &Changes {
         &self.changes
