@@ -295,10 +295,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
     let mut workflow = plain(&id);
     while let Ok(word) = words.next("") {
         match word.as_str() {
-            "every" => {
-                let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
-                workflow.keys = Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron)));
-            }
+            "every" => workflow.keys = Keys::Schedule(cron(&words.next("a cron expression")?)?),
             "program" => {
                 world.moments.insert(id.clone());
                 workflow.keys = Keys::Requests(Box::new(Program { name: id.to_string(), kind: None }));
@@ -335,8 +332,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "asks" => keys(&mut workflow)?.depends_on.push(jobs::functions(&words.next("workflows")?)?),
             "valid" => jobs::valid(keys(&mut workflow)?, &words.next("values")?)?,
             "fed" => {
-                let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
-                let schedule = Schedule::Cron(CronSchedule::utc(cron));
+                let schedule = cron(&words.next("a cron expression")?)?;
                 keys(&mut workflow)?.feed = Some(Feed { identifier: "date".into(), schedule });
             }
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
@@ -360,6 +356,11 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
         }
     }
     Ok(Arc::new(workflow))
+}
+
+fn cron(word: &str) -> Result<Schedule, String> {
+    let cron = Cron::parse(word).map_err(|error| error.to_string())?;
+    Ok(Schedule::Cron(CronSchedule::utc(cron)))
 }
 
 fn batch(size: u32, seconds: u64) -> BatchRule {
