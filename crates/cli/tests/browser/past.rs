@@ -37,6 +37,8 @@ const BEFORE: &str = "
     ALTER TABLE events DROP COLUMN kind;
     CREATE INDEX events_of_workflows ON events (workflow, seq) WHERE workflow IS NOT NULL AND scheduled_at IS NULL;
     ALTER TABLE workflows DROP COLUMN enabled;
+    ALTER TABLE slots RENAME COLUMN held TO outputs;
+    ALTER TABLE runs DROP COLUMN batch;
     DROP TABLE turns;
     DROP TABLE deletions;
     PRAGMA user_version = 9";
