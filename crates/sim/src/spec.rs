@@ -179,7 +179,7 @@ impl Spec {
     pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
         for (slot, arrival) in past.arrivals(workload) {
             let (started, since, asked) = ((0, workload.start), workload.start, Some(workload.start));
-            // What came with a run of its own counts for the definition with which it was imported.
+            // A slot that was imported with a run counts for the definition of that moment.
             let definition = workload.definitions[0].1.iter().find(|one| one.id == slot.workflow);
             let maker = arrival.external_id.as_ref().and(definition).and_then(|one| one.version.clone());
             self.slots.insert(slot, SpecSlot { started, since, asked, maker, ..SpecSlot::imported(&arrival) });
@@ -369,7 +369,7 @@ impl Spec {
     }
 
     fn ends(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
-        // Whoever waits for the end of one sees that of all.
+        // A wait for the end of one sees that of all.
         let mut over = Vec::new();
         for slot in self.served_by(run) {
             let own = self.slots.get(&slot).map_or(0, |state| state.last_run);

@@ -39,7 +39,7 @@ use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
 use crate::workers::Offer;
 
-/// What the scheduler says of queued slots.
+/// The readiness of queued slots, as the scheduler judges it.
 pub(crate) type IsReady<'a> = &'a dyn Readiness;
 
 /// All permits, with the runs that hold them and the slots that wait for them.

@@ -188,7 +188,7 @@ impl State {
                     self.say(run, what.clone());
                     self.forget(run, worker);
                 }
-                // What workers do never asks for permits.
+                // Runs of workers never ask for permits.
                 Report::NeverStarted | Report::Asks { .. } => {}
             }
         }

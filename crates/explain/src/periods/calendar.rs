@@ -128,7 +128,7 @@ pub fn read(reader: &dyn Queries, query: &CalendarQuery, now: Timestamp) -> Resu
             for tally in tallies {
                 let Some(day) = counted.get_mut(place + tally.column as usize) else { continue };
                 match workflow.whole_out_of_range(day.range) {
-                    // Who asks for a workflow that was removed sees all of it.
+                    // A request for a workflow that was removed shows all of it.
                     Some(OutOfRange::Removed) if query.of.workflow.is_some() => {
                         day.add(tally.state, tally.count.into());
                         day.out_of_range += if tally.state == SlotState::Succeeded { tally.count.into() } else { 0 };

@@ -38,7 +38,7 @@ impl Wake for CallWaker {
 impl Call {
     /// Calls a function, without going on with it.
     pub(super) fn new(job: &FunctionJob, context: Context, input: &SlotInput<'_>) -> Result<Call, Failure> {
-        // What reads the input may panic as well as the function.
+        // Reading the input may panic as well as the function.
         let called = catch_unwind(AssertUnwindSafe(|| (job.body)(context.clone(), input)));
         let future = called.map_err(|panic| panicked(&*panic))?;
         Ok(Call { future, context, waker: None })

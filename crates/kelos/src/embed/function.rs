@@ -232,7 +232,7 @@ impl Executor for FunctionExecutor {
 
     fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, _: Reports) {
         let live = self.live().get(run).cloned();
-        // What has ended has returned all.
+        // A run that has ended has returned all.
         if let Some(context) = live {
             context.answered(request, answer);
         }

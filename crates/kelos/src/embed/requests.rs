@@ -188,7 +188,7 @@ impl RunRequests {
         answered: oneshot::Receiver<PermitAnswer>,
         cancel: &Cancel,
     ) -> Result<Permits, PlatformError> {
-        // Whoever drops this future wants it no more.
+        // A dropped future wants it no more.
         let mut permits = Permits { requests: self.clone(), held: Some(number) };
         let what = self.open().by_number.get(&number).map(|one| names(one.permits.keys())).unwrap_or_default();
         let answer = tokio::select! {
@@ -214,7 +214,7 @@ impl RunRequests {
     pub(super) fn answered(&self, number: u64, answer: PermitAnswer) {
         let mut open = self.open();
         let Some(one) = open.by_number.get_mut(&number) else {
-            // Nobody wants it any more.
+            // It is not wanted any more.
             if answer == PermitAnswer::Held {
                 self.report(&open);
             }
