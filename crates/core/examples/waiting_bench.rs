@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Instant;
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Checkpoint, Config, Core, Input, Past};
 use kelos_model::ranges::Range;
 use kelos_model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos_model::trigger::Trigger;
 use kelos_model::workflow::{DefinedVersion, Job, Moments, PlanState, WorkflowRow};
-use kelos_model::{BackfillId, FactKey, Slot, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{BackfillId, FactKey, Run, Slot, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Map;
 
 /// A past without slots.
@@ -37,6 +39,18 @@ impl Past for Empty {
     }
 
     fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
+        Ok(None)
+    }
+
+    fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, Infallible> {
         Ok(Vec::new())
     }
 }

@@ -147,7 +147,7 @@ impl Evaluator<'_> {
 
     /// The reason why a slot runs regardless of its present trigger; none if the trigger decides.
     fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
-        let collected = self.slots.collected(id).filter(|_| id.key.is_moment())?;
+        let collected = self.slots.collected(id).filter(|_| id.key.is_of_request())?;
         let finding = match (&collected.asked, collected.met) {
             (Some(_), _) => Finding::FiredByHand,
             (None, true) => Finding::MetBefore,

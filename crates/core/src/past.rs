@@ -4,10 +4,11 @@
 //! Absent: the meaning of slots and facts. A failed read ends the step; it is never taken for "there is none".
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kelos_model::ranges::Range;
 use kelos_model::workflow::DefinedVersion;
-use kelos_model::{FactKey, Slot, SlotRef, WorkflowId};
+use kelos_model::{FactKey, Run, Slot, SlotRef, Workflow, WorkflowId};
 
 /// Answers at once what memory no longer holds, as of the last committed turn.
 pub trait Past {
@@ -37,6 +38,24 @@ pub trait Past {
     /// # Errors
     /// If the past can't be read.
     fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, Self::Error>;
+
+    /// Reads a definition of a workflow by its number; none if there never was one.
+    ///
+    /// # Errors
+    /// If the past can't be read.
+    fn definition(&mut self, workflow: &WorkflowId, number: u32) -> Result<Option<Arc<Workflow>>, Self::Error>;
+
+    /// Reads all steps of a run of a flow, with the items of its lists.
+    ///
+    /// # Errors
+    /// If the past can't be read.
+    fn steps(&mut self, run: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Self::Error>;
+
+    /// Reads runs by the log positions of their dispatch, in the order of the question.
+    ///
+    /// # Errors
+    /// If the past can't be read, or one of them does not exist.
+    fn runs(&mut self, dispatched: &[u64]) -> Result<Vec<Run>, Self::Error>;
 }
 
 /// The past as a parameter of a step.
@@ -123,6 +142,18 @@ mod tests {
         }
 
         fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
+            Ok(Vec::new())
+        }
+
+        fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
+            Ok(None)
+        }
+
+        fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+            Ok(Vec::new())
+        }
+
+        fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, Infallible> {
             Ok(Vec::new())
         }
     }

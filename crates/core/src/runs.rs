@@ -161,7 +161,7 @@ pub fn jitter_seed(run: &RunId) -> u64 {
     let key = match &run.slot.key {
         SlotKey::Time(at) | SlotKey::Moment(at) => at.as_millisecond().cast_unsigned(),
         SlotKey::Job(id) => drawn(id),
-        SlotKey::Flow(flow) => drawn(&flow.to_string()),
+        SlotKey::Named(_) | SlotKey::Step(_) => drawn(&run.slot.key.to_string()),
     };
     scramble(named ^ key ^ u64::from(run.number).rotate_left(40))
 }

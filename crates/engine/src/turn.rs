@@ -19,7 +19,7 @@ use kelos_core::{Checkpoint, Command, Config, Core, Input, Offer, Past, StepErro
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
-    Breach, Event, EventRecord, FactKey, Invariant, Recall, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
+    Breach, Event, EventRecord, FactKey, Invariant, Recall, Run, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
 };
 use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
 
@@ -361,5 +361,17 @@ impl Past for StorePast<'_> {
 
     fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, StoreError> {
         self.0.reader().defined_versions(workflow)
+    }
+
+    fn definition(&mut self, workflow: &WorkflowId, number: u32) -> Result<Option<Arc<Workflow>>, StoreError> {
+        Ok(self.0.reader().definitions(workflow, Some(number))?.pop().map(|past| Arc::new(past.definition)))
+    }
+
+    fn steps(&mut self, run: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, StoreError> {
+        self.recall(&Recall::Steps(run.clone()))
+    }
+
+    fn runs(&mut self, dispatched: &[u64]) -> Result<Vec<Run>, StoreError> {
+        self.0.recall_runs(dispatched)
     }
 }

@@ -537,6 +537,7 @@ fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> St
         Origin::Child(child) => format!(", when it was opened for {}", child.short()),
         Origin::Request => by.map(|by| format!(", when {by} asked for it{}", because(reason))).unwrap_or_default(),
         Origin::Fact => ", when the first fact came".to_owned(),
+        Origin::Signal => ", when the first signal for it came".to_owned(),
         Origin::Schedule | Origin::Backfill => String::new(),
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         constraints: Vec::new(),
         concurrency: Some(1),
         batch: None,
+        flow: None,
         pools: Vec::new(),
         within: Vec::new(),
         retry: RetryPolicy::immediate(3),

@@ -58,8 +58,8 @@ pub enum Dormant {
     NoJobId(JobIdError),
     /// It is named by a moment, and its workflow has times by now.
     NoMoments,
-    /// Its workflow is no flow.
-    NoFlow,
+    /// A signal came for it, and nobody has started it yet.
+    NotStarted,
 }
 
 /// The reason that a workflow has no times.
@@ -94,7 +94,7 @@ impl Dormant {
             Dormant::Renamed { .. } => "renamed",
             Dormant::NoJobId(_) => "no-job-id",
             Dormant::NoMoments => "no-moments",
-            Dormant::NoFlow => "no-flow",
+            Dormant::NotStarted => "not-started",
         }
     }
 }
@@ -122,7 +122,7 @@ impl fmt::Display for Dormant {
             Dormant::Renamed { now } => write!(f, "its job id is written {now} now"),
             Dormant::NoJobId(why) => why.fmt(f),
             Dormant::NoMoments => f.write_str("its workflow has slots by time now"),
-            Dormant::NoFlow => f.write_str("its workflow is no flow"),
+            Dormant::NotStarted => f.write_str("a signal has come for it, and nobody has started it"),
         }
     }
 }

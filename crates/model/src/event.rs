@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::actor::Actor;
 use crate::breach::Breach;
 use crate::facts::{Fact, Occurrence};
+use crate::flow::StepName;
 use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
@@ -98,6 +99,8 @@ pub enum Origin {
     Child(SlotRef),
     /// A fact came that its trigger waits for.
     Fact,
+    /// A signal for a run that nobody has started yet.
+    Signal,
 }
 
 /// The cause for which pending slots of an event schedule were ended.
@@ -321,6 +324,58 @@ pub enum SlotEvent {
         /// The backfill that asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backfill: Option<BackfillId>,
+    },
+    /// A person had its failed steps opened again, with the definition and the outputs that its run has.
+    Resumed {
+        /// The actor who asked for it.
+        by: Actor,
+        /// The reason, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The step that is done again with all after it, besides those that failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<StepName>,
+    },
+    /// The run of a flow is about to begin, and follows this definition to its end.
+    Pinned {
+        /// The number of the definition.
+        definition: u32,
+    },
+    /// A signal came for the run of a flow.
+    Signalled {
+        /// The name of the signal.
+        name: String,
+        /// What it says.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        payload: Value,
+        /// The actor who gave it.
+        by: Actor,
+        /// The reason, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The step of a flow came to be, or is done anew, because the steps before it ended so.
+    StepOpened {
+        /// The number of the flow's run.
+        run: u32,
+        /// The steps that were running when the failure came that it handles: it waits until they have ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        awaits: Vec<StepName>,
+        /// The priority; a larger one starts first.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        priority: i32,
+    },
+    /// The step of a flow may start; it is queued.
+    StepReady {
+        /// What it is given.
+        inputs: serde_json::Map<String, Value>,
+    },
+    /// The run of a flow ended well, because error steps handled each failure.
+    Recovered {
+        /// Number of the run.
+        run: u32,
+        /// The steps that failed.
+        failed: Vec<StepName>,
     },
     /// A backfill adopted it while it was live, or a person gave its backfill another priority.
     Prioritised {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::flow::StepName;
 use crate::id::{WorkflowId, is_invisible};
 use crate::ranges::Range;
 use crate::time::{CronSchedule, text};
@@ -19,8 +20,10 @@ pub enum SlotKey {
     Job(Arc<str>),
     /// The moment at which the slot came to be, in whole milliseconds: by a fact or a request.
     Moment(Timestamp),
-    /// A run of a flow, or a step of one.
-    Flow(FlowKey),
+    /// A name that somebody gave to what they started, so that it is started once.
+    Named(RunName),
+    /// A step of a run of a flow.
+    Step(StepKey),
 }
 
 /// The first letter in the text of a job's key: no address has to escape it, and no time begins with it.
@@ -29,73 +32,165 @@ const JOB: char = '~';
 /// The same of a moment.
 const MOMENT: char = '_';
 
-/// The same of a run of a flow, and the separator between the run and its step. It comes before all letters of a run's id, so that the
-/// steps of a run come right after it.
-const FLOW: char = '.';
+/// The same of a name and of a step, and the separator between a run and its step.
+const NAMED: char = '.';
 
-/// The key of a run of a flow, or of one of its steps: `7f3a`, `7f3a.extract`.
+/// The separator between a step and the number of its item, where it is done for each item of a list.
+const ITEM: char = ':';
+
+/// Letters that the name of a run may have.
+const LONGEST_NAME: usize = 200;
+
+/// The name of a run: letters, digits, `_`, `-` and `:`, of which the first is a letter or a digit: `order-42`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowKey(Arc<str>);
+pub struct RunName(Arc<str>);
 
-impl FlowKey {
-    /// Names a run by an id of letters, digits and `_`.
+/// A text that can't name a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{text}\" can't name a run: expected at most {LONGEST_NAME} letters, digits, _, - or :, beginning with a letter or a digit, \
+     and no time, such as order-42"
+)]
+pub struct RunNameError {
+    /// The text as given.
+    pub text: String,
+}
+
+impl RunName {
+    /// Takes a text as a name.
     ///
     /// # Errors
-    /// When the id has anything else in it, or nothing.
-    pub fn run(id: &str) -> Result<FlowKey, KeyError> {
-        match is_run(id) {
-            true => Ok(FlowKey(id.into())),
-            false => Err(KeyError { text: format!("{FLOW}{id}") }),
+    /// If it has other letters, or too many, or is read as a time.
+    pub fn new(name: &str) -> Result<RunName, RunNameError> {
+        let is_plain = |letter: u8| letter.is_ascii_alphanumeric();
+        let may_follow = |letter: u8| is_plain(letter) || matches!(letter, b'_' | b'-' | b':');
+        let fits = name.bytes().next().is_some_and(is_plain) && name.bytes().all(may_follow);
+        // A time stands for a time, wherever it is typed.
+        match fits && name.len() <= LONGEST_NAME && text::parse_instant(name).is_err() {
+            true => Ok(RunName(name.into())),
+            false => Err(RunNameError { text: name.to_owned() }),
         }
     }
 
-    /// Names a step of a run; of a step the step beside it. A step has no slashes, no `@` and no invisible characters.
-    ///
-    /// # Errors
-    /// When the name of the step has any of these in it, or nothing.
-    pub fn step(&self, step: &str) -> Result<FlowKey, KeyError> {
-        let text = format!("{}{FLOW}{step}", self.run_id());
-        match is_step(step) {
-            true => Ok(FlowKey(text.into())),
-            false => Err(KeyError { text: format!("{FLOW}{text}") }),
-        }
-    }
-
-    /// The run.
+    /// The name.
     #[must_use]
-    pub fn run_id(&self) -> &str {
-        self.0.split_once(FLOW).map_or(&self.0, |(run, _)| run)
-    }
-
-    /// The step, where it is one.
-    #[must_use]
-    pub fn step_name(&self) -> Option<&str> {
-        self.0.split_once(FLOW).map(|(_, step)| step)
-    }
-
-    fn parse(text: &str) -> Option<FlowKey> {
-        let (run, step) = text.split_once(FLOW).map_or((text, None), |(run, step)| (run, Some(step)));
-        (is_run(run) && step.is_none_or(is_step)).then(|| FlowKey(text.into()))
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
-impl fmt::Display for FlowKey {
+impl fmt::Display for RunName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-fn is_run(id: &str) -> bool {
-    !id.is_empty() && id.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+/// The key of a step of a run of a flow: the key of the run, the name of the step, and the number of the item, where the step is done for
+/// each item of a list: `order-42.pay`, `2026-11-21T00:00:00.000Z.load:3`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepKey(Arc<str>);
+
+impl StepKey {
+    /// The key of a step of a run; none if a step itself is given as the run.
+    #[must_use]
+    pub fn new(run: &SlotKey, step: &StepName) -> Option<StepKey> {
+        match run {
+            SlotKey::Step(_) => None,
+            SlotKey::Named(name) => Some(StepKey(format!("{name}{NAMED}{step}").into())),
+            other => Some(StepKey(format!("{other}{NAMED}{step}").into())),
+        }
+    }
+
+    /// The key of one item of the step.
+    #[must_use]
+    pub fn item(&self, number: u32) -> StepKey {
+        StepKey(format!("{}{ITEM}{number}", self.whole()).into())
+    }
+
+    /// The key of the run.
+    #[must_use]
+    pub fn run(&self) -> SlotKey {
+        let (run, _) = self.parts();
+        // It was one when the key was made.
+        run_of(run).unwrap_or(SlotKey::Time(Timestamp::UNIX_EPOCH))
+    }
+
+    /// The name of the step.
+    #[must_use]
+    pub fn step(&self) -> &str {
+        let (_, step) = self.parts();
+        step.split_once(ITEM).map_or(step, |(step, _)| step)
+    }
+
+    /// The number of the item, where it is one of a list.
+    #[must_use]
+    pub fn item_number(&self) -> Option<u32> {
+        let (_, step) = self.parts();
+        step.split_once(ITEM)?.1.parse().ok()
+    }
+
+    /// The step as people read it beside its run: `pay`, `load:3`.
+    #[must_use]
+    pub fn within_run(&self) -> &str {
+        self.parts().1
+    }
+
+    /// The form that people read: `order-42.pay`, `2026-11-21T00:00Z.load:3`.
+    #[must_use]
+    pub fn short(&self) -> String {
+        format!("{}{NAMED}{}", self.run().short(), self.within_run())
+    }
+
+    /// The text with which the keys of all steps of a run begin, as [`SlotKey`] writes them.
+    #[must_use]
+    pub fn prefix(run: &SlotKey) -> String {
+        match run {
+            SlotKey::Named(name) => format!("{NAMED}{name}{NAMED}"),
+            other => format!("{NAMED}{other}{NAMED}"),
+        }
+    }
+
+    /// The key without the number of the item.
+    fn whole(&self) -> &str {
+        let (run, step) = self.parts();
+        let item = step.find(ITEM).map_or(0, |at| step.len() - at);
+        debug_assert!(!run.is_empty());
+        self.0.get(..self.0.len() - item).unwrap_or(&self.0)
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.rsplit_once(NAMED).unwrap_or((&self.0, ""))
+    }
+
+    fn parse(text: &str) -> Option<StepKey> {
+        let (run, step) = text.rsplit_once(NAMED)?;
+        let (name, item) = step.split_once(ITEM).map_or((step, None), |(name, item)| (name, Some(item)));
+        let is_number = |item: &str| item.parse::<u32>().is_ok_and(|number| number.to_string() == item);
+        let fits = StepName::new(name).is_ok() && item.is_none_or(is_number) && run_of(run).is_some();
+        fits.then(|| StepKey(text.into()))
+    }
 }
 
-fn is_step(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['/', '@']) && !name.contains(is_invisible)
+/// The key of a run as the keys of its steps contain it.
+fn run_of(text: &str) -> Option<SlotKey> {
+    if let Ok(name) = RunName::new(text) {
+        return Some(SlotKey::Named(name));
+    }
+    let key = SlotKey::parse(text).ok().filter(|key| key.to_string() == text)?;
+    (!matches!(key, SlotKey::Named(_) | SlotKey::Step(_))).then_some(key)
+}
+
+impl fmt::Display for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 /// A text that is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is not the key of a slot: expected a time such as 2015-09-13T13:40Z, or a job id after a ~")]
+#[error(
+    "\"{text}\" is not the key of a slot: expected a time such as 2015-09-13T13:40Z, a job id after a ~, or a name after a dot"
+)]
 pub struct KeyError {
     /// The text as given.
     pub text: String,
@@ -107,7 +202,7 @@ impl SlotKey {
     pub fn time(&self) -> Option<Timestamp> {
         match self {
             SlotKey::Time(at) | SlotKey::Moment(at) => Some(*at),
-            SlotKey::Job(_) | SlotKey::Flow(_) => None,
+            SlotKey::Job(_) | SlotKey::Named(_) | SlotKey::Step(_) => None,
         }
     }
 
@@ -116,7 +211,7 @@ impl SlotKey {
     pub fn scheduled(&self) -> Option<Timestamp> {
         match self {
             SlotKey::Time(at) => Some(*at),
-            SlotKey::Job(_) | SlotKey::Moment(_) | SlotKey::Flow(_) => None,
+            SlotKey::Job(_) | SlotKey::Moment(_) | SlotKey::Named(_) | SlotKey::Step(_) => None,
         }
     }
 
@@ -125,14 +220,35 @@ impl SlotKey {
     pub fn job(&self) -> Option<&Arc<str>> {
         match self {
             SlotKey::Job(id) => Some(id),
-            SlotKey::Time(_) | SlotKey::Moment(_) | SlotKey::Flow(_) => None,
+            SlotKey::Time(_) | SlotKey::Moment(_) | SlotKey::Named(_) | SlotKey::Step(_) => None,
         }
+    }
+
+    /// The step that it names.
+    #[must_use]
+    pub fn step(&self) -> Option<&StepKey> {
+        match self {
+            SlotKey::Step(step) => Some(step),
+            _ => None,
+        }
+    }
+
+    /// The key of the run that a step belongs to; of all else the key itself.
+    #[must_use]
+    pub fn of_run(&self) -> SlotKey {
+        self.step().map_or_else(|| self.clone(), StepKey::run)
     }
 
     /// Whether it is the moment at which the slot came to be.
     #[must_use]
     pub fn is_moment(&self) -> bool {
         matches!(self, SlotKey::Moment(_))
+    }
+
+    /// Whether a fact or a request made the slot: it is a moment or a name.
+    #[must_use]
+    pub fn is_of_request(&self) -> bool {
+        matches!(self, SlotKey::Moment(_) | SlotKey::Named(_))
     }
 
     /// The key that lies `seconds` later, or none where time ends or the key is not the time of a schedule.
@@ -147,7 +263,8 @@ impl SlotKey {
         match self {
             SlotKey::Time(at) | SlotKey::Moment(at) => text::format_short(*at),
             SlotKey::Job(id) => id.to_string(),
-            SlotKey::Flow(flow) => flow.to_string(),
+            SlotKey::Named(name) => name.to_string(),
+            SlotKey::Step(step) => step.short(),
         }
     }
 
@@ -157,7 +274,7 @@ impl SlotKey {
     pub fn given(&self) -> String {
         match self {
             SlotKey::Time(at) | SlotKey::Moment(at) => text::format_full(*at),
-            SlotKey::Job(_) | SlotKey::Flow(_) => self.to_string(),
+            SlotKey::Job(_) | SlotKey::Named(_) | SlotKey::Step(_) => self.to_string(),
         }
     }
 
@@ -176,8 +293,9 @@ impl SlotKey {
         if let Some(at) = text.strip_prefix(MOMENT) {
             return time(at).map(SlotKey::Moment);
         }
-        if let Some(flow) = text.strip_prefix(FLOW) {
-            return FlowKey::parse(flow).map(SlotKey::Flow).ok_or_else(no_key);
+        if let Some(named) = text.strip_prefix(NAMED) {
+            let name = RunName::new(named).map(SlotKey::Named);
+            return name.or_else(|_| StepKey::parse(named).map(SlotKey::Step).ok_or_else(no_key));
         }
         time(text).map(SlotKey::Time)
     }
@@ -200,14 +318,15 @@ impl CronSchedule {
 }
 
 /// Writes the canonical text: `2015-09-13T13:40:00.000Z`, fixed in width; `~20140601_testID1`; `_2015-09-13T13:40:00.000Z`;
-/// `.7f3a` or `.7f3a.extract`.
+/// `.order-42`; `.order-42.pay`.
 impl fmt::Display for SlotKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SlotKey::Time(at) => f.write_str(&text::format_full(*at)),
             SlotKey::Job(id) => write!(f, "{JOB}{id}"),
             SlotKey::Moment(at) => write!(f, "{MOMENT}{}", text::format_full(*at)),
-            SlotKey::Flow(flow) => write!(f, "{FLOW}{flow}"),
+            SlotKey::Named(name) => write!(f, "{NAMED}{name}"),
+            SlotKey::Step(step) => write!(f, "{NAMED}{step}"),
         }
     }
 }
@@ -269,13 +388,17 @@ impl SlotRef {
 /// The separator before a job's key in the text of its slot.
 const OF_JOB: &str = "@~";
 
+/// The same of a step of a run that is a job.
+const OF_STEP: &str = "@.~";
+
 /// Writes the canonical text: `wordcount@2015-09-13T13:40:00.000Z`, `modelBuild@~1_purchaseRevenue`. Where the id of a workflow
 /// has an `@` before a `~` or a `%`, a `%` is put between them, so that different slots have different texts.
 impl fmt::Display for SlotRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workflow = self.workflow.as_str();
-        if workflow.contains(OF_JOB) || workflow.contains("@%") {
-            return write!(f, "{}@{}", workflow.replace("@%", "@%%").replace(OF_JOB, "@%~"), self.key);
+        if [OF_JOB, OF_STEP, "@%"].iter().any(|one| workflow.contains(one)) {
+            let escaped = workflow.replace("@%", "@%%").replace(OF_JOB, "@%~").replace(OF_STEP, "@%.~");
+            return write!(f, "{escaped}@{}", self.key);
         }
         write!(f, "{workflow}@{}", self.key)
     }
@@ -296,11 +419,11 @@ impl std::str::FromStr for SlotRef {
 
     fn from_str(text: &str) -> Result<SlotRef, SlotRefError> {
         // No key but a job's has an @, and no written workflow one before a ~.
-        let at = text.find(OF_JOB).or_else(|| text.rfind('@'));
+        let at = [text.find(OF_JOB), text.find(OF_STEP)].into_iter().flatten().min().or_else(|| text.rfind('@'));
         let parts = at.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)));
         let none = || SlotRefError { text: text.to_owned() };
         let (workflow, key) = parts.ok_or_else(none)?;
-        let workflow = workflow.replace("@%~", OF_JOB).replace("@%%", "@%");
+        let workflow = workflow.replace("@%~", OF_JOB).replace("@%.~", OF_STEP).replace("@%%", "@%");
         let workflow = WorkflowId::new(&workflow).map_err(|_| none())?;
         Ok(SlotRef { workflow, key: SlotKey::parse(key).map_err(|_| none())? })
     }

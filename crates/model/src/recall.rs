@@ -19,4 +19,6 @@ pub enum Recall {
         /// The end, exclusive.
         end: Timestamp,
     },
+    /// All steps of a run of a flow, with the items of its lists.
+    Steps(SlotRef),
 }

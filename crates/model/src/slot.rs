@@ -1,10 +1,14 @@
 //! A slot, the fold of its events, and the one function that changes it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::event::{Origin, SlotEvent};
 use crate::facts::{Collection, ManualStart};
+use crate::flow::StepName;
 use crate::id::BackfillId;
 use crate::permit::Hold;
 use crate::state::SlotState;
@@ -34,7 +38,11 @@ impl SlotState {
             (Dispatched | Running, SlotEvent::Gave { .. } | SlotEvent::Acquired { .. }) => self,
             // A run that was killed returns what it holds on its way to its end.
             (state, SlotEvent::Released { .. }) => state,
-            (Dispatched | Running, SlotEvent::Succeeded { .. }) => Succeeded,
+            (Dispatched | Running, SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. }) => Succeeded,
+            (Queued, SlotEvent::Pinned { .. }) => Queued,
+            (live, SlotEvent::Signalled { .. }) if !live.is_final() => live,
+            (done, SlotEvent::StepOpened { .. } | SlotEvent::Resumed { .. }) if done.is_final() => Waiting,
+            (Waiting, SlotEvent::StepReady { .. }) => Queued,
             (Dispatched | Running, SlotEvent::BackedOff { .. }) => Backoff,
             (Dispatched | Running, SlotEvent::Failed { .. }) => Failed,
             (Backoff, SlotEvent::BackoffEnded) => Waiting,
@@ -50,6 +58,46 @@ impl SlotState {
         };
         Some(next)
     }
+}
+
+/// The part of a slot in a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum PartInFlow {
+    /// It is a run of a flow.
+    Run(RunOfFlow),
+    /// It is a step of such a run.
+    Step(StepOfRun),
+}
+
+/// What is known of a run of a flow beside its steps.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RunOfFlow {
+    /// The number of the definition that it follows; 0 before it begins.
+    pub definition: u32,
+    /// The first run of the slot that followed the definition: steps that earlier runs did don't count.
+    pub since_run: u32,
+    /// The steps that are done again, with all that start after them, and the first run in which they are.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub again: BTreeMap<StepName, u32>,
+    /// The signals that came, by name, and what each said last.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub signals: BTreeMap<String, Value>,
+}
+
+/// What is known of a step beside its own life.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StepOfRun {
+    /// The number of the flow's run that opened it last.
+    pub run: u32,
+    /// The steps that it waits for before it handles a failure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<StepName>,
+    /// What it is given, once it may start.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
 }
 
 /// A slot: the fold of its events.
@@ -91,6 +139,9 @@ pub struct Slot {
     /// The permits that its live run holds beside those of its start, ascending by request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Hold>,
+    /// Its part in a flow: of a run of one, or of a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<PartInFlow>>,
 }
 
 impl Slot {
@@ -120,6 +171,7 @@ impl Slot {
             collected: None,
             asked_at: None,
             held: Vec::new(),
+            flow: None,
         }
     }
 
@@ -128,6 +180,34 @@ impl Slot {
     pub fn is_collecting(&self) -> bool {
         let pending = matches!(self.state, SlotState::Waiting | SlotState::Held) && self.last_run == 0;
         pending && self.collected.as_ref().is_none_or(|collected| collected.asked.is_none() && !collected.again)
+    }
+
+    /// Its part as a run of a flow; none where it is none, or has not begun.
+    #[must_use]
+    pub fn run_of_flow(&self) -> Option<&RunOfFlow> {
+        match self.flow.as_deref()? {
+            PartInFlow::Run(run) => Some(run),
+            PartInFlow::Step(_) => None,
+        }
+    }
+
+    /// Its part as a step of a flow.
+    #[must_use]
+    pub fn step_of_run(&self) -> Option<&StepOfRun> {
+        match self.flow.as_deref()? {
+            PartInFlow::Step(step) => Some(step),
+            PartInFlow::Run(_) => None,
+        }
+    }
+
+    /// Changes its part as a run of a flow, which it has from then on.
+    fn change_run_of_flow(&mut self, change: impl FnOnce(&mut RunOfFlow)) {
+        let mut run = match self.flow.take().map(|part| *part) {
+            Some(PartInFlow::Run(run)) => run,
+            Some(PartInFlow::Step(_)) | None => RunOfFlow::default(),
+        };
+        change(&mut run);
+        self.flow = Some(Box::new(PartInFlow::Run(run)));
     }
 
     /// Whether the scheduler still has something to do for it.
@@ -153,6 +233,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         | SlotEvent::Withdrawn { .. }
         | SlotEvent::Started { .. }
         | SlotEvent::Succeeded { .. }
+        | SlotEvent::Recovered { .. }
         | SlotEvent::BackedOff { .. }
         | SlotEvent::BackoffEnded
         | SlotEvent::Failed { .. }
@@ -166,9 +247,14 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         | SlotEvent::FiredBy { .. }
         | SlotEvent::Held { .. }
         | SlotEvent::TriggerMet { .. } => collect(&mut slot, event, at),
-        SlotEvent::Reopened { .. } | SlotEvent::Prioritised { .. } | SlotEvent::Requested { .. } => {
-            request(&mut slot, event, at);
-        }
+        SlotEvent::Reopened { .. }
+        | SlotEvent::Resumed { .. }
+        | SlotEvent::Prioritised { .. }
+        | SlotEvent::Requested { .. } => request(&mut slot, event, at),
+        SlotEvent::Pinned { .. }
+        | SlotEvent::Signalled { .. }
+        | SlotEvent::StepOpened { .. }
+        | SlotEvent::StepReady { .. } => flow(&mut slot, event, at),
         SlotEvent::Killed { .. } => {
             slot.retries = 0;
             slot.due = None;
@@ -244,6 +330,38 @@ fn collect(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
     }
 }
 
+/// Applies an event of a run of a flow, or of one of its steps.
+fn flow(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
+    match event {
+        SlotEvent::Pinned { definition } => {
+            let next = slot.last_run + 1;
+            slot.change_run_of_flow(|run| {
+                // A run that is resumed goes on with the definition that it has.
+                if run.definition == 0 {
+                    (run.definition, run.since_run) = (*definition, next);
+                }
+            });
+        }
+        SlotEvent::Signalled { name, payload, .. } => {
+            slot.change_run_of_flow(|run| drop(run.signals.insert(name.clone(), payload.clone())));
+        }
+        SlotEvent::StepOpened { run, awaits, priority } => {
+            slot.retries = 0;
+            slot.external_id = None;
+            slot.priority = *priority;
+            slot.asked_at = Some(at);
+            let step = StepOfRun { run: *run, awaits: awaits.clone(), inputs: Map::new() };
+            slot.flow = Some(Box::new(PartInFlow::Step(step)));
+        }
+        SlotEvent::StepReady { inputs } => {
+            if let Some(PartInFlow::Step(step)) = slot.flow.as_deref_mut() {
+                step.inputs.clone_from(inputs);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Applies a request for the slot, its own or a backfill's.
 fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
     slot.requested = true;
@@ -254,11 +372,19 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
             slot.asked_at = Some(at);
-            if let Some(collected) = &mut slot.collected {
-                collected.since = at;
-                collected.met = true;
-                collected.again = true;
+            collect_again(slot, at);
+            // It begins anew, with the definition that is in force then.
+            if let Some(PartInFlow::Run(run)) = slot.flow.as_deref_mut() {
+                *run = RunOfFlow::default();
             }
+        }
+        SlotEvent::Resumed { from, .. } => {
+            slot.retries = 0;
+            slot.external_id = None;
+            slot.asked_at = Some(at);
+            collect_again(slot, at);
+            let next = slot.last_run + 1;
+            slot.change_run_of_flow(|run| run.again.extend(from.clone().map(|from| (from, next))));
         }
         SlotEvent::Prioritised { priority, backfill, by, .. } => {
             slot.priority = *priority;
@@ -268,6 +394,15 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             }
         }
         _ => slot.asked_at = Some(at),
+    }
+}
+
+/// A slot that was opened again does not collect anew.
+fn collect_again(slot: &mut Slot, at: Timestamp) {
+    if let Some(collected) = &mut slot.collected {
+        collected.since = at;
+        collected.met = true;
+        collected.again = true;
     }
 }
 
@@ -286,6 +421,7 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         | SlotEvent::Started { run, .. }
         | SlotEvent::Gave { run, .. }
         | SlotEvent::Succeeded { run }
+        | SlotEvent::Recovered { run, .. }
         | SlotEvent::BackedOff { run, .. }
         | SlotEvent::Failed { run, .. }
         | SlotEvent::RunEnded { run, .. } => slot.run_alive && *run == slot.last_run,
@@ -332,6 +468,11 @@ fn begin(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
             let asked_at = (*origin != Origin::Schedule).then_some(at);
             let requested = matches!(origin, Origin::Request | Origin::Backfill);
             Some(Slot { requested, asked_at, ..waiting(at, seq, *priority, backfill.clone()) })
+        }
+        SlotEvent::StepOpened { priority, .. } => {
+            let mut slot = waiting(at, seq, *priority, None);
+            flow(&mut slot, event, at);
+            Some(slot)
         }
         SlotEvent::Imported { state, .. } if is_whole(event) => {
             let mut slot = Slot { state: *state, asked_at: Some(at), ..waiting(at, seq, 0, None) };

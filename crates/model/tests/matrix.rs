@@ -99,7 +99,7 @@ fn what_is_not_there_can_only_be_planned_or_imported() {
         let born = apply(None, &event, Timestamp::UNIX_EPOCH, 1);
         assert_eq!(
             born.is_some(),
-            matches!(event, SlotEvent::Planned { .. } | SlotEvent::Imported { .. }),
+            matches!(event, SlotEvent::Planned { .. } | SlotEvent::Imported { .. } | SlotEvent::StepOpened { .. }),
             "{}",
             name(&event)
         );

@@ -15,7 +15,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
-    Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState,
+    Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, Run, RunId, Slot, SlotEvent, SlotRef, SlotState,
     Workflow, WorkflowId, reason,
 };
 
@@ -302,6 +302,18 @@ impl kelos_core::Past for PlayedPast<'_> {
     }
 
     fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
+        Ok(None)
+    }
+
+    fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, Infallible> {
         Ok(Vec::new())
     }
 }

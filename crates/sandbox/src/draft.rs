@@ -107,6 +107,7 @@ impl Draft {
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,
             job: self.job,
+            flow: None,
             writes: self.writes,
             version: self.version,
             about: self.about,

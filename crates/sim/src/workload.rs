@@ -171,6 +171,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         constraints: Vec::new(),
         concurrency: Some(if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) }),
         batch: None,
+        flow: None,
         pools: Vec::new(),
         within: Vec::new(),
         retry: retry(rng),

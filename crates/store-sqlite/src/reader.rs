@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::{
+    BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, StepKey, Stretch, WorkflowId,
+};
 use kelos_store::adapter::Backlogs;
 use kelos_store::{
     BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
@@ -87,6 +89,14 @@ impl SqliteReader {
                 let (start, end) = (start.as_millisecond(), end.as_millisecond());
                 let number = names.number(workflow);
                 collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))
+            }
+            Recall::Steps(run) => {
+                let sql = format!(
+                    "SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = 0 AND substr(key, 1, length(?2)) = ?2"
+                );
+                let number = names.number(&run.workflow);
+                let prefix = StepKey::prefix(&run.key);
+                collect(tx.prepare_cached(&sql)?, params![number, prefix], |row| names.read_slot_row(row))
             }
         })?;
         slots.sort_by(|a, b| a.id.cmp(&b.id));

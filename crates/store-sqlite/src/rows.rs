@@ -310,6 +310,7 @@ fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
         held: read_json(row, 16)?.unwrap_or_default(),
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
+        flow: None,
     })
 }
 

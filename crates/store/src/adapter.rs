@@ -10,7 +10,7 @@ pub use crate::tally::Tallies;
 /// Kinds and times of keys, as columns and cursors hold them.
 pub mod cursor {
     pub use crate::cursor::{
-        FLOW, JOB, MOMENT, OF_MOMENT, TIME, beyond_time, is_listed_in, kind, order_time, time, whole_key,
+        JOB, MOMENT, NAMED, OF_MOMENT, STEP, TIME, beyond_time, is_listed_in, kind, order_time, time, whole_key,
     };
 }
 

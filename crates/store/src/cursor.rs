@@ -60,8 +60,10 @@ pub const TIME: i64 = 0;
 pub const JOB: i64 = 1;
 /// The moment at which a slot was opened.
 pub const MOMENT: i64 = 2;
-/// A run of a flow.
-pub const FLOW: i64 = 3;
+/// A name that somebody gave to a run.
+pub const NAMED: i64 = 3;
+/// A step of a run of a flow.
+pub const STEP: i64 = 4;
 
 /// The result of [`beyond_time`] for a moment, so that the slot of a moment and that of a time have different places.
 pub const OF_MOMENT: &str = "_";
@@ -72,7 +74,8 @@ pub fn kind(key: &SlotKey) -> i64 {
         SlotKey::Time(_) => TIME,
         SlotKey::Job(_) => JOB,
         SlotKey::Moment(_) => MOMENT,
-        SlotKey::Flow(_) => FLOW,
+        SlotKey::Named(_) => NAMED,
+        SlotKey::Step(_) => STEP,
     }
 }
 
@@ -92,14 +95,14 @@ pub fn is_listed_in(range: &Range, key: &SlotKey) -> bool {
     (range.start.as_millisecond()..range.end.as_millisecond()).contains(&order_time(key))
 }
 
-/// The part of a key besides its kind and its time: the whole id of a job or a run of a flow. A key is stored and compared as two
+/// The part of a key besides its kind and its time: the whole id of a job, the name of a run, or the text of a step. A key is stored and compared as two
 /// numbers and a mostly empty text.
 pub fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
     match key {
         SlotKey::Time(_) => "".into(),
         SlotKey::Job(id) => (&**id).into(),
         SlotKey::Moment(_) => OF_MOMENT.into(),
-        SlotKey::Flow(_) => key.to_string().into(),
+        SlotKey::Named(_) | SlotKey::Step(_) => key.to_string().into(),
     }
 }
 
@@ -109,7 +112,8 @@ pub fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Option<SlotK
         (TIME, Some(at), "") => Some(SlotKey::Time(at)),
         (JOB, _, id) if !id.is_empty() => Some(SlotKey::Job(id.into())),
         (MOMENT, Some(at), OF_MOMENT) => Some(SlotKey::Moment(at)),
-        (FLOW, _, text) => SlotKey::parse(text).ok().filter(|key| matches!(key, SlotKey::Flow(_))),
+        (NAMED, _, text) => SlotKey::parse(text).ok().filter(|key| matches!(key, SlotKey::Named(_))),
+        (STEP, _, text) => SlotKey::parse(text).ok().filter(|key| matches!(key, SlotKey::Step(_))),
         _ => None,
     }
 }

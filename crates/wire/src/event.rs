@@ -261,6 +261,46 @@ pub enum SlotEventDto {
         /// The outputs of the run.
         value: Value,
     },
+    /// Its failed steps were opened again, with the outputs of the others.
+    Resumed {
+        /// The step from which on all is done again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        #[serde(flatten)]
+        requester: RequesterDto,
+    },
+    /// The run of the flow follows this definition to its end.
+    Pinned {
+        definition: u32,
+    },
+    /// A signal came for the run of the flow.
+    Signalled {
+        name: String,
+        #[serde(skip_serializing_if = "Value::is_null")]
+        payload: Value,
+        #[serde(flatten)]
+        requester: RequesterDto,
+    },
+    /// The step came to be, or is done anew.
+    StepOpened {
+        /// The number of the flow's run.
+        run: u32,
+        /// The steps that must end before it handles the failure of another.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        awaits: Vec<String>,
+        priority: i32,
+    },
+    /// The step may start.
+    StepReady {
+        /// What it is given.
+        inputs: Value,
+    },
+    /// The run ended well, because error steps handled each failure.
+    Recovered {
+        run: u32,
+        /// The steps that failed.
+        failed: Vec<String>,
+    },
     Expired {
         /// The timeout of the slot.
         timeout_seconds: u64,

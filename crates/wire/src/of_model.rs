@@ -93,6 +93,20 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Reopened { by, reason, priority, backfill } => {
                 Dto::Reopened { priority, backfill: backfill.map(String::from), requester: asked(by, reason) }
             }
+            SlotEvent::Resumed { by, reason, from } => {
+                Dto::Resumed { from: from.map(|step| step.to_string()), requester: asked(by, reason) }
+            }
+            SlotEvent::Pinned { definition } => Dto::Pinned { definition },
+            SlotEvent::Signalled { name, payload, by, reason } => {
+                Dto::Signalled { name, payload: secrets::masked(&payload), requester: asked(by, reason) }
+            }
+            SlotEvent::StepOpened { run, awaits, priority } => {
+                Dto::StepOpened { run, awaits: awaits.iter().map(ToString::to_string).collect(), priority }
+            }
+            SlotEvent::StepReady { inputs } => Dto::StepReady { inputs: secrets::masked_fields(&inputs).into() },
+            SlotEvent::Recovered { run, failed } => {
+                Dto::Recovered { run, failed: failed.iter().map(ToString::to_string).collect() }
+            }
             SlotEvent::Requested { by, reason } => Dto::Requested { requester: asked(by, reason) },
             SlotEvent::Prioritised { priority, backfill, by, reason } => {
                 Dto::Prioritised { priority, backfill: backfill.into(), requester: RequesterDto::new(by, reason) }
@@ -179,7 +193,7 @@ impl From<BackfillEvent> for BackfillEventDto {
 fn opener(origin: &Origin) -> Option<&SlotRef> {
     match origin {
         Origin::Parent(slot) | Origin::Child(slot) => Some(slot),
-        Origin::Schedule | Origin::Request | Origin::Backfill | Origin::Fact => None,
+        Origin::Schedule | Origin::Request | Origin::Backfill | Origin::Fact | Origin::Signal => None,
     }
 }
 
@@ -191,5 +205,6 @@ fn origin_name(origin: &Origin) -> &'static str {
         Origin::Request => "request",
         Origin::Backfill => "backfill",
         Origin::Fact => "fact",
+        Origin::Signal => "signal",
     }
 }

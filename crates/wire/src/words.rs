@@ -127,6 +127,12 @@ fn slot_event(what: &SlotEventDto) -> &str {
         X::BackedOff { .. } => "backed-off",
         X::Failed { .. } => "failed",
         X::RunEnded { .. } => "run-ended",
+        X::Resumed { .. } => "resumed",
+        X::Pinned { .. } => "pinned",
+        X::Signalled { .. } => "signalled",
+        X::StepOpened { .. } => "step-opened",
+        X::StepReady { .. } => "step-ready",
+        X::Recovered { .. } => "recovered",
         X::Other { event } => event.as_str(),
     }
 }
@@ -266,7 +272,18 @@ fn of_slot(what: &SlotEventDto) -> Vec<String> {
             let process = external_id.iter().map(|name| format!("process {name}"));
             process.chain([format!("from {imported_from}"), format!("{there} there")]).collect()
         }
-        S::BackoffEnded {} | S::Other { .. } => Vec::new(),
+        S::Resumed { from, requester: who } => {
+            let from = from.iter().map(|step| format!("from step {step}"));
+            from.chain(requester(who)).collect()
+        }
+        S::Pinned { definition } => vec![format!("definition {definition}")],
+        S::Signalled { name, requester: who, .. } => std::iter::once(name.clone()).chain(requester(who)).collect(),
+        S::StepOpened { run, awaits, .. } => {
+            let awaits = (!awaits.is_empty()).then(|| format!("when {} have ended", awaits.join(", ")));
+            std::iter::once(format!("by run {run}")).chain(awaits).collect()
+        }
+        S::Recovered { run, failed } => vec![format!("run {run}"), format!("failed: {}", failed.join(", "))],
+        S::BackoffEnded {} | S::StepReady { .. } | S::Other { .. } => Vec::new(),
         of_run => of_a_run(of_run),
     }
 }

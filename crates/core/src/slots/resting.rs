@@ -127,6 +127,7 @@ impl CompactSlot {
             collected: None,
             asked_at,
             held,
+            flow: None,
         } = &live.slot
         else {
             return None;

@@ -46,6 +46,18 @@ impl Past for Noted {
     fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
         Ok(Vec::new())
     }
+
+    fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
+        Ok(None)
+    }
+
+    fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        Ok(Vec::new())
+    }
+
+    fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, Infallible> {
+        Ok(Vec::new())
+    }
 }
 
 /// A past that can't be read.
@@ -68,6 +80,18 @@ impl Past for Broken {
 
     fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, &'static str> {
         Err("the disk is gone")
+    }
+
+    fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, &'static str> {
+        Ok(None)
+    }
+
+    fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, &'static str> {
+        Ok(Vec::new())
+    }
+
+    fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, &'static str> {
+        Ok(Vec::new())
     }
 }
 

@@ -182,6 +182,10 @@ impl WorkflowState {
         if self.row.paused {
             return Some(Dormant::Paused);
         }
+        if key.step().is_some() {
+            // It follows the definition with which its run began, whatever becomes of the workflow.
+            return None;
+        }
         if !self.row.present {
             return Some(Dormant::Gone);
         }
@@ -196,7 +200,8 @@ impl WorkflowState {
             },
             SlotKey::Job(id) => self.no_job(id),
             SlotKey::Moment(_) => self.no_moment(slot),
-            SlotKey::Flow(_) => Some(Dormant::NoFlow),
+            SlotKey::Named(_) => self.not_started(slot),
+            SlotKey::Step(_) => None,
         }
     }
 
@@ -206,6 +211,13 @@ impl WorkflowState {
         let collected = slot.and_then(|slot| slot.collected.as_ref());
         let was_started = keys.schedule().is_some() && collected.is_some_and(|collected| collected.asked.is_some());
         (!keys.are_moments() && !was_started).then_some(Dormant::NoMoments)
+    }
+
+    /// The reason why a slot named by a person is dormant: a signal may come for it before somebody starts it.
+    fn not_started(&self, slot: Option<&Slot>) -> Option<Dormant> {
+        let collected = slot.and_then(|slot| slot.collected.as_ref());
+        let was_started = collected.is_some_and(|collected| collected.asked.is_some());
+        (!was_started).then_some(Dormant::NotStarted)
     }
 
     /// The reason why a slot is left alone that is before its start or beyond its end and was not requested.
@@ -249,7 +261,7 @@ impl WorkflowState {
             return Err(Refusal::NoWorkflow(slot.workflow.clone()));
         }
         let keys = &self.row.definition.keys;
-        if keys.are_moments() || slot.key.is_moment() && keys.schedule().is_some() {
+        if keys.are_moments() || slot.key.is_of_request() && keys.schedule().is_some() || slot.key.step().is_some() {
             return if exists() { Ok(()) } else { Err(Refusal::NeverCameToBe(slot.clone())) };
         }
         match (self.schedule.ready(), &slot.key) {

@@ -11,7 +11,7 @@ use kelos_model::reason::words;
 use kelos_model::time::format_short;
 use kelos_model::{
     Batch, EventRecord, Occurrence, Outcome, PermitAnswer, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef,
-    WorkflowEvent,
+    StepName, WorkflowEvent,
 };
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ impl Words {
     fn key(&self, key: &SlotKey) -> String {
         match key {
             SlotKey::Time(at) | SlotKey::Moment(at) => self.time(*at),
-            SlotKey::Job(_) | SlotKey::Flow(_) => key.short(),
+            SlotKey::Job(_) | SlotKey::Named(_) | SlotKey::Step(_) => key.short(),
         }
     }
 
@@ -64,6 +64,7 @@ impl Words {
             Recall::Range { workflow, start, end } => {
                 format!("{workflow} from {} to {}", self.time(*start), self.time(*end))
             }
+            Recall::Steps(run) => format!("the steps of {}", self.slot(run)),
         };
         Line { slot: None, mark: "! ", text: format!("recall {text}") }
     }
@@ -177,6 +178,23 @@ impl Words {
             }
             SlotEvent::Prioritised { priority, .. } => format!("has priority {priority}"),
             SlotEvent::Requested { by, .. } => format!("asked for by {by}"),
+            SlotEvent::Resumed { by, from, reason } => {
+                let from = from.as_ref().map(|step| format!(" from {step}")).unwrap_or_default();
+                format!("resumed by {by}{from}{}", because(reason))
+            }
+            SlotEvent::Pinned { definition } => format!("follows definition {definition}"),
+            SlotEvent::Signalled { name, payload, by, .. } => format!("signal {name} {payload} by {by}"),
+            SlotEvent::StepOpened { run, awaits, priority } => {
+                let awaits: Vec<&str> = awaits.iter().map(StepName::as_str).collect();
+                let awaits = if awaits.is_empty() { String::new() } else { format!(", awaits {}", awaits.join(" ")) };
+                format!("opened by #{run}{awaits}{}", weight(*priority))
+            }
+            SlotEvent::StepReady { inputs } if inputs.is_empty() => "ready".to_owned(),
+            SlotEvent::StepReady { inputs } => format!("ready, given {}", Value::from(inputs.clone())),
+            SlotEvent::Recovered { run, failed } => {
+                let failed: Vec<&str> = failed.iter().map(StepName::as_str).collect();
+                format!("#{run} succeeded, recovered from the failure of {}", failed.join(" "))
+            }
             SlotEvent::Imported { from, there, .. } => format!("imported from {from}, {there} there"),
         }
     }

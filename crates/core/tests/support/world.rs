@@ -32,6 +32,7 @@ pub(crate) struct Disk {
     pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
     facts: BTreeMap<FactKey, u64>,
     versions: BTreeMap<WorkflowId, Vec<DefinedVersion>>,
+    definitions: BTreeMap<(WorkflowId, u32), Arc<Workflow>>,
     /// The reads of the past in the current turn.
     reads: Vec<Recall>,
 }
@@ -330,6 +331,7 @@ impl Disk {
     }
 
     fn name_version(&mut self, row: &WorkflowRow) {
+        self.definitions.insert((row.id.clone(), row.version), row.definition.clone());
         let known = self.versions.get_mut(&row.id).into_iter().flatten().map(|one| &mut one.version);
         known.filter(|one| one.number == row.version).for_each(|one| one.project.clone_from(&row.definition.version));
     }
@@ -362,5 +364,19 @@ impl Past for Disk {
 
     fn definitions(&mut self, workflow: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
         Ok(self.versions.get(workflow).cloned().unwrap_or_default())
+    }
+
+    fn definition(&mut self, workflow: &WorkflowId, number: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
+        Ok(self.definitions.get(&(workflow.clone(), number)).cloned())
+    }
+
+    fn steps(&mut self, run: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        self.reads.push(Recall::Steps(run.clone()));
+        let of_run = |id: &SlotRef| id.key.step().is_some_and(|step| step.run() == run.key);
+        Ok(self.read(|id| id.workflow == run.workflow && of_run(id)))
+    }
+
+    fn runs(&mut self, dispatched: &[u64]) -> Result<Vec<Run>, Infallible> {
+        Ok(dispatched.iter().filter_map(|seq| self.runs.get(seq).cloned()).collect())
     }
 }

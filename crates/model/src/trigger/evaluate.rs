@@ -192,7 +192,7 @@ impl TriggerWalk<'_> {
         match key.key() {
             SlotKey::Time(_) => self.facts.period(self.workflow, time),
             SlotKey::Job(_) => Some(Range::new(time, time.checked_add(SignedDuration::from_hours(24)).ok()?)),
-            SlotKey::Moment(_) | SlotKey::Flow(_) => None,
+            SlotKey::Moment(_) | SlotKey::Named(_) | SlotKey::Step(_) => None,
         }
     }
 

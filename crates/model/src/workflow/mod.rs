@@ -27,6 +27,7 @@ pub use wait::WaitStart;
 use crate::batch::BatchRule;
 use crate::constraint::Constraint;
 use crate::dormant::Dormant;
+use crate::flow::Flow;
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
@@ -90,6 +91,9 @@ pub struct Workflow {
     pub wait_from: WaitStart,
     /// The job that is executed.
     pub job: Job,
+    /// The graph of steps that the job is; then its executor is [`FLOW`](crate::flow::FLOW).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Arc<Flow>>,
     /// The paths that its runs write, each a template: absolute, with a scheme, or where the server works. The scheduler waits for
     /// none of them; [`PathGraph`](crate::paths::PathGraph) finds by them who writes what others wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +134,7 @@ impl Workflow {
             wait_timeout_seconds: None,
             wait_from: WaitStart::Time,
             job,
+            flow: None,
             writes: Vec::new(),
             version: None,
             about: About::default(),

@@ -1,10 +1,12 @@
 //! Random values of all that is written as JSON, for whoever writes and reads it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
 use kelos_model::facts::ManualStart;
+use kelos_model::flow::{ForEach, SignalWait};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
 use kelos_model::probe::{Conditions, Verdict};
@@ -19,9 +21,9 @@ use kelos_model::workflow::{
 };
 use kelos_model::{
     Actor, ActorKind, Answer, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact, Finding,
-    Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason, ReasonKind,
-    RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent,
-    WorkflowId,
+    Flow, Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason,
+    ReasonKind, RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Step, StepName, Stretch, TokenRate,
+    Trigger, Workflow, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -184,6 +186,10 @@ fn batch() -> impl Strategy<Value = Batch> {
     })
 }
 
+fn steps() -> impl Strategy<Value = Vec<StepName>> {
+    prop::collection::vec("[a-z0-9_-]{1,4}".prop_map(|name| StepName::new(&name).unwrap()), 0..3)
+}
+
 /// What happens to its runs.
 pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
     prop_oneof![
@@ -202,6 +208,16 @@ pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
         }),
         (any::<u32>(), any::<u64>()).prop_map(|(run, request)| SlotEvent::Released { run, request }),
         any::<u32>().prop_map(|run| SlotEvent::Succeeded { run }),
+        (any::<u32>(), steps()).prop_map(|(run, failed)| SlotEvent::Recovered { run, failed }),
+        any::<u32>().prop_map(|definition| SlotEvent::Pinned { definition }),
+        (any::<u32>(), steps(), any::<i32>()).prop_map(|(run, awaits, priority)| SlotEvent::StepOpened {
+            run,
+            awaits,
+            priority
+        }),
+        (text(), any::<i64>()).prop_map(|(name, value)| SlotEvent::StepReady {
+            inputs: serde_json::Map::from_iter([(name, value.into())])
+        }),
         (any::<u32>(), outcome(), moment()).prop_map(|(run, outcome, due)| SlotEvent::BackedOff { run, outcome, due }),
         Just(SlotEvent::BackoffEnded),
         (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::Failed { run, outcome }),
@@ -295,6 +311,17 @@ pub(crate) fn asked() -> impl Strategy<Value = SlotEvent> {
             unconstrained
         }),
         (actor(), reason()).prop_map(|(by, reason)| SlotEvent::Requested { by, reason }),
+        (actor(), reason(), steps()).prop_map(|(by, reason, mut from)| SlotEvent::Resumed {
+            by,
+            reason,
+            from: from.pop()
+        }),
+        (text(), any::<i64>(), actor(), reason()).prop_map(|(name, payload, by, reason)| SlotEvent::Signalled {
+            name,
+            payload: payload.into(),
+            by,
+            reason
+        }),
         (
             text(),
             prop::sample::select(SlotState::ALL.to_vec()),
@@ -511,6 +538,24 @@ fn whole_trigger() -> BoxedStrategy<Trigger> {
     (trigger(), of_facts).prop_map(|(one, other)| Trigger::Or { triggers: vec![one, other] }).boxed()
 }
 
+/// A flow of some steps that do the same, one after the other, and of a step of each other kind.
+fn flow(steps: u32, job: &Job) -> Flow {
+    let name = |number: u32| StepName::new(&format!("s{number}")).unwrap();
+    let step = |number: u32| Step {
+        needs: (0..number).map(name).collect(),
+        inputs: serde_json::Map::from_iter([("n".to_owned(), number.into())]),
+        ..Step::new(name(number), job.clone())
+    };
+    let signal = SignalWait { name: "go".to_owned(), within_seconds: Some(60) };
+    let list = ForEach { input: "list".to_owned(), most: 3, concurrency: Some(2) };
+    let others = [
+        Step::waiting_for(StepName::new("wait").unwrap(), signal),
+        Step { for_each: Some(list), ..Step::new(StepName::new("each").unwrap(), job.clone()) },
+        Step { handles: vec![name(0)], at_once: true, ..Step::new(StepName::new("oops").unwrap(), job.clone()) },
+    ];
+    Flow { steps: (0..steps).map(step).chain(others).collect() }
+}
+
 /// Definitions of all kinds.
 pub(crate) fn definition() -> BoxedStrategy<Workflow> {
     let provenance = prop::sample::select(vec![Provenance::File, Provenance::Api, Provenance::Code]);
@@ -561,6 +606,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 } else {
                     WaitStart::Time
                 },
+                flow: concurrency.map(|steps| Arc::new(flow(steps % 4, &job))),
                 job,
                 writes,
                 version: concurrency.and_then(|limit| ProjectVersion::new(&format!("1.{limit}")).ok()),

@@ -70,11 +70,17 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Withdrawn { run },
         SlotEvent::Acquired { run, request: 1, permits: BTreeMap::new() },
         SlotEvent::Released { run, request: 1 },
+        SlotEvent::Resumed { by: Actor::person("ann"), reason: None, from: None },
+        SlotEvent::Pinned { definition: 3 },
+        SlotEvent::Signalled { name: "go".to_owned(), payload: true.into(), by: Actor::person("ann"), reason: None },
+        SlotEvent::StepOpened { run: 1, awaits: Vec::new(), priority: 0 },
+        SlotEvent::StepReady { inputs: serde_json::Map::new() },
+        SlotEvent::Recovered { run, failed: Vec::new() },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 29, "one event of each kind");
+    assert_eq!(events.len(), 35, "one event of each kind");
     events
 }
 
@@ -110,5 +116,11 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Withdrawn { .. } => 26,
         SlotEvent::Acquired { .. } => 27,
         SlotEvent::Released { .. } => 28,
+        SlotEvent::Resumed { .. } => 29,
+        SlotEvent::Pinned { .. } => 30,
+        SlotEvent::Signalled { .. } => 31,
+        SlotEvent::StepOpened { .. } => 32,
+        SlotEvent::StepReady { .. } => 33,
+        SlotEvent::Recovered { .. } => 34,
     }
 }

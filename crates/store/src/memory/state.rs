@@ -238,6 +238,10 @@ impl State {
                 let inside = |row: &SlotRow| is_listed_in(&range, &row.id.key);
                 self.number(workflow).into_iter().flat_map(|number| self.rows(number)).filter(inside).collect()
             }
+            Recall::Steps(run) => {
+                let of_run = |row: &SlotRow| row.id.key.step().is_some_and(|step| step.run() == run.key);
+                self.number(&run.workflow).into_iter().flat_map(|number| self.rows(number)).filter(of_run).collect()
+            }
         };
         rows.sort_by(|a, b| a.id.cmp(&b.id));
         rows.dedup_by(|a, b| a.id == b.id);

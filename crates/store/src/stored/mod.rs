@@ -12,6 +12,7 @@ mod v1;
 #[cfg(test)]
 mod tests;
 
+use kelos_model::slot::PartInFlow;
 use kelos_model::workflow::{Moments, PlanState};
 use kelos_model::{
     Actor, Batch, Collection, Event, Hold, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId,
@@ -59,6 +60,7 @@ stored! {
     Vec<Hold> as Vec<v1::StoredHold>,
     Moments as v1::StoredMoments,
     Outcome as v1::StoredOutcome,
+    PartInFlow as v1::StoredPartInFlow,
     PlanState as v1::StoredPlanState,
     SlotEvent as v1::StoredSlotEvent,
     Workflow as v1::StoredWorkflow,

@@ -10,7 +10,7 @@ use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::{
-    Actor, ActorKind, BackfillId, Event, Finding, FlowKey, Outcome, RunState, SlotEvent, SlotKey, SlotRef, SlotState,
+    Actor, ActorKind, BackfillId, Event, Finding, Outcome, RunName, RunState, SlotEvent, SlotKey, SlotRef, SlotState,
     WorkflowEvent,
 };
 use serde_json::{Value, json};
@@ -72,14 +72,12 @@ fn varied() -> World {
         );
     }
     // A key of each kind: a time and a moment that are equal, and a job whose id is the text that is stored for a moment.
-    let run = FlowKey::run("7f3a").unwrap();
-    let step = run.step("extract").unwrap();
+    let run = SlotKey::Named(RunName::new("order-42").unwrap());
     for (name, key) in [
         ("moments", SlotKey::Moment(hour(0))),
         ("moments", SlotKey::Time(hour(0))),
         ("jobs", SlotKey::Job("_".into())),
-        ("flows", SlotKey::Flow(step)),
-        ("flows", SlotKey::Flow(run)),
+        ("flows", run),
     ] {
         world.run_to(&SlotRef::new(named(name), key), Outcome::Succeeded);
     }

@@ -9,7 +9,7 @@ use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{
     Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
-    SlotState, WorkflowEvent, WorkflowId,
+    SlotState, StepName, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -232,6 +232,41 @@ pub(crate) enum StoredSlotEvent {
         requested: bool,
         there: String,
     },
+    Resumed {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredName>>")]
+        from: Option<StepName>,
+    },
+    Pinned {
+        definition: u32,
+    },
+    Signalled {
+        name: String,
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        payload: Value,
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    StepOpened {
+        run: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredName>>")]
+        awaits: Vec<StepName>,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        priority: i32,
+    },
+    StepReady {
+        inputs: Map<String, Value>,
+    },
+    Recovered {
+        run: u32,
+        #[serde(with = "As::<Vec<StoredName>>")]
+        failed: Vec<StepName>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -380,6 +415,7 @@ enum StoredOrigin {
     Parent(#[serde(with = "As::<StoredSlotRef>")] SlotRef),
     Child(#[serde(with = "As::<StoredSlotRef>")] SlotRef),
     Fact,
+    Signal,
 }
 
 #[derive(Serialize, Deserialize)]

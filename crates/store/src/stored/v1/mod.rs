@@ -7,6 +7,7 @@
 mod deletions;
 mod event;
 mod facts;
+mod flow;
 mod jobs;
 mod names;
 mod reason;
@@ -19,6 +20,7 @@ mod workflow;
 pub(crate) use deletions::StoredDeletions;
 pub(crate) use event::{StoredEvent, StoredSlotEvent, StoredWorkflowEvent};
 pub(crate) use facts::StoredCollection;
+pub(crate) use flow::StoredPartInFlow;
 pub(crate) use names::StoredActor;
 pub(crate) use row::{StoredMoments, StoredPlanState};
 pub(crate) use run::{StoredBatch, StoredHold, StoredOutcome};

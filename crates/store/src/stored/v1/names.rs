@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{ProjectVersion, VersionChoice};
-use kelos_model::{Actor, ActorKind, BackfillId, PoolId, RunId, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, ActorKind, BackfillId, PoolId, RunId, SlotKey, SlotRef, SlotState, StepName, WorkflowId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -31,7 +31,7 @@ macro_rules! names {
     };
 }
 
-names! { WorkflowId BackfillId PoolId ProjectVersion }
+names! { WorkflowId BackfillId PoolId ProjectVersion StepName }
 
 /// A choice of a version, as its text.
 pub(super) struct StoredVersionChoice;

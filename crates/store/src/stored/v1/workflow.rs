@@ -1,6 +1,7 @@
 //! Definitions of workflows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::jobs::JobKeys;
@@ -11,12 +12,13 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, ProjectVersion, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    BatchRule, Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
+    BatchRule, Constraint, Flow, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
     Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::flow::StoredFlow;
 use super::jobs::StoredJobKeys;
 use super::names::StoredName;
 use super::schedule::{StoredSchedule, StoredWindow};
@@ -72,6 +74,8 @@ pub(crate) struct StoredWorkflow {
     wait_from: WaitStart,
     #[serde(with = "As::<StoredJob>")]
     job: Job,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Arc<StoredFlow>>>")]
+    flow: Option<Arc<Flow>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     writes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredName>>")]
@@ -97,7 +101,7 @@ struct StoredBatchRule {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PoolUse", rename_all = "camelCase")]
-struct StoredPoolUse {
+pub(super) struct StoredPoolUse {
     #[serde(with = "As::<StoredName>")]
     pool: PoolId,
     size: u32,
@@ -169,7 +173,7 @@ struct StoredProgram {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Job", rename_all = "camelCase")]
-struct StoredJob {
+pub(super) struct StoredJob {
     executor: String,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     settings: Map<String, Value>,
@@ -231,7 +235,7 @@ enum StoredOtherwise {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "RetryPolicy", rename_all = "camelCase")]
-struct StoredRetryPolicy {
+pub(super) struct StoredRetryPolicy {
     #[serde(default)]
     count: u32,
     #[serde(default)]
