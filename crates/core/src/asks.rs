@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, WorkflowId};
 
 use crate::mandate::Mandate;
 use crate::moments::TICK;
@@ -13,7 +13,8 @@ use crate::past::PastOf;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
-    PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SubmitRequest, Tell,
+    PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip,
+    SubmitRequest, Tell,
 };
 use crate::survey::Survey;
 use crate::{Ask, Command, Core, Refusal, Request};
@@ -73,6 +74,8 @@ impl Core {
                 EnableByTime::reply(self.enable_changed(&schedules, range, &Mandate { by, reason }))
             }
             Ask::Fire(request) => FireRequest::reply(self.fire_now(request, by)),
+            Ask::SignalFlow(request) => SignalFlow::reply(self.signal_flow(request, by)),
+            Ask::ResumeFlow(request) => ResumeFlow::reply(self.resume_flow(request, by, past)?),
             Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
                 self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
                 SetRegister::reply(Ok(()))
@@ -88,7 +91,12 @@ impl Core {
     /// account.
     fn recall_for<E>(&mut self, ask: &Ask, past: PastOf<'_, E>) -> Result<(), E> {
         match ask {
-            Ask::Rerun(Rerun { slot, .. })
+            Ask::Fire(FireRequest { workflow, key: Some(name), .. }) => {
+                self.slots.recall([SlotRef::new(workflow.clone(), SlotKey::Named(name.clone()))], past)
+            }
+            Ask::SignalFlow(SignalFlow { run: slot, .. })
+            | Ask::ResumeFlow(ResumeFlow { run: slot, .. })
+            | Ask::Rerun(Rerun { slot, .. })
             | Ask::Kill(Kill { slot, .. })
             | Ask::MarkSuccess(MarkSuccess { slot, .. })
             | Ask::Skip(Skip { slot, .. }) => self.slots.recall([slot.clone()], past),
@@ -181,9 +189,25 @@ impl Core {
         if let Some(run) = run.filter(|_| done) {
             let others = together.iter().filter(|other| *other != slot);
             others.for_each(|other| self.record(other, what.clone()));
+            self.end_steps(slot, &what);
             self.cancel(&run);
         }
         done
+    }
+
+    /// Ends the live steps of a run of a flow together with it, and the items of a list with its step.
+    fn end_steps(&mut self, slot: &SlotRef, what: &SlotEvent) {
+        let of = slot.key.step().map(StepKey::step);
+        let run = SlotRef::new(slot.workflow.clone(), slot.key.of_run());
+        let is_meant = |id: &SlotRef| match (of, id.key.step()) {
+            (Some(step), Some(key)) => key.step() == step && key.item_number().is_some(),
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        let steps = self.slots.steps_of(&run).filter(|(id, live)| is_meant(id) && !live.slot.state.is_final());
+        for step in steps.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.end(&step, what.clone());
+        }
     }
 
     /// Pauses or resumes a workflow.

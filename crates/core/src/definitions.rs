@@ -9,7 +9,7 @@ use kelos_model::dormant::NoTimes;
 use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Workflow, WorkflowId};
+use kelos_model::{Actor, SlotRef, Workflow, WorkflowId};
 
 use crate::Core;
 use crate::deployment::{Deployments, deployments_of};
@@ -141,6 +141,8 @@ impl Core {
 
     /// Evaluates all live slots of a workflow, plans its schedule and serves its queue with the next tick.
     pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
+        let steps: Vec<SlotRef> = self.slots.steps_of_workflow(id).map(|(slot, _)| slot.clone()).collect();
+        steps.into_iter().for_each(|step| self.wakes.dirty.insert(step));
         self.slots.names_of(id).into_iter().for_each(|slot| self.wake(slot));
         self.planner.plan_soon(id);
         self.permits.wake(id);

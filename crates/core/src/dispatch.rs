@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kelos_model::arguments::kept_arguments;
+use kelos_model::flow::is_carried_out_by_the_scheduler;
 use kelos_model::{Batch, Outcome, RunId, SlotEvent, WorkflowId};
 
 use crate::batches::Candidates;
@@ -27,6 +28,10 @@ impl Core {
     /// Records the intent to run a slot, and commands its start, by a worker if one takes it.
     fn start(&mut self, Grant { slot, taker, spent, others, .. }: Grant) {
         self.workflows.note_spent(&slot.workflow, spent, self.now);
+        let is_flow = slot.key.step().is_none() && self.definition_of(&slot).is_some_and(|one| one.flow.is_some());
+        if is_flow {
+            self.pin_flow(&slot);
+        }
         let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run + 1 };
         let number = run.number;
@@ -40,6 +45,9 @@ impl Core {
         if let Some(batch) = batch {
             self.dispatch_others(&run, batch, others);
         }
+        if is_flow {
+            return self.begin_flow(&run);
+        }
         match self.slots.run_mut(&slot) {
             Some(run) => run.attempts = taker.and_then(|taker| taker.attempts),
             None => self.breaches.no_slot(&slot),
@@ -49,14 +57,17 @@ impl Core {
 
     /// Commands the start of a run whose intent is recorded. One with arguments beyond the limit ends here.
     pub(crate) fn have_started(&mut self, run: RunId, worker: Option<Arc<str>>) {
-        let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
+        let Some(workflow) = self.definition_of(&run.slot) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
-        let workflow = workflow.definition().clone();
+        if is_carried_out_by_the_scheduler(&workflow.job.executor) {
+            return;
+        }
+        let inputs = live.slot.step_of_run().map(|step| Arc::new(step.inputs.clone()));
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let batch = live.run().and_then(|run| run.batch);
         match kept_arguments(&workflow, collected.as_deref(), &run.slot.key) {
             Err(bytes) => self.ended(&run, Outcome::given_too_much(bytes)),
-            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch }),
+            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch, inputs }),
         }
     }
 

@@ -33,6 +33,7 @@ impl Core {
                 Some(due) => self.wakes.look_at_moment(id, due),
                 None => self.record(id, SlotEvent::BackoffEnded),
             },
+            SlotState::Waiting if id.key.step().is_some() => self.look_at_step(id),
             SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
             SlotState::Waiting => match self.evaluator().trigger(id) {
                 Some(TriggerResult::Now(evaluation)) => self.decide(id, evaluation),

@@ -31,6 +31,8 @@ mod facts;
 mod few;
 mod filter;
 mod firings;
+mod flow_runs;
+mod flows;
 mod freezing;
 mod gate;
 mod inspection;
@@ -53,6 +55,7 @@ mod restore;
 mod runs;
 mod schedules;
 mod slots;
+mod steps;
 mod submit;
 mod survey;
 mod tick;
@@ -75,7 +78,7 @@ pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,
     InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun, RerunBackfill,
-    Resume, ResumeBackfill, SetRegister, Skip, SlotList, SubmitOutcome, SubmitRequest, Tell,
+    Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip, SlotList, SubmitOutcome, SubmitRequest, Tell,
 };
 pub use workers::{Offer, WORKER};
 
@@ -95,6 +98,7 @@ use backfills::Backfills;
 use batches::Batches;
 use breaches::Breaches;
 use firings::Firings;
+use flows::Flows;
 use jobs::Jobs;
 use listeners::Listeners;
 use past::PastOf;
@@ -120,6 +124,8 @@ pub struct Core {
     wakes: Wakes,
     /// The cron times of triggers.
     firings: Firings,
+    /// The live runs of flows.
+    flows: Flows,
     jobs: Jobs,
     permits: Permits,
     batches: Batches,
@@ -146,6 +152,7 @@ impl Core {
             workflows: Workflows::default(),
             slots: SlotTable::default(),
             firings: Firings::default(),
+            flows: Flows::default(),
             jobs: Jobs::default(),
             batches: Batches::default(),
             listeners: Listeners::default(),
@@ -211,7 +218,8 @@ impl Core {
         loop {
             self.deliver_ends();
             self.push();
-            if !self.hear_of_past(past)? {
+            let any = self.hear_of_past(past)?;
+            if !self.advance_flows(past)? && !any {
                 return Ok(());
             }
         }

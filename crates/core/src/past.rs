@@ -1,7 +1,7 @@
 //! The past: what memory no longer holds. A step reads it on demand, with few questions, and keeps the answers until
 //! the turn settles. Changes of the turn itself are in memory, and newer than what is stored.
 //!
-//! Absent: the meaning of slots and facts. A failed read ends the step; it is never taken for "there is none".
+//! Absent: the meaning of slots, facts and runs. A failed read ends the step; it is never taken for "there is none".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

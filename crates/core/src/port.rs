@@ -11,7 +11,7 @@ use kelos_model::{
     Actor, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
     SlotRef, Workflow,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::deployment::Deployment;
 use crate::filter::WorkflowFilter;
@@ -136,6 +136,8 @@ pub enum Command {
         collected: Option<Arc<Collection>>,
         /// The slots that it serves together, if there are several.
         batch: Option<Batch>,
+        /// What it is given, where it is a step of a flow.
+        inputs: Option<Arc<Map<String, Value>>>,
     },
     /// Find out the state of a run that another process started.
     CheckRun {
@@ -216,4 +218,6 @@ pub struct Checkpoint {
     pub runs: Vec<Run>,
     /// All backfills that ever existed: a name is used once.
     pub backfills: Vec<Backfill>,
+    /// The definitions that live runs of flows follow, by their numbers, unless they are the present ones.
+    pub pinned: Vec<(u32, Arc<Workflow>)>,
 }

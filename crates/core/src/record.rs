@@ -2,9 +2,11 @@
 
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin, SlotEvent};
+use kelos_model::flow::{FLOW, is_carried_out_by_the_scheduler};
 use kelos_model::{Invariant, SlotRef, SlotState, slot};
 
 use crate::constraints::held_position;
+use crate::flows::StepEnd;
 use crate::permits::Position;
 use crate::programs::{HeldPosition, Programs};
 use crate::slots::Change;
@@ -42,6 +44,9 @@ impl Core {
         self.breaches.check_slot(!is_planted(&self.config, id, &what, self.now), Invariant::Planted, id);
         let moment = (self.now, self.turn.next_seq());
         let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
+        if id.key.step().is_some() {
+            return self.record_step(id, before.as_ref(), &after, what);
+        }
         if Programs::are_changed_by(before.as_ref(), &after) {
             self.keep_runs_before(id);
         }
@@ -63,6 +68,36 @@ impl Core {
             self.permits.wake_lots(&id.workflow);
         }
         self.reindex(id, before.as_ref(), &after);
+        self.flows.follow_run(id, &after);
+        true
+    }
+
+    /// Logs an event of a step of a flow, and updates what depends on it: of all that is indexed of slots, a step is only in the queues,
+    /// among the timers and in its run.
+    fn record_step(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot, what: SlotEvent) -> bool {
+        let Some(definition) = self.definition_of(id) else { return false };
+        let moment = (self.now, self.turn.next_seq());
+        self.slots.enter(id, after, &what, &definition, moment);
+        self.turn.log(self.now, before.map_or(0, |slot| slot.last_event), Event::Slot { slot: id.clone(), what });
+        let is_carried_out_here = is_carried_out_by_the_scheduler(&definition.job.executor);
+        if !is_carried_out_here {
+            self.permits.follow(id, before, after, after.state == SlotState::Queued);
+        }
+        if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
+            self.wakes.watch_run(id, after.run_alive && !is_carried_out_here, self.now);
+        }
+        if before.is_none_or(|before| before.state != after.state) {
+            match after.state {
+                SlotState::Waiting => self.wakes.dirty.insert(id.clone()),
+                SlotState::Backoff => self.wakes.look_at_moment(id, after.due.unwrap_or(self.now)),
+                _ => {
+                    self.wakes.dirty.remove(id);
+                    self.wakes.forget_moment(id);
+                }
+            }
+        }
+        let run = self.slots.changed_run(after.last_run_seq);
+        self.flows.follow_step(id, before, after, || StepEnd::of(run));
         true
     }
 
@@ -77,7 +112,9 @@ impl Core {
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
             // The executor knows only the run of the first slot of a batch.
-            self.wakes.watch_run(id, after.run_alive && !self.is_follower(id), self.now);
+            // The runs of flows have none.
+            let is_elsewhere = self.slots.run(id).is_none_or(|run| run.executor != FLOW);
+            self.wakes.watch_run(id, after.run_alive && is_elsewhere && !self.is_follower(id), self.now);
         }
         if before.is_some_and(|before| before.priority != after.priority) {
             self.programs.move_in_line(HeldPosition::of(after, id));

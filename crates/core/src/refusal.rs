@@ -1,6 +1,7 @@
 //! Refusals: the reasons why a request was not carried out.
 
 use kelos_model::run::LARGEST_GIVEN;
+use kelos_model::similar::closest;
 use kelos_model::workflow::{DefinitionVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
 
@@ -87,6 +88,28 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// The workflow has no flow, or the slot is no run of one.
+    NoFlow(WorkflowId),
+    /// No step of the flow waits for the signal.
+    NoSignal {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// The signal.
+        signal: String,
+        /// The signals that its steps wait for.
+        known: Vec<String>,
+    },
+    /// The flow has no such step.
+    NoStep {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// The step.
+        step: String,
+        /// The steps of the flow.
+        known: Vec<String>,
+    },
+    /// All steps of the run have succeeded, so that there is nothing to go on with.
+    NothingToResume(SlotRef),
     /// The request broke an invariant, and nothing was done.
     Broken(Breach),
 }
@@ -120,6 +143,10 @@ impl Refusal {
             Refusal::BackfillCancelled(_) => "backfill-cancelled",
             Refusal::BackfillOver(_) => "backfill-over",
             Refusal::NoVersion { .. } => "version-not-found",
+            Refusal::NoFlow(_) => "no-flow",
+            Refusal::NoSignal { .. } => "signal-not-found",
+            Refusal::NoStep { .. } => "step-not-found",
+            Refusal::NothingToResume(_) => "nothing-to-resume",
             Refusal::Broken(_) => "broken-invariant",
         }
     }
@@ -189,6 +216,18 @@ impl std::fmt::Display for Refusal {
             Refusal::TooMany { limit, .. } => {
                 write!(f, "it would affect more than {limit} slots: ask for a shorter range")
             }
+            Refusal::NoFlow(id) => write!(f, "{id} is no flow, or the slot is no run of it that has begun"),
+            Refusal::NoSignal { workflow, signal, known } => {
+                write!(f, "no step of {workflow} waits for a signal \"{signal}\", {}", one_of(signal, known))
+            }
+            Refusal::NoStep { workflow, step, known } => {
+                write!(f, "{workflow} has no step \"{step}\", {}", one_of(step, known))
+            }
+            Refusal::NothingToResume(slot) => write!(
+                f,
+                "all steps of {} have succeeded: name the step from which on they are to be done again, or rerun it",
+                slot.short()
+            ),
             Refusal::Broken(breach) => write!(
                 f,
                 "an internal check of the scheduler failed, and nothing was done: {breach}. The workflow {} is frozen until \
@@ -196,6 +235,15 @@ impl std::fmt::Display for Refusal {
                 breach.workflow
             ),
         }
+    }
+}
+
+/// What was expected in the place of a name: the one that was probably meant, or all.
+fn one_of(wrong: &str, known: &[String]) -> String {
+    match closest(wrong, known.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None if known.is_empty() => "which has none".to_owned(),
+        None => format!("expected one of: {}", known.join(", ")),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
-use kelos_model::{BackfillId, Fact, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{BackfillId, Fact, RunName, SlotRef, SlotState, StepName, Workflow, WorkflowId};
 use serde_json::Value;
 
 use crate::{Capacity, Inspection, Refusal};
@@ -117,6 +117,8 @@ requests! {
     Disable(Disable) -> Done(());
     EnableByTime(EnableByTime) -> Enabled(Vec<WorkflowId>);
     Fire(FireRequest) -> Fired(SlotRef);
+    SignalFlow(SignalFlow) -> Done(());
+    ResumeFlow(ResumeFlow) -> Done(());
     SetRegister(SetRegister) -> Done(());
     Inspect(Inspect) -> Inspection(Inspection);
     InspectCapacity(InspectCapacity) -> Capacity(Capacity);
@@ -326,10 +328,37 @@ pub struct FireRequest {
     pub workflow: WorkflowId,
     /// The arguments in addition to its own.
     pub arguments: BTreeMap<String, String>,
+    /// The name of the run, which is started once: the slot is the same as before, whatever became of it. None for a new run.
+    pub key: Option<RunName>,
     /// The priority of the slot. Larger runs first.
     pub priority: i32,
     /// Whether to ignore its constraints, too.
     pub unconstrained: bool,
+    /// The reason given for it.
+    pub reason: Option<String>,
+}
+
+/// Give a signal to a run of a flow: to all its steps that wait for it, now or later. A run that has a name can be given signals before
+/// anybody starts it.
+#[derive(Debug, Clone)]
+pub struct SignalFlow {
+    /// The slot of the run.
+    pub run: SlotRef,
+    /// The name of the signal.
+    pub signal: String,
+    /// What it says: the output of the step that waits for it.
+    pub payload: Value,
+    /// The reason given for it.
+    pub reason: Option<String>,
+}
+
+/// Open the failed steps of a run of a flow again, with the definition and the outputs that the run has.
+#[derive(Debug, Clone)]
+pub struct ResumeFlow {
+    /// The slot of the run.
+    pub run: SlotRef,
+    /// The step that is done again together with all that start after it.
+    pub from: Option<StepName>,
     /// The reason given for it.
     pub reason: Option<String>,
 }

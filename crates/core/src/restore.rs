@@ -1,7 +1,10 @@
 //! Recovery: the only way to build a scheduler with a past.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use kelos_model::{RunId, SlotRef, SlotState};
+use kelos_model::flow::is_carried_out_by_the_scheduler;
+use kelos_model::{Run, RunId, Slot, SlotRef, SlotState, Workflow};
 
 use crate::turn::Turn;
 use crate::{Checkpoint, Command, Config, Core};
@@ -35,8 +38,12 @@ impl Core {
             core.permits.follow_along(&run.id.slot);
             core.batches.join(run.leader().slot, run.id.slot.clone());
         }
+        core.restore_flows(&restored.pinned, &restored.slots);
         for (id, slot) in restored.slots {
-            core.restore_slot(&id, slot);
+            match id.key.step() {
+                Some(_) => core.restore_step(&id, slot),
+                None => core.restore_slot(&id, slot),
+            }
         }
         for id in core.workflows.ids().cloned().collect::<Vec<_>>() {
             core.agree_on_terms(&id);
@@ -52,7 +59,7 @@ impl Core {
         (core, commands)
     }
 
-    fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
+    fn restore_slot(&mut self, id: &SlotRef, slot: Slot) {
         let Some(workflow) = self.workflows.known(&id.workflow) else { return };
         self.permits.follow(id, None, &slot, workflow.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
@@ -62,11 +69,43 @@ impl Core {
         self.slots.restore(id, slot);
     }
 
+    /// Has the definitions ready that live runs of flows follow.
+    fn restore_flows(&mut self, pinned: &[(u32, Arc<Workflow>)], slots: &[(SlotRef, Slot)]) {
+        for (number, definition) in pinned {
+            self.flows.pin(definition, *number);
+        }
+        for (id, slot) in slots.iter().filter(|(_, slot)| slot.run_of_flow().is_some()) {
+            let present = self.workflows.get(&id.workflow).map(|one| (one.definition().clone(), one.version()));
+            if let Some((definition, number)) = present
+                && slot.run_of_flow().is_some_and(|run| run.definition == number)
+            {
+                self.flows.pin(&definition, number);
+            }
+            self.flows.follow_run(id, slot);
+        }
+    }
+
+    fn restore_step(&mut self, id: &SlotRef, slot: Slot) {
+        let Some(definition) = self.definition_of(id) else { return };
+        if !is_carried_out_by_the_scheduler(&definition.job.executor) {
+            self.permits.follow(id, None, &slot, slot.state == SlotState::Queued);
+            self.wakes.watch_run(id, slot.run_alive, self.now);
+        }
+        match slot.state {
+            SlotState::Waiting => self.wakes.dirty.insert(id.clone()),
+            SlotState::Backoff => self.wakes.look_at_moment(id, slot.due.unwrap_or(self.now)),
+            _ => {}
+        }
+        self.slots.restore(id, slot);
+    }
+
     fn ask_about_runs(&self) -> Vec<Command> {
         let mut commands = Vec::new();
         for (id, workflow) in self.workflows.iter() {
-            for (slot, live) in self.slots.of(id).filter(|(_, live)| live.slot.run_alive) {
-                if live.run().is_some_and(kelos_model::Run::is_follower) {
+            let steps = self.slots.steps_of_workflow(id).map(|(slot, live)| (slot.clone(), live));
+            for (slot, live) in self.slots.of(id).chain(steps).filter(|(_, live)| live.slot.run_alive) {
+                let is_by_itself = |run: &Run| run.is_follower() || is_carried_out_by_the_scheduler(&run.executor);
+                if live.run().is_some_and(is_by_itself) {
                     continue;
                 }
                 let run = RunId { slot, number: live.slot.last_run };

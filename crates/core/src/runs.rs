@@ -1,5 +1,6 @@
 //! Reports of executors. They may be late, repeated, or about old runs; each one is judged.
 
+use kelos_model::flow::{FLOW, FOR_EACH, is_carried_out_by_the_scheduler};
 use kelos_model::retry::scramble;
 use kelos_model::run::{Report, beyond_largest};
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
@@ -16,6 +17,10 @@ impl Core {
         let is_old = !live.slot.run_alive || live.slot.last_run != run.number;
         if is_old || self.workflows.is_unheard(run) || self.is_follower(&run.slot) {
             return;
+        }
+        if live.run.as_ref().is_some_and(|run| is_carried_out_by_the_scheduler(&run.run.executor)) {
+            // Nobody reports on it; its success may have waited for the names of jobs that wait for it.
+            return self.flows.touch(&run.slot);
         }
         match (live.slot.state, report) {
             (SlotState::Dispatched, Report::Started { external_id }) => {
@@ -108,6 +113,13 @@ impl Core {
         // An adopted run has no record here, and its executor ends it when it is checked.
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
+        match executor.as_str() {
+            FLOW => return self.flows.touch(&run.slot),
+            FOR_EACH => {
+                return self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
+            }
+            _ => {}
+        }
         self.turn.command(Command::CancelRun { run: run.clone(), executor, external_id });
     }
 
@@ -137,13 +149,13 @@ impl Core {
             return;
         }
         let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
+        let gone = !workflow.is_present() && workflow.is_event_schedule();
+        let Some(policy) = self.definition_of(&run.slot).map(|one| one.retry) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
-        let policy = workflow.definition().retry;
         let retry = live.slot.retries + 1;
         let given_up = policy.gives_up(&outcome);
         let attempts = live.run.as_ref().and_then(|run| run.attempts);
         let retries = attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
-        let gone = !workflow.is_present() && workflow.is_event_schedule();
         if retry > retries || given_up || gone {
             self.record_of_run(run, |run| SlotEvent::Failed { run, outcome: outcome.clone() });
             return;

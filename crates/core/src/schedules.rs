@@ -8,7 +8,7 @@ use kelos_model::event::{Abort, Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::run::beyond_largest;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::mandate::{Mandate, split};
 use crate::{Core, FireRequest, Refusal};
@@ -91,7 +91,7 @@ impl Core {
     }
 
     pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Result<SlotRef, Refusal> {
-        let FireRequest { workflow, arguments, priority, unconstrained, reason } = request;
+        let FireRequest { workflow, arguments, key, priority, unconstrained, reason } = request;
         let definition = self.workflows.present(&workflow)?.definition();
         if !definition.keys.can_be_started() {
             return Err(Refusal::NotStartable(workflow));
@@ -100,7 +100,20 @@ impl Core {
         if let Some(bytes) = beyond_largest(&arguments) {
             return Err(Refusal::ArgumentsTooLarge { bytes });
         }
-        let slot = self.open_moment(&workflow, SlotEvent::planned(Origin::Request, priority));
+        let planned = SlotEvent::planned(Origin::Request, priority);
+        let slot = match key {
+            None => self.open_moment(&workflow, planned),
+            Some(name) => {
+                let slot = SlotRef::new(workflow, SlotKey::Named(name));
+                match self.slots.get(&slot).map(|live| live.slot.collected.is_some()) {
+                    Some(true) => return Ok(slot),
+                    // Signals came before.
+                    Some(false) => {}
+                    None => self.record(&slot, planned),
+                }
+                slot
+            }
+        };
         self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
         Ok(slot)
     }

@@ -62,6 +62,10 @@ impl Core {
         self.ticked = self.now;
         self.send_questions();
         self.dispatch(only);
+        // Runs of flows that have begun open their first steps.
+        while self.advance_flows(past)? {
+            self.dispatch(only);
+        }
         Ok(())
     }
 

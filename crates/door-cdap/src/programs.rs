@@ -104,7 +104,8 @@ pub(super) async fn start(asked: CdapRequest, State(app): State<App>, body: Byte
         let told = format!("{} has job ids: submit a job instead", workflow.id);
         return Err(plain::conflict(told));
     }
-    let request = FireRequest { workflow: workflow.id, arguments, priority: 0, unconstrained: false, reason: None };
+    let request =
+        FireRequest { workflow: workflow.id, arguments, key: None, priority: 0, unconstrained: false, reason: None };
     app.ask(&asked.by, request).await?;
     Ok(())
 }

@@ -21,7 +21,7 @@ use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Invariant, Recall, Run, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
 };
-use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
+use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError};
 
 /// The core, and the lease under which its results are committed.
 pub struct Turns {
@@ -325,14 +325,30 @@ impl Turns {
 /// A core that continues at the end of the store's log. The commands ask executors about runs that were live.
 fn restored(config: &Config, store: &mut dyn Journal, now: Timestamp) -> Result<(Core, Vec<Command>), StoreError> {
     let snapshot = store.restore()?;
+    let pinned = pinned(&*store.reader(), &snapshot)?;
     let restored = Checkpoint {
         seq: snapshot.last_seq,
         workflows: snapshot.workflows,
         slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),
         runs: snapshot.runs,
         backfills: snapshot.backfills,
+        pinned,
     };
     Ok(Core::restore(config.clone(), restored, now))
+}
+
+/// The definitions that live runs of flows follow, where these are not the present ones.
+fn pinned(reader: &dyn Queries, snapshot: &Snapshot) -> Result<Vec<(u32, Arc<Workflow>)>, StoreError> {
+    let followed = snapshot.slots.iter().filter_map(|row| Some((&row.id.workflow, row.slot.run_of_flow()?.definition)));
+    let followed: BTreeSet<(&WorkflowId, u32)> = followed.filter(|(_, number)| *number > 0).collect();
+    let mut pinned = Vec::new();
+    for (id, number) in followed {
+        if !snapshot.workflows.iter().any(|row| row.id == *id && row.version == number) {
+            let past = reader.definitions(id, Some(number))?.pop();
+            pinned.extend(past.map(|past| (number, Arc::new(past.definition))));
+        }
+    }
+    Ok(pinned)
 }
 
 /// The past as a store returns it.

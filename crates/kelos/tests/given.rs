@@ -70,7 +70,8 @@ impl Bench {
         let leads = |status: &kelos_engine::Status| matches!(status, kelos_engine::Status::Leading { .. });
         status.wait_for(leads).await.unwrap();
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let request = FireRequest { workflow: named(id), arguments, priority: 0, unconstrained: false, reason: None };
+        let request =
+            FireRequest { workflow: named(id), arguments, key: None, priority: 0, unconstrained: false, reason: None };
         self.node.handle().ask(&Actor::person("test"), request).await.unwrap()
     }
 

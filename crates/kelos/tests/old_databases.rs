@@ -155,8 +155,14 @@ async fn what_was_collected_before_counts_on() {
     let me = Actor::person("me");
     handle.ask(&me, Tell { facts: vec![Fact { source: "cli".into(), key: None, what }] }).await.unwrap();
     let second = WorkflowId::new("Triggered.Workflow2").unwrap();
-    let fire =
-        FireRequest { workflow: second, arguments: BTreeMap::new(), priority: 0, unconstrained: false, reason: None };
+    let fire = FireRequest {
+        workflow: second,
+        arguments: BTreeMap::new(),
+        key: None,
+        priority: 0,
+        unconstrained: false,
+        reason: None,
+    };
     handle.ask(&me, fire).await.unwrap();
     step(&handle, "2026-11-22T21:40Z").await;
     for schedule in [half, "Triggered.Workflow1AndWorkflow2CompletedSchedule"] {

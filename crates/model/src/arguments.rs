@@ -155,7 +155,7 @@ fn mapped(mapping: &str, collected: &Collection) -> BTreeMap<String, String> {
             let source = entry.get("source")?.as_str()?;
             let stage = entry.get("stageName")?.as_str()?;
             let value = outputs.get(PLUGIN_PROPERTIES)?.get(stage)?.get(source)?;
-            Some((target(entry, source), text(value)))
+            Some((target(entry, source), argument_text(value)))
         }));
     }
     taken
@@ -197,9 +197,11 @@ fn target(entry: &Value, source: &str) -> String {
 
 /// An argument of the run upstream, or else what it gave.
 fn argument(name: &str, arguments: &BTreeMap<String, String>, outputs: &Map<String, Value>) -> Option<String> {
-    arguments.get(name).cloned().or_else(|| outputs.get(name).map(text))
+    arguments.get(name).cloned().or_else(|| outputs.get(name).map(argument_text))
 }
 
-fn text(value: &Value) -> String {
+/// A value as the text of an argument: a text as it is, all else as JSON.
+#[must_use]
+pub fn argument_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

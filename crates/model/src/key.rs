@@ -141,6 +141,20 @@ impl StepKey {
         format!("{}{NAMED}{}", self.run().short(), self.within_run())
     }
 
+    /// The place before the keys of all steps of a run, among keys in order; none if a step itself is given as the run.
+    #[must_use]
+    pub fn first_of(run: &SlotKey) -> Option<StepKey> {
+        let prefix = StepKey::prefix(run);
+        let text = prefix.strip_prefix(NAMED)?;
+        (!matches!(run, SlotKey::Step(_))).then(|| StepKey(text.into()))
+    }
+
+    /// Whether it begins with the text of [`StepKey::prefix`].
+    #[must_use]
+    pub fn is_within(&self, prefix: &str) -> bool {
+        prefix.strip_prefix(NAMED).is_some_and(|prefix| self.0.starts_with(prefix))
+    }
+
     /// The text with which the keys of all steps of a run begin, as [`SlotKey`] writes them.
     #[must_use]
     pub fn prefix(run: &SlotKey) -> String {

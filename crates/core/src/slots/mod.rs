@@ -16,15 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::arguments::kept_arguments;
+use kelos_model::arguments::{argument_text, kept_arguments};
 use kelos_model::backfill::Backfill;
 use kelos_model::facts::Collection;
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
 use kelos_model::workflow::{LastRun, PlanState};
 use kelos_model::{
-    Backlog, Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Stretch, Workflow,
-    WorkflowId, slot,
+    Backlog, Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotKey, SlotRef, SlotState, StepKey,
+    Stretch, Workflow, WorkflowId, slot,
 };
 
 use crate::breaches::Breaches;
@@ -93,6 +93,8 @@ pub(crate) struct Change {
 pub(crate) struct SlotTable {
     /// The slots of each workflow that ever existed, even if it has none here.
     workflows: BTreeMap<WorkflowId, KeyMap<TableEntry>>,
+    /// The steps of runs of flows. They are slots, too, and are listed among those of no workflow.
+    steps: BTreeMap<SlotRef, TableEntry>,
     /// The names of their backfills.
     names: Names,
     /// The planned times without slots.
@@ -161,15 +163,24 @@ impl SlotTable {
 
     /// Notes that the job of a slot is valid.
     pub(crate) fn set_valid(&mut self, id: &SlotRef) {
-        let stored = self.workflows.get_mut(&id.workflow).and_then(|slots| slots.get_mut(&id.key));
-        match stored {
+        match self.stored_mut(id) {
             Some(stored) => stored.set_valid(true),
             None => self.breaches.no_slot(id),
         }
     }
 
     fn stored(&self, id: &SlotRef) -> Option<&TableEntry> {
-        self.workflows.get(&id.workflow)?.get(&id.key)
+        match &id.key {
+            SlotKey::Step(_) => self.steps.get(id),
+            key => self.workflows.get(&id.workflow)?.get(key),
+        }
+    }
+
+    fn stored_mut(&mut self, id: &SlotRef) -> Option<&mut TableEntry> {
+        match &id.key {
+            SlotKey::Step(_) => self.steps.get_mut(id),
+            key => self.workflows.get_mut(&id.workflow)?.get_mut(key),
+        }
     }
 
     /// A slot that is not at rest.
@@ -182,7 +193,7 @@ impl SlotTable {
 
     /// The same, to be changed.
     fn whole_mut(&mut self, id: &SlotRef) -> Option<&mut Live> {
-        match self.workflows.get_mut(&id.workflow)?.get_mut(&id.key)? {
+        match self.stored_mut(id)? {
             TableEntry::Whole(live) => Some(live),
             TableEntry::Resting(_) => None,
         }
@@ -193,6 +204,10 @@ impl SlotTable {
         let stored = TableEntry::new(live, &mut self.names);
         let is_whole = stored.backfill(&self.names) == backfill.as_ref();
         self.breaches.check_slot(is_whole, Invariant::SlotsAreStoredWhole, id);
+        if id.key.step().is_some() {
+            self.steps.insert(id.clone(), stored);
+            return;
+        }
         match self.workflows.get_mut(&id.workflow) {
             Some(slots) => drop(slots.insert(&id.key, stored)),
             None => drop(self.workflows.entry(id.workflow.clone()).or_default().insert(&id.key, stored)),
@@ -200,7 +215,11 @@ impl SlotTable {
     }
 
     fn take(&mut self, id: &SlotRef) -> Option<Live> {
-        match self.workflows.get_mut(&id.workflow)?.remove(&id.key)? {
+        let stored = match &id.key {
+            SlotKey::Step(_) => self.steps.remove(id),
+            key => self.workflows.get_mut(&id.workflow)?.remove(key),
+        };
+        match stored? {
             TableEntry::Whole(live) => Some(*live),
             resting @ TableEntry::Resting(_) => Some(resting.live(&self.names).into_owned()),
         }
@@ -239,7 +258,28 @@ impl SlotTable {
 
     /// The number of slots in memory, without those in backlogs.
     pub(crate) fn len(&self) -> usize {
-        self.workflows.values().map(KeyMap::len).sum()
+        self.workflows.values().map(KeyMap::len).sum::<usize>() + self.steps.len()
+    }
+
+    /// The steps of all runs of a workflow in memory.
+    pub(crate) fn steps_of_workflow<'a>(
+        &'a self,
+        id: &'a WorkflowId,
+    ) -> impl Iterator<Item = (&'a SlotRef, Cow<'a, Live>)> {
+        let first = SlotRef::new(id.clone(), SlotKey::Time(Timestamp::MIN));
+        let of_workflow = self.steps.range(first..).take_while(move |(slot, _)| slot.workflow == *id);
+        of_workflow.map(|(slot, stored)| (slot, stored.live(&self.names)))
+    }
+
+    /// The steps of a run of a flow in memory, in the order of their keys.
+    pub(crate) fn steps_of<'a>(&'a self, run: &'a SlotRef) -> impl Iterator<Item = (&'a SlotRef, Cow<'a, Live>)> {
+        let prefix = StepKey::prefix(&run.key);
+        let first = StepKey::first_of(&run.key).map(|key| SlotRef::new(run.workflow.clone(), SlotKey::Step(key)));
+        let from = first.map(|first| self.steps.range(first..)).into_iter().flatten();
+        let of_run = from.take_while(move |(id, _)| {
+            id.workflow == run.workflow && id.key.step().is_some_and(|step| step.is_within(&prefix))
+        });
+        of_run.map(|(id, stored)| (id, stored.live(&self.names)))
     }
 
     /// Forgets which jobs of a workflow are valid, because the condition has changed.
@@ -405,6 +445,12 @@ impl SlotTable {
         let changed = std::mem::take(&mut self.changed);
         let recalled = std::mem::take(&mut self.recalled).into_slots();
         for id in changed.union(&recalled) {
+            if id.key.step().is_some() {
+                if self.steps.get(id).is_some_and(|stored| !stored.is_live()) {
+                    self.steps.remove(id);
+                }
+                continue;
+            }
             let Some(slots) = self.workflows.get_mut(&id.workflow) else {
                 self.breaches.report(Invariant::WorkflowIsKnown, &id.workflow);
                 continue;
@@ -419,7 +465,8 @@ impl SlotTable {
     pub(crate) fn is_known(&self, id: &SlotRef) -> bool {
         // Slots of workflows that were not added don't exist.
         let Some(slots) = self.workflows.get(&id.workflow) else { return true };
-        slots.get(&id.key).is_some() || self.recalled.is_absent(id) || self.planned.of(id).is_some()
+        let is_here = slots.get(&id.key).is_some() || self.steps.contains_key(id);
+        is_here || self.recalled.is_absent(id) || self.planned.of(id).is_some()
     }
 
     /// Reads slots from the past, unless they are in memory. Those that are not in memory after this don't exist.
@@ -436,6 +483,13 @@ impl SlotTable {
             return Ok(());
         }
         let rows = self.recalled.read_range(id, range, past)?;
+        self.bring_back(rows);
+        Ok(())
+    }
+
+    /// Reads all steps of a run of a flow from the past.
+    pub(crate) fn recall_steps<E>(&mut self, run: &SlotRef, past: PastOf<'_, E>) -> Result<(), E> {
+        let rows = self.recalled.read_steps(run, past)?;
         self.bring_back(rows);
         Ok(())
     }
@@ -493,8 +547,11 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-            // A run with arguments beyond the limit ends before it starts.
-            arguments: kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
+            arguments: match live.slot.step_of_run() {
+                Some(step) => step.inputs.iter().map(|(name, value)| (name.clone(), argument_text(value))).collect(),
+                // A run with arguments beyond the limit ends before it starts.
+                None => kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
+            },
             outputs: None,
             batch: *batch,
         };
@@ -516,7 +573,7 @@ fn follow_run(
             run.external_id = Some(external_id.clone());
             return Some(run.clone());
         }
-        SlotEvent::Succeeded { .. } => Outcome::Succeeded,
+        SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. } => Outcome::Succeeded,
         SlotEvent::Withdrawn { .. } => Outcome::refused("no worker fetched it".to_owned()),
         SlotEvent::BackedOff { outcome, .. }
         | SlotEvent::Failed { outcome, .. }

@@ -73,6 +73,17 @@ impl RecalledSlots {
         Ok(rows)
     }
 
+    /// Reads all steps of a run of a flow.
+    pub(super) fn read_steps<E>(&mut self, run: &SlotRef, past: PastOf<'_, E>) -> Result<Vec<(SlotRef, Slot)>, E> {
+        let rows = past.steps(run)?;
+        for (id, _) in &rows {
+            let is_of_run = id.workflow == run.workflow && id.key.step().is_some_and(|step| step.run() == run.key);
+            self.breaches.check_slot(is_of_run, Invariant::PastAnswersWhatWasAsked, id);
+        }
+        self.note(&rows);
+        Ok(rows)
+    }
+
     fn note(&mut self, rows: &[(SlotRef, Slot)]) {
         for (id, _) in rows {
             self.absent.remove(id);

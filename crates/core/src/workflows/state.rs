@@ -75,6 +75,11 @@ impl WorkflowState {
         &self.row.definition
     }
 
+    /// The number of its latest definition.
+    pub(crate) fn version(&self) -> u32 {
+        self.row.version
+    }
+
     /// Its settings as an event schedule; none if it is another kind of workflow.
     pub(crate) fn events(&self) -> Option<&EventKeys> {
         self.row.definition.keys.events()

@@ -57,6 +57,7 @@ use kelos_model::{
 };
 
 use super::events;
+use super::flows;
 use super::jobs;
 use super::words::Words;
 use super::world::World;
@@ -107,6 +108,21 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
         "mark" => world.ask(MarkSuccess { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
+        "start" => {
+            let workflow = words.workflow()?;
+            let request = flows::start(workflow, &words.all())?;
+            world.ask(request)
+        }
+        "signal" => {
+            let run = words.slot(world)?;
+            let request = flows::signal(run, &words.all())?;
+            world.ask(request)
+        }
+        "go-on" => {
+            let run = words.slot(world)?;
+            let request = flows::go_on(run, &words.all())?;
+            world.ask(request)
+        }
         "downstream" => downstream(world, &mut words)?,
         "submit" => submit(world, &mut words)?,
         "said" => said(world, &mut words)?,
@@ -196,6 +212,11 @@ impl Script {
         time(world, &self.next("a time")?)
     }
 
+    /// All words that are left.
+    fn all(&mut self) -> Vec<String> {
+        self.words.drain(..).collect()
+    }
+
     fn slot(&mut self, world: &World) -> Result<SlotRef, String> {
         slot(world, &self.next("a slot")?)
     }
@@ -204,6 +225,9 @@ impl Script {
 fn slot(world: &World, word: &str) -> Result<SlotRef, String> {
     let (workflow, at) = word.split_once('@').ok_or("expected workflow@time")?;
     let workflow = WorkflowId::new(workflow).map_err(|error| error.to_string())?;
+    if let Some(key) = flows::key(at) {
+        return Ok(SlotRef::new(workflow, key));
+    }
     if world.jobs.contains(&workflow) {
         return Ok(SlotRef::job(workflow, at.into()));
     }
@@ -342,6 +366,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "batch" => workflow.batch = Some(batch(words.number()?, words.seconds()?)),
             "serial" => workflow.concurrency = Some(words.number()?),
+            "step" => flows::add_step(&mut workflow, &words.next("a step")?)?,
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
             "doubling" => workflow.retry.growth = Growth::Exponential,
@@ -419,7 +444,7 @@ fn about_schedules(world: &mut World, verb: &str, words: &mut Script) -> Said {
             let workflow = words.workflow()?;
             let unconstrained = words.words.pop_front().is_some();
             let arguments = BTreeMap::new();
-            world.ask(FireRequest { workflow, arguments, priority: 0, unconstrained, reason: None })
+            world.ask(FireRequest { workflow, arguments, key: None, priority: 0, unconstrained, reason: None })
         }
     })
 }
@@ -537,7 +562,8 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "killed" => Report::Ended { outcome: Outcome::Killed },
         "gave" => {
             let (name, value) = reason.split_once('=').ok_or("expected name=value")?;
-            Report::Gave { outputs: [(name.to_owned(), long(value).into())].into_iter().collect() }
+            let value = if value.starts_with(['[', '{']) { flows::json(value) } else { long(value).into() };
+            Report::Gave { outputs: [(name.to_owned(), value)].into_iter().collect() }
         }
         "asks" => asks(&reason)?,
         other => return Err(format!("no report is named {other:?}")),

@@ -259,6 +259,7 @@ impl World {
             slots: self.disk.live(),
             runs: self.disk.runs.values().filter(|run| run.ended_at.is_none()).cloned().collect(),
             backfills: self.disk.backfills.values().cloned().collect(),
+            pinned: self.disk.definitions.iter().map(|((_, number), one)| (*number, one.clone())).collect(),
         };
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::arguments::arguments;
+use kelos_model::arguments::{argument_text, arguments};
 use kelos_model::template::KeyValues;
 use kelos_model::{Batch, Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::triggered_by::{TRIGGERING_SCHEDULE_INFO, triggered_by};
 
@@ -53,6 +53,14 @@ impl RunInput {
     #[must_use]
     pub fn serving(self, batch: Option<Batch>) -> RunInput {
         RunInput { batch, ..self }
+    }
+
+    /// The same for a step of a flow: what it is given are its arguments.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Option<&Map<String, Value>>) -> RunInput {
+        let inputs = inputs.into_iter().flatten();
+        self.arguments.extend(inputs.map(|(name, value)| (name.clone(), argument_text(value))));
+        self
     }
 
     /// The time of the last slot that the run serves, and how many it serves; none for workflows whose runs serve one slot each.

@@ -93,7 +93,7 @@ impl World {
     fn fire(&mut self, workflow: &str, unconstrained: bool) -> &mut World {
         let reason = Some("to see".to_owned());
         let workflow = name(workflow);
-        self.ask(FireRequest { workflow, arguments: BTreeMap::new(), priority: 0, unconstrained, reason });
+        self.ask(FireRequest { workflow, arguments: BTreeMap::new(), key: None, priority: 0, unconstrained, reason });
         self
     }
 

@@ -269,7 +269,14 @@ impl Rehearsal {
     pub fn start(&mut self, job: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
         let json = serde_json::to_string(input).map_err(|error| unsound("the input", &error))?;
         let arguments = [(INPUT.to_owned(), json)].into();
-        self.ask(FireRequest { workflow: id(job)?, arguments, priority: 0, unconstrained: false, reason: None })
+        self.ask(FireRequest {
+            workflow: id(job)?,
+            arguments,
+            key: None,
+            priority: 0,
+            unconstrained: false,
+            reason: None,
+        })
     }
 
     /// Makes any request to the scheduler, and lets its consequences happen.

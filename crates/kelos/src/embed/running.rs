@@ -288,7 +288,7 @@ impl RunningProject {
         let json =
             serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
         let arguments = [(INPUT.to_owned(), json)].into();
-        let request = FireRequest { workflow, arguments, priority: 0, unconstrained: false, reason: None };
+        let request = FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: false, reason: None };
         self.ask(request).await
     }
 

@@ -291,7 +291,7 @@ impl<S: Scheduler> PlannerFace for Planner<S> {
             // What can't be written is refused when it is read as the input of its function.
             let json = serde_json::to_string(&context).unwrap_or_default();
             let (workflow, arguments) = (workflow.clone(), [(INPUT.to_owned(), json)].into());
-            FireRequest { workflow, arguments, priority, unconstrained: false, reason: None }
+            FireRequest { workflow, arguments, key: None, priority, unconstrained: false, reason: None }
         };
         PlannedStarts { starts: starts.into_iter().map(request).collect(), again }
     }

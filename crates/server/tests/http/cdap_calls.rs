@@ -107,6 +107,7 @@ async fn runs_of_long_ago_are_found_and_no_list_is_cut_silently() {
     let first = server.now().as_second();
     let fire = || FireRequest {
         workflow: WorkflowId::new("App.Wf").unwrap(),
+        key: None,
         priority: 0,
         arguments: std::collections::BTreeMap::default(),
         unconstrained: false,

@@ -369,7 +369,14 @@ impl Stage {
     fn fired(&self, rng: &mut Rng) -> Ask {
         let arguments = [("by".to_owned(), "hand".to_owned())].into_iter().filter(|_| rng.percent(50)).collect();
         let workflow = self.startable(rng);
-        Ask::Fire(FireRequest { workflow, arguments, priority: 0, unconstrained: rng.percent(40), reason: None })
+        Ask::Fire(FireRequest {
+            workflow,
+            arguments,
+            key: None,
+            priority: 0,
+            unconstrained: rng.percent(40),
+            reason: None,
+        })
     }
 
     fn about_a_slot(&self, rng: &mut Rng) -> Ask {

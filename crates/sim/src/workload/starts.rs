@@ -40,7 +40,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
 
 fn start(rng: &mut Rng, workflow: WorkflowId) -> Ask {
     let arguments = [("by".to_owned(), "hand".to_owned())].into_iter().filter(|_| rng.percent(50)).collect();
-    Ask::Fire(FireRequest { workflow, arguments, priority: 0, unconstrained: rng.percent(40), reason: None })
+    Ask::Fire(FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: rng.percent(40), reason: None })
 }
 
 fn about_a_slot(rng: &mut Rng, workflow: WorkflowId) -> Ask {

@@ -57,7 +57,14 @@ pub(crate) async fn act(
 fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Fault> {
     let arguments = read(wanted.arguments.as_deref().unwrap_or_default())?;
     let reason = asked::filled(wanted.reason);
-    Ok(FireRequest { workflow, arguments, priority: 0, unconstrained: wanted.unconstrained.is_some(), reason })
+    Ok(FireRequest {
+        workflow,
+        arguments,
+        key: None,
+        priority: 0,
+        unconstrained: wanted.unconstrained.is_some(),
+        reason,
+    })
 }
 
 /// Arguments as people write them: a line for each.

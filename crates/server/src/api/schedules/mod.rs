@@ -439,7 +439,7 @@ pub(super) async fn start(
 async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Fault> {
     check(&request)?;
     let StartRequest { arguments, priority, unconstrained, reason } = request;
-    let ask = FireRequest { workflow, arguments, priority, unconstrained, reason };
+    let ask = FireRequest { workflow, arguments, key: None, priority, unconstrained, reason };
     let slot = app.ask(by, ask).await?;
     slots::found(app, slot).await
 }

@@ -1,0 +1,216 @@
+//! How far a live run of a flow is: the states of its steps, and what they gave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_model::flow::{FlowGraph, StepProgress};
+use kelos_model::{Run, Slot, SlotState, StepKey, StepName};
+use serde_json::{Map, Value};
+
+/// How far a live run is.
+#[derive(Default)]
+pub(crate) struct FlowProgress {
+    states: Vec<StepProgress>,
+    /// What the steps that have ended gave, and what went wrong.
+    ends: BTreeMap<usize, StepEnd>,
+    /// The number of live steps, without the items of lists.
+    live: usize,
+    lists: BTreeMap<usize, ListProgress>,
+    /// The steps that have ended since the run was last advanced.
+    ended: BTreeSet<usize>,
+    /// The steps that handle a failure once others have ended.
+    awaiting: BTreeMap<usize, Vec<usize>>,
+}
+
+/// How a step ended.
+#[derive(Default, Clone)]
+pub(crate) struct StepEnd {
+    pub(crate) outputs: Map<String, Value>,
+    /// What went wrong; empty where nothing did.
+    pub(crate) error: String,
+}
+
+impl StepEnd {
+    /// The end of the latest run of a step; of one that never ran nothing is known.
+    pub(crate) fn of(run: Option<&Run>) -> StepEnd {
+        let outputs = run.and_then(|run| run.outputs.as_deref()).cloned().unwrap_or_default();
+        let error = run.and_then(|run| run.outcome.as_ref()).filter(|outcome| outcome.code() != "succeeded");
+        StepEnd { outputs, error: error.map(ToString::to_string).unwrap_or_default() }
+    }
+}
+
+/// How far the items of a list are.
+#[derive(Default)]
+pub(crate) struct ListProgress {
+    /// Those that are not ended.
+    open: BTreeSet<u32>,
+    ends: BTreeMap<u32, (StepProgress, StepEnd)>,
+}
+
+impl ListProgress {
+    /// Whether no item is live.
+    pub(crate) fn is_over(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The outputs of all items in order, or the numbers of those that did not succeed.
+    pub(crate) fn end(&self) -> Result<Value, Vec<u32>> {
+        let failed = self.ends.iter().filter(|(_, (state, _))| *state != StepProgress::Succeeded);
+        let failed: Vec<u32> = failed.map(|(number, _)| *number).collect();
+        if failed.is_empty() {
+            return Ok(self.ends.values().map(|(_, end)| Value::Object(end.outputs.clone())).collect());
+        }
+        Err(failed)
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len() + self.ends.len()
+    }
+}
+
+impl FlowProgress {
+    /// The progress of a run of which nothing was opened.
+    pub(crate) fn new(graph: &FlowGraph) -> FlowProgress {
+        FlowProgress { states: vec![StepProgress::Unopened; graph.len()], ..FlowProgress::default() }
+    }
+
+    /// Follows a step or an item from one state to another. `end` tells of its latest run.
+    pub(crate) fn follow(
+        &mut self,
+        graph: &FlowGraph,
+        key: &StepKey,
+        before: StepProgress,
+        slot: &Slot,
+        end: impl FnOnce() -> StepEnd,
+    ) {
+        let Some(at) = graph.position(key.step()) else { return };
+        let after = StepProgress::from(slot.state);
+        if let Some(number) = key.item_number() {
+            return self.follow_item(at, number, after, end);
+        }
+        let Some(state) = self.states.get_mut(at) else { return };
+        let (was_live, is_live) = (*state == StepProgress::Live, after == StepProgress::Live);
+        *state = after;
+        match (was_live, is_live) {
+            (false, true) => self.live += 1,
+            (true, false) => self.live = self.live.saturating_sub(1),
+            _ => {}
+        }
+        if is_live {
+            self.ended.remove(&at);
+            self.ends.remove(&at);
+        } else if before != after || was_live {
+            self.ends.insert(at, end());
+            self.awaiting.remove(&at);
+            self.ended.insert(at);
+        }
+    }
+
+    fn follow_item(&mut self, at: usize, number: u32, after: StepProgress, end: impl FnOnce() -> StepEnd) {
+        let list = self.lists.entry(at).or_default();
+        if after == StepProgress::Live {
+            list.open.insert(number);
+            list.ends.remove(&number);
+        } else if list.open.remove(&number) || list.ends.contains_key(&number) {
+            list.ends.insert(number, (after, end()));
+            self.ended.insert(at);
+        }
+    }
+
+    /// Takes in a step or an item as it stands.
+    pub(crate) fn load(&mut self, graph: &FlowGraph, key: &StepKey, slot: &Slot, end: impl FnOnce() -> StepEnd) {
+        let Some(at) = graph.position(key.step()) else { return };
+        let state = StepProgress::from(slot.state);
+        match (key.item_number(), state) {
+            (Some(number), StepProgress::Live) => drop(self.lists.entry(at).or_default().open.insert(number)),
+            (Some(number), state) => self.note_item(at, number, state, end()),
+            (None, state) => {
+                self.states.get_mut(at).into_iter().for_each(|known| *known = state);
+                if state == StepProgress::Live {
+                    self.live += 1;
+                } else {
+                    self.ends.insert(at, end());
+                }
+                let step = slot.step_of_run().filter(|_| slot.state == SlotState::Waiting && slot.retries == 0);
+                if let Some(step) = step.filter(|step| !step.awaits.is_empty()) {
+                    self.await_others(at, graph, &step.awaits);
+                }
+            }
+        }
+    }
+
+    /// Whether a step waits until others have ended.
+    pub(crate) fn is_awaiting(&self, at: usize) -> bool {
+        self.awaiting.contains_key(&at)
+    }
+
+    /// Has a step looked at in the next advance.
+    pub(crate) fn look_at(&mut self, at: usize) {
+        self.ended.insert(at);
+    }
+
+    /// Forgets the items of a list, whose step starts them.
+    pub(crate) fn begin_list(&mut self, at: usize) {
+        self.lists.insert(at, ListProgress::default());
+    }
+
+    /// Notes an item that had ended before this scheduler began.
+    pub(crate) fn note_item(&mut self, at: usize, number: u32, state: StepProgress, end: StepEnd) {
+        self.lists.entry(at).or_default().ends.insert(number, (state, end));
+    }
+
+    /// The items of a step.
+    pub(crate) fn list(&self, at: usize) -> Option<&ListProgress> {
+        self.lists.get(&at)
+    }
+
+    /// The states of all steps.
+    pub(crate) fn states(&self) -> &[StepProgress] {
+        &self.states
+    }
+
+    /// How a step ended.
+    pub(crate) fn end_of(&self, at: usize) -> StepEnd {
+        self.ends.get(&at).cloned().unwrap_or_default()
+    }
+
+    /// Takes the steps that have ended since the run was last advanced, and those whose items have.
+    pub(crate) fn take_ended(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Has all steps count as ended, so that the next advance finds whatever is ready.
+    pub(crate) fn look_at_all(&mut self) {
+        self.ended = (0..self.states.len()).collect();
+    }
+
+    /// The live steps.
+    pub(crate) fn live_steps(&self) -> impl Iterator<Item = usize> + '_ {
+        let live = |(_, state): &(usize, &StepProgress)| **state == StepProgress::Live;
+        self.states.iter().enumerate().filter(live).map(|(at, _)| at)
+    }
+
+    /// Whether no step is live.
+    pub(crate) fn is_still(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Has a step wait until others have ended.
+    pub(crate) fn await_others(&mut self, at: usize, graph: &FlowGraph, others: &[StepName]) {
+        let others = others.iter().filter_map(|name| graph.position(name.as_str())).collect();
+        self.awaiting.insert(at, others);
+    }
+
+    /// Takes the steps whose wait for others is over.
+    pub(crate) fn take_released(&mut self) -> Vec<usize> {
+        if self.awaiting.is_empty() {
+            return Vec::new();
+        }
+        let states = &self.states;
+        let is_over = |_: &usize, others: &mut Vec<usize>| {
+            others.retain(|other| states.get(*other) == Some(&StepProgress::Live));
+            others.is_empty()
+        };
+        self.awaiting.extract_if(.., is_over).map(|(at, _)| at).collect()
+    }
+}
