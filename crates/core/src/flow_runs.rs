@@ -62,8 +62,10 @@ impl Core {
     /// Begins the run of a flow whose intent is recorded.
     pub(crate) fn begin_flow(&mut self, run: &RunId) {
         self.record(&run.slot, SlotEvent::Started { run: run.number, external_id: FLOW.to_owned() });
-        if self.flows.of(&run.slot).is_some() {
-            return self.flows.begin(&run.slot);
+        if let Some(flow) = self.flows.of(&run.slot).cloned() {
+            // The first run of a slot has no steps to go on with.
+            let fresh = (run.number == 1).then(|| FlowProgress::new(flow.graph()));
+            return self.flows.begin(&run.slot, fresh);
         }
         let reason = "the graph of its steps has a mistake: see the problems of its definition".to_owned();
         let code = Some(kelos_model::FailureCode::FINAL);
@@ -288,7 +290,7 @@ impl Core {
                 continue;
             }
             let seq = live.slot.last_run_seq;
-            let end = || StepEnd::of(self.slots.changed_run(seq).or_else(|| read.get(&seq)));
+            let end = || StepEnd::of(live.slot.state, self.slots.changed_run(seq).or_else(|| read.get(&seq)));
             progress.load(run.flow.graph(), key, &live.slot, end);
         }
         progress.look_at_all();

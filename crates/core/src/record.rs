@@ -97,7 +97,7 @@ impl Core {
             }
         }
         let run = self.slots.changed_run(after.last_run_seq);
-        self.flows.follow_step(id, before, after, || StepEnd::of(run));
+        self.flows.follow_step(id, before, after, || StepEnd::of(after.state, run));
         true
     }
 

@@ -108,6 +108,8 @@ pub enum Refusal {
         /// The steps of the flow.
         known: Vec<String>,
     },
+    /// The run has ended, and takes no signals.
+    RunOver(SlotRef, SlotState),
     /// All steps of the run have succeeded, so that there is nothing to go on with.
     NothingToResume(SlotRef),
     /// The request broke an invariant, and nothing was done.
@@ -134,7 +136,7 @@ impl Refusal {
             Refusal::NoJobId(..) => "no-job-id",
             Refusal::NoSchedule(..) => "no-schedule",
             Refusal::StillLive(..) => "still-live",
-            Refusal::AlreadyFinal(..) | Refusal::NotSkippable(..) => "already-final",
+            Refusal::AlreadyFinal(..) | Refusal::RunOver(..) | Refusal::NotSkippable(..) => "already-final",
             Refusal::AlreadySucceeded(_) => "already-succeeded",
             Refusal::RunAlive(..) => "run-alive",
             Refusal::DownstreamLive(..) => "downstream-live",
@@ -185,6 +187,9 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::AlreadyFinal(slot, state) => {
                 write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short())
+            }
+            Refusal::RunOver(slot, state) => {
+                write!(f, "{} is {state}: only a run that has not ended takes signals", slot.short())
             }
             Refusal::NotSkippable(slot, state) => {
                 write!(f, "{} is {state}: only a slot that has not ended can be skipped", slot.short())

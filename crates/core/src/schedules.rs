@@ -115,6 +115,7 @@ impl Core {
             }
         };
         self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
+        self.wake(slot.clone());
         Ok(slot)
     }
 }

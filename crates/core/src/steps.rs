@@ -139,7 +139,7 @@ impl Core {
             if let Some(seq) =
                 done.filter(|live| live.slot.step_of_run().is_some_and(is_same)).map(|live| live.slot.last_run_seq)
             {
-                let end = StepEnd::of(past.runs(&[seq])?.first());
+                let end = StepEnd::of(SlotState::Succeeded, past.runs(&[seq])?.first());
                 self.change_progress(run, |progress| progress.note_item(at, index, StepProgress::Succeeded, end));
                 return Ok(());
             }
@@ -218,7 +218,7 @@ impl Core {
             return Err(Refusal::ArgumentsTooLarge { bytes });
         }
         match self.slots.state(&run) {
-            Some(state) if state.is_final() => return Err(Refusal::AlreadyFinal(run, state)),
+            Some(state) if state.is_final() => return Err(Refusal::RunOver(run, state)),
             Some(_) => {}
             None if matches!(run.key, SlotKey::Named(_)) => {
                 self.record(&run, SlotEvent::planned(Origin::Signal, 0));
@@ -238,6 +238,9 @@ impl Core {
         past: PastOf<'_, E>,
     ) -> Result<Result<(), Refusal>, E> {
         let ResumeFlow { run, from, reason } = request;
+        if let Err(refusal) = self.workflows.present(&run.workflow) {
+            return Ok(Err(refusal));
+        }
         let Some(live) = self.slots.get(&run) else { return Ok(Err(Refusal::NeverCameToBe(run))) };
         let (state, part) = (live.slot.state, live.slot.run_of_flow().cloned());
         let Some(part) = part.filter(|part| part.definition > 0) else { return Ok(Err(Refusal::NoFlow(run.workflow))) };

@@ -93,10 +93,10 @@ impl Flows {
         self.of(&SlotRef::new(step.workflow.clone(), key.run()))?.definition(key)
     }
 
-    /// Forgets how far a run is, which begins.
-    pub(crate) fn begin(&mut self, run: &SlotRef) {
+    /// Has a run begin. Where it goes on with what steps have done before, that has to be read.
+    pub(crate) fn begin(&mut self, run: &SlotRef, fresh: Option<FlowProgress>) {
         if let Some(live) = self.live.get_mut(run) {
-            live.progress = None;
+            live.progress = fresh.map(Box::new);
             self.touched.insert(run.clone());
         }
     }

@@ -30,11 +30,17 @@ pub(crate) struct StepEnd {
 }
 
 impl StepEnd {
-    /// The end of the latest run of a step; of one that never ran nothing is known.
-    pub(crate) fn of(run: Option<&Run>) -> StepEnd {
+    /// The end of a step in a state, with its latest run if it ever ran.
+    pub(crate) fn of(state: SlotState, run: Option<&Run>) -> StepEnd {
         let outputs = run.and_then(|run| run.outputs.as_deref()).cloned().unwrap_or_default();
-        let error = run.and_then(|run| run.outcome.as_ref()).filter(|outcome| outcome.code() != "succeeded");
-        StepEnd { outputs, error: error.map(ToString::to_string).unwrap_or_default() }
+        let outcome = run.and_then(|run| run.outcome.as_ref());
+        let error = match state {
+            SlotState::Succeeded | SlotState::Skipped => String::new(),
+            SlotState::Expired => "what it waited for did not come in time".to_owned(),
+            SlotState::Killed => "it was killed".to_owned(),
+            _ => outcome.map(ToString::to_string).unwrap_or_default(),
+        };
+        StepEnd { outputs, error }
     }
 }
 
@@ -71,7 +77,10 @@ impl ListProgress {
 impl FlowProgress {
     /// The progress of a run of which nothing was opened.
     pub(crate) fn new(graph: &FlowGraph) -> FlowProgress {
-        FlowProgress { states: vec![StepProgress::Unopened; graph.len()], ..FlowProgress::default() }
+        let mut progress =
+            FlowProgress { states: vec![StepProgress::Unopened; graph.len()], ..FlowProgress::default() };
+        progress.look_at_all();
+        progress
     }
 
     /// Follows a step or an item from one state to another. `end` tells of its latest run.
