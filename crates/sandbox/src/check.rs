@@ -169,24 +169,31 @@ fn disputed(loaded: &LoadResult) -> Vec<Problem> {
         }
     }
     let sizes = pools.iter().flat_map(|(pool, sizes)| disputed_sizes(loaded, pool, sizes));
-    sizes.chain(pools.iter().filter_map(|(pool, sizes)| disputed_rate(loaded, pool, sizes))).collect()
+    sizes.chain(pools.iter().flat_map(|(pool, sizes)| disputed_rate(loaded, pool, sizes))).collect()
 }
 
-/// A pool to which definitions give different rates.
-fn disputed_rate(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Option<Problem> {
-    let users: Vec<_> = sizes.values().flatten().copied().collect();
-    let rated: Vec<_> = users.iter().copied().filter(|(_, one)| one.rate.is_some()).collect();
-    let slowest = rated.iter().copied().min_by_key(|(_, one)| one.rate)?;
-    let other = users.iter().find(|(_, one)| one.rate != slowest.1.rate)?;
-    let said = other.1.rate.map_or_else(|| "no rate".to_owned(), |rate| format!("a rate of {rate}"));
-    let words = format!(
-        "pool \"{pool}\" has {said} by \"{}\", and {} by \"{}\": the slowest rate holds",
-        other.0.id,
-        slowest.1.rate.map(|rate| rate.to_string()).unwrap_or_default(),
-        slowest.0.id
-    );
-    let hint = "define it once, in a file of the defaults folder".to_owned();
-    Some(warning(loaded, other.0, ProblemCode::PoolDisputed, words, Some(hint)))
+/// A pool to which definitions give different rates, and runs that need more tokens than add up at the slowest.
+fn disputed_rate(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {
+    let users = || sizes.values().flatten().copied();
+    let rated = users().filter_map(|(workflow, one)| Some((one.rate?, workflow)));
+    let Some((slowest, first)) = rated.min_by_key(|(rate, _)| *rate) else { return Vec::new() };
+    let mut found = Vec::new();
+    if let Some((other, one)) = users().find(|(_, one)| one.rate != Some(slowest)) {
+        let said = one.rate.map_or_else(|| "no rate".to_owned(), |rate| format!("a rate of {rate}"));
+        let (id, of) = (&other.id, &first.id);
+        let words =
+            format!("pool \"{pool}\" has {said} by \"{id}\", and {slowest} by \"{of}\": the slowest rate holds");
+        let hint = "define it once, in a file of the defaults folder".to_owned();
+        found.push(warning(loaded, other, ProblemCode::PoolDisputed, words, Some(hint)));
+    }
+    for (workflow, one) in users().filter(|(_, one)| one.permits > slowest.burst) {
+        let (id, takes, most, of) = (&workflow.id, one.permits, slowest.burst, &first.id);
+        let words = format!(
+            "\"{id}\" never runs: a run of it takes {takes} tokens of pool \"{pool}\", of which at most {most} add up by \"{of}\""
+        );
+        found.push(warning(loaded, workflow, ProblemCode::PoolTooSmall, words, None));
+    }
+    found
 }
 
 fn disputed_sizes(loaded: &LoadResult, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {

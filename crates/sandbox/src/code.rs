@@ -134,7 +134,7 @@ codes! {
     BadConfig "bad-config",
     /// Definitions differ in the size of a pool.
     PoolDisputed "pool-disputed",
-    /// A run takes more permits than its pool has.
+    /// A run takes more permits than its pool has, or more tokens than add up.
     PoolTooSmall "pool-too-small",
     /// The description of an app is wrong.
     BadApp "bad-app",

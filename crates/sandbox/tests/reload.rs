@@ -354,6 +354,11 @@ fn a_rate_that_never_lets_anything_start_is_refused_and_two_are_told_of() {
     }
     let disputed = told(&[&rated("a", "'crm', 60, 60"), &rated("b", "'crm', 1, 2")]);
     assert!(disputed.contains("the slowest rate holds"), "{disputed}");
+    assert!(!disputed.contains("never runs"), "{disputed}");
+    let pooled = rated("b", "").replace("celos.rate()", "celos.pool('crm', 4, 2)");
+    let too_many = told(&[&rated("a", "'crm', 1, 60"), &pooled]);
+    let words = "\"b\" never runs: a run of it takes 2 tokens of pool \"crm\", of which at most 1 add up by \"a\"";
+    assert!(too_many.contains(words), "{too_many}");
 }
 
 #[test]

@@ -16,12 +16,15 @@ use kelos_model::template::KeyValues;
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
-    Answer, BackfillId, EventRecord, PoolId, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
+    Answer, BackfillId, EventRecord, PoolId, PoolUse, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
+    slot,
 };
-use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, SlotFilter};
+use kelos_store::{
+    BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, RunFilter, SlotFilter,
+};
 
 use crate::apps::Apps;
-use crate::workload::Workload;
+use crate::workload::{WorkerPlan, Workload};
 use crate::world::{Scan, World, WorldView};
 
 /// How late a poll, a report or a retry may be.
@@ -87,17 +90,25 @@ fn has_permits(all: &[Arc<Workflow>], around: &Surroundings<'_>, row: &WorkflowR
         return false;
     }
     row.definition.pools.iter().all(|one| {
-        let names = |workflow: &&Arc<Workflow>| permits_of(workflow, &one.pool) > 0;
-        let others = || all.iter().filter(names).filter(|other| other.id != row.id);
-        let in_line = |id: &WorkflowId| slots.iter().any(|(of, slot)| of.workflow == *id && !slot.state.is_final());
-        !others().any(|other| in_line(&other.id)) && {
+        let is_same = |other: &PoolUse| other.pool == one.pool;
+        // A slot in line may wait for it, and a live run may hold or want permits of it that it did not take at its start.
+        let concerns = |(of, slot): (&SlotRef, &Slot)| {
+            let Some(other) = all.iter().find(|other| other.id == of.workflow) else { return false };
+            let is_other = other.id != row.id && other.pools.iter().any(is_same);
+            is_other && !slot.state.is_final() || slot.run_alive && other.within.iter().any(is_same)
+        };
+        let named = || {
+            let all = all.iter().chain([&row.definition]);
+            all.flat_map(|workflow| workflow.pools.iter().chain(&workflow.within)).filter(|other| is_same(other))
+        };
+        // A rate gives tokens at its pace, so that at rest they may not be there yet; and where other definitions give the pool
+        // a rate, a run may take more tokens than ever add up.
+        let has_rate = named().any(|one| one.rate.is_some());
+        !has_rate && !slots.iter().any(concerns) && {
             let holds = |id: &SlotRef, slot: &Slot| slot.run_alive && !around.followers.contains_key(id);
             let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && holds(of, slot)).count() as u64;
-            let named = all.iter().chain([&row.definition]).flat_map(|one| one.pools.iter().chain(&one.within));
-            let size = named.filter(|p| p.pool == one.pool);
-            let size = size.map(|one| u64::from(one.size)).min().unwrap_or(0);
-            // A rate gives tokens at its pace, and at rest they may not be there yet.
-            one.rate.is_none() && (runs + 1) * u64::from(one.permits) <= size
+            let size = named().map(|one| u64::from(one.size)).min().unwrap_or(0);
+            (runs + 1) * u64::from(one.permits) <= size
         }
     })
 }
@@ -341,7 +352,31 @@ impl Suspect<'_> {
         Ok(!self.slot.run_alive
             && self.row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
             && all_active() < workload.config.max_running as usize
-            && has_permits(&present(*reader)?, self.around, self.row))
+            && has_permits(&present(*reader)?, self.around, self.row)
+            && self.had_a_worker()?)
+    }
+
+    /// Whether a worker could have taken the slot since a run last started or ended: before that, another run may have had its
+    /// place whenever a worker was there. Many workers are there for a second only.
+    fn had_a_worker(&self) -> Result<bool, String> {
+        let Surroundings { workload, slots, reader, now, .. } = self.around;
+        if self.id.key.job().is_none() || !workload.config.by_workers {
+            return Ok(true);
+        }
+        let page = reader.runs(&RunFilter::default(), PageRequest::newest(crate::ALL));
+        let runs = page.map_err(|error| error.to_string())?.rows;
+        let changes = runs.iter().flat_map(|run| [Some(run.dispatched_at), run.ended_at]);
+        let from = changes.flatten().chain([self.slot.since]).max().unwrap_or(*now);
+        let live = slots.iter().filter(|(id, slot)| slot.run_alive && id.key.job().is_some()).count();
+        let could = |plan: &WorkerPlan| {
+            let serves =
+                plan.workflows.contains(&self.id.workflow) && plan.job.as_ref().is_none_or(|job| job == self.id);
+            let end = plan.dies.into_iter().chain(plan.leaves).chain([*now]).min().unwrap_or(*now);
+            // A new worker has no runs, and makes its offer at once. One that stays has to tell each new leader of it.
+            let is_new = from < plan.born && plan.born < *now;
+            serves && (is_new || from.max(plan.born) + SLACK < end && live < plan.slots as usize)
+        };
+        Ok(workload.workers.iter().any(could))
     }
 
     fn held(&self) -> Result<Option<&'static str>, String> {

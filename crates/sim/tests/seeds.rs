@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 53] = [
+const FOUND: [(u64, &str); 60] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -66,13 +66,28 @@ const FOUND: [(u64, &str); 53] = [
     (1226, HELD_BEFORE),
     (700_044, BETWEEN_TWO),
     (700_324, BETWEEN_TWO),
-    (2529, "a worker that no longer served an app took it out of the lines of pools, and it never came to its turn"),
+    (
+        2529,
+        "the judge had a place for a job whose workers came for a second each, and whenever one came the place was taken",
+    ),
+    (5704, NO_LONGER_SERVED),
+    (6002, NO_LONGER_SERVED),
+    (700_746, NO_LONGER_SERVED),
+    (701_253, NEVER_ADD_UP),
+    (701_751, NEVER_ADD_UP),
+    (702_642, NEVER_ADD_UP),
+    (703_154, NEVER_ADD_UP),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
 
 const BETWEEN_TWO: &str =
     "a start by hand stood in the queue between two slots that ran together, and one of these was started twice";
+
+const NO_LONGER_SERVED: &str =
+    "an app whose worker ended, or offered to serve others, stayed in the lines of pools, and kept their permits";
+
+const NEVER_ADD_UP: &str = "the judge had a place for a job that takes more tokens than add up by the rate that another definition gives its pool";
 
 const NEWLY_HELD: &str =
     "who was newly held was let pass before the store had answered for somebody whose turn came first";

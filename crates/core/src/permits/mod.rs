@@ -355,11 +355,14 @@ impl Permits {
 
     /// Replaces the offer of a worker.
     pub(crate) fn offered(&mut self, worker: Arc<str>, offer: Option<Offer>) {
-        if let Some(id) = self.offers.forget(&worker) {
+        let (before, unlisted) = self.offers.forget(&worker);
+        if let Some(id) = unlisted {
             self.breaches.report(Invariant::OffersAreListed, &id);
         }
+        // Workflows that it no longer serves may have to leave the queues of pools.
+        let concerned = before.iter().chain(&offer).flat_map(|offer| &offer.workflows);
+        self.woken.extend(concerned.filter(|id| self.queues.contains_key(*id)).cloned());
         if let Some(offer) = offer {
-            self.woken.extend(offer.workflows.iter().filter(|id| self.queues.contains_key(*id)).cloned());
             self.offers.note(worker, offer);
         }
     }

@@ -22,10 +22,10 @@ pub(crate) struct Taker {
 }
 
 impl Offers {
-    /// Forgets the offer of a worker. Returns a workflow of the offer for which it was not listed, which is a breach.
-    pub(crate) fn forget(&mut self, worker: &Arc<str>) -> Option<WorkflowId> {
+    /// Forgets the offer of a worker. Returns it, and one of its workflows for which it was not listed, which is a breach.
+    pub(crate) fn forget(&mut self, worker: &Arc<str>) -> (Option<Offer>, Option<WorkflowId>) {
         // Most new workers have made no offer before.
-        let offer = self.by_worker.remove(worker)?;
+        let Some(offer) = self.by_worker.remove(worker) else { return (None, None) };
         let mut unlisted = None;
         for id in &offer.workflows {
             let workers = self.by_workflow.get_mut(id);
@@ -36,7 +36,7 @@ impl Offers {
                 self.by_workflow.remove(id);
             }
         }
-        unlisted
+        (Some(offer), unlisted)
     }
 
     pub(crate) fn note(&mut self, worker: Arc<str>, offer: Offer) {

@@ -50,6 +50,7 @@ impl<'a> Pass<'a> {
         }
         self.serve_workers(&woken);
         self.serve_lines();
+        self.await_tokens_of_named();
         let waits = self.waits.take();
         self.permits.wait_for_batches(waits);
         self.grants
@@ -138,6 +139,20 @@ impl<'a> Pass<'a> {
             return None;
         }
         self.going(&job.workflow, queue).find(|position| position.key == job.key).cloned()
+    }
+
+    /// Has the pools note when there are tokens for the jobs that workers ask for by name. These jobs may be in no queue, so that no
+    /// sweep does.
+    fn await_tokens_of_named(&mut self) {
+        for job in self.permits.offers.named() {
+            let Some(queue) = self.permits.queues.get(&job.workflow) else { continue };
+            if !queue.is_open() || queue.places() == 0 || !queue.has(&job.key) {
+                continue;
+            }
+            for one in &queue.terms.pools {
+                self.permits.pools.await_tokens_beside(one, self.now);
+            }
+        }
     }
 
     /// Sweeps the changed queues of pools until no slot can start any more. A start can leave a slot short in more

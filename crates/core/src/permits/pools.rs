@@ -1,7 +1,8 @@
 //! Pools: permits that runs of several workflows share, and the queues of the workflows that wait for them.
 //!
-//! A workflow is in the queues of all its pools with its first slot, as long as its own concurrency allows another run. A pool may have a
-//! rate: its permits are taken together with tokens, which are spent, not held.
+//! A workflow is in the queues of all its pools with its first slot, as long as its own concurrency allows another run and, if workers run
+//! its jobs, one of them offers to: whoever nobody would run keeps no permits from those behind. A pool may have a rate: its permits are
+//! taken together with tokens, which are spent, not held.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -322,6 +323,14 @@ impl Pools {
         }
         let Some(at) = self.moment_of(id, permits.clamp(more, rate.burst)) else { return };
         self.refills.entry(id.clone()).and_modify(|next| *next = at.min(*next)).or_insert(at);
+    }
+
+    /// Notes that a slot outside the queue of a pool waits for tokens, if there are too few.
+    pub(super) fn await_tokens_beside(&mut self, one: &PoolUse, now: Timestamp) {
+        let tokens = self.get(&one.pool).and_then(|pool| self.tokens(&one.pool, pool, now));
+        if tokens.is_some_and(|tokens| tokens < one.permits) {
+            self.await_tokens(&one.pool, one.permits, now);
+        }
     }
 
     fn drop_unused(&mut self, pool: &PoolId) {

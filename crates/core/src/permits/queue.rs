@@ -137,6 +137,11 @@ impl Queue {
         self.alive.remove(key)
     }
 
+    /// Whether a slot is in the queue.
+    pub(super) fn has(&self, key: &SlotKey) -> bool {
+        self.waiting.keys().any(|position| position.key == *key)
+    }
+
     /// The number of its live runs.
     pub(crate) fn active(&self) -> u32 {
         u32::try_from(self.alive.len()).unwrap_or(u32::MAX)

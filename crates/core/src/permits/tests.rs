@@ -314,6 +314,24 @@ fn who_has_no_worker_any_more_leaves_the_lines_of_pools() {
     assert_eq!(granted(&mut world), ["a", "c"]);
 }
 
+#[test]
+fn who_is_no_longer_served_by_an_offer_leaves_the_lines_of_pools() {
+    let mut world = World::new(100);
+    world.agree("b", 5, &[("p", 2, 2)]);
+    let b: WorkflowId = "b".parse().unwrap();
+    let terms = Terms { by_workers: true, ..world.permits.queues[&b].terms.clone() };
+    world.permits.agree(&b, terms);
+    world.agree("c", 5, &[("p", 1, 2)]);
+    world.queue("c", 1, 2);
+    world.queue("c", 2, 0);
+    world.queue_slot(SlotRef::job(b.clone(), "1".into()), 1);
+    let offer = |id: &WorkflowId| Offer { workflows: [id.clone()].into(), job: None, free: 1, attempts: None };
+    world.permits.offered("w".into(), Some(offer(&b)));
+    assert_eq!(world.grant(), ["c@1"], "the job reserves the rest of the pool");
+    world.permits.offered("w".into(), Some(offer(&"a".parse().unwrap())));
+    assert_eq!(world.grant(), ["c@2"]);
+}
+
 /// Gives a pool of a workflow a rate of one token in ten seconds.
 fn slow_down(world: &mut World, id: &str, pool: &str, burst: u32) {
     let id: WorkflowId = id.parse().unwrap();
@@ -372,6 +390,26 @@ fn a_clock_that_was_put_back_does_not_stop_a_rate() {
     assert_eq!(next, world.now + SignedDuration::from_secs(10));
     world.now = next;
     assert_eq!(world.grant(), ["a@2"]);
+}
+
+#[test]
+fn a_job_that_a_worker_asks_for_by_name_is_looked_at_when_a_token_comes() {
+    let mut world = World::new(100);
+    world.agree("a", 9, &[("crm", 1, 9)]);
+    slow_down(&mut world, "a", "crm", 1);
+    let a: WorkflowId = "a".parse().unwrap();
+    let terms = Terms { by_workers: true, ..world.permits.queues[&a].terms.clone() };
+    world.permits.agree(&a, terms);
+    for id in ["1", "2"] {
+        let slot = SlotRef::job(a.clone(), id.into());
+        world.queue_slot(slot.clone(), 0);
+        let offer = Offer { workflows: [a.clone()].into(), job: Some(slot), free: 1, attempts: None };
+        world.permits.offered(id.into(), Some(offer));
+    }
+    assert_eq!(granted(&mut world), ["a"], "there is one token");
+    world.now = world.permits.next_wake().expect("a moment at which a token comes");
+    assert_eq!(granted(&mut world), ["a"]);
+    assert_eq!(world.permits.next_wake(), None);
 }
 
 #[test]
