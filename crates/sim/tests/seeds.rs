@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 53] = [
+const FOUND: [(u64, &str); 59] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -66,6 +66,12 @@ const FOUND: [(u64, &str); 53] = [
     (1226, HELD_BEFORE),
     (700_044, BETWEEN_TWO),
     (700_324, BETWEEN_TWO),
+    (701_586, ENDED_AHEAD),
+    (702_768, ENDED_AHEAD),
+    (701_761, NEXT_TOKEN),
+    (703_474, NEXT_TOKEN),
+    (701_888, NOT_DUE),
+    (703_189, NOT_DUE),
     (2529, "a worker that no longer served an app took it out of the lines of pools, and it never came to its turn"),
 ];
 
@@ -73,6 +79,14 @@ const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was hel
 
 const BETWEEN_TWO: &str =
     "a start by hand stood in the queue between two slots that ran together, and one of these was started twice";
+
+const ENDED_AHEAD: &str =
+    "a batch waited for a period that was not over, although its slot had ended: by another scheduler, or as an hour";
+
+const NEXT_TOKEN: &str =
+    "a token came for somebody who needs one, and all waited for the second one, which somebody in front needs";
+
+const NOT_DUE: &str = "the full scan opened a period that was not over again, for a backfill of what a version made";
 
 const NEWLY_HELD: &str =
     "who was newly held was let pass before the store had answered for somebody whose turn came first";
