@@ -4,10 +4,12 @@
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::CronSchedule;
 use kelos_model::workflow::PlanMisfires;
 use kelos_model::{Invariant, SlotEvent, SlotRef, Stretch, WorkflowId};
 
 use crate::budget::Budget;
+use crate::moments::TICK;
 use crate::past::PastOf;
 use crate::planner::{Draw, Next, Plan, PlanPart, UpstreamPage, free_of_slots, next_planning};
 use crate::{Core, WorkflowFilter};
@@ -37,10 +39,36 @@ impl Core {
             self.planner.plan_soon(id);
             return Ok(());
         }
+        self.cover_ahead(id, &schedule, next, past)?;
         self.planner.draw_soon(id);
         let backlog = self.planner.backlog(id, &self.workflows, &self.slots, &self.permits);
         let free_at = backlog.and_then(|backlog| backlog.free_at(&schedule, self.now));
         self.wakes.plan_at(id, next.into_iter().chain(free_at).min());
+        Ok(())
+    }
+
+    /// Covers the times to come that have slots already, which another scheduler or an earlier schedule left: what has ended is not
+    /// planned again, so that no batch waits for it.
+    fn cover_ahead<E>(
+        &mut self,
+        id: &WorkflowId,
+        schedule: &CronSchedule,
+        next: Option<Timestamp>,
+        past: PastOf<'_, E>,
+    ) -> Result<(), E> {
+        let Some(workflow) = self.workflows.known(id) else { return Ok(()) };
+        let Some(batching) = workflow.definition().batch else { return Ok(()) };
+        // Slots that are queued before the next ones are planned wait no longer than this.
+        let last = next.unwrap_or(self.now).checked_add(batching.delay()).unwrap_or(Timestamp::MAX);
+        let ahead = schedule.due_in(Range::new(self.now, last.checked_add(TICK).unwrap_or(Timestamp::MAX)));
+        let mut gaps = workflow.planned().ranges.gaps(ahead);
+        gaps.retain(|gap| workflow.may_have_slots_from(gap.start));
+        for gap in gaps {
+            self.slots.recall_range(id, gap, past)?;
+            for time in self.slots.times_of(id, gap).into_iter().filter(|time| schedule.contains(*time)) {
+                self.workflows.cover(id, Range::new(time, time.checked_add(TICK).unwrap_or(Timestamp::MAX)));
+            }
+        }
         Ok(())
     }
 

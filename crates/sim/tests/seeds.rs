@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 60] = [
+const FOUND: [(u64, &str); 66] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -77,6 +77,12 @@ const FOUND: [(u64, &str); 60] = [
     (701_751, NEVER_ADD_UP),
     (702_642, NEVER_ADD_UP),
     (703_154, NEVER_ADD_UP),
+    (701_586, ENDED_AHEAD),
+    (702_768, ENDED_AHEAD),
+    (701_761, NEXT_TOKEN),
+    (703_474, NEXT_TOKEN),
+    (701_888, NOT_DUE),
+    (703_189, NOT_DUE),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
@@ -88,6 +94,13 @@ const NO_LONGER_SERVED: &str =
     "an app whose worker ended, or offered to serve others, stayed in the lines of pools, and kept their permits";
 
 const NEVER_ADD_UP: &str = "the judge had a place for a job that takes more tokens than add up by the rate that another definition gives its pool";
+const ENDED_AHEAD: &str =
+    "a batch waited for a period that was not over, although its slot had ended: by another scheduler, or as an hour";
+
+const NEXT_TOKEN: &str =
+    "a token came for somebody who needs one, and all waited for the second one, which somebody in front needs";
+
+const NOT_DUE: &str = "the full scan opened a period that was not over again, for a backfill of what a version made";
 
 const NEWLY_HELD: &str =
     "who was newly held was let pass before the store had answered for somebody whose turn came first";

@@ -314,15 +314,17 @@ impl Pools {
         }
     }
 
-    /// Notes that a slot in the queue of a pool waits for so many tokens.
-    pub(super) fn await_tokens(&mut self, id: &PoolId, permits: u32, now: Timestamp) {
-        let Some((pool, rate)) = self.by_id.get(id).and_then(|pool| Some((pool, *pool.rate()?))) else { return };
+    /// Notes that a slot in the queue of a pool waits for so many tokens. Returns whether those behind it have no reason to look sooner:
+    /// it waits for the next token, or what is there is kept for others.
+    pub(super) fn await_tokens(&mut self, id: &PoolId, permits: u32, now: Timestamp) -> bool {
+        let Some((pool, rate)) = self.by_id.get(id).and_then(|pool| Some((pool, *pool.rate()?))) else { return true };
         let more = self.tokens(id, pool, now).unwrap_or(0).saturating_add(1);
         if more > rate.burst {
-            return;
+            return true;
         }
-        let Some(at) = self.moment_of(id, permits.clamp(more, rate.burst)) else { return };
+        let Some(at) = self.moment_of(id, permits.clamp(more, rate.burst)) else { return true };
         self.refills.entry(id.clone()).and_modify(|next| *next = at.min(*next)).or_insert(at);
+        permits <= more
     }
 
     /// Notes that a slot outside the queue of a pool waits for tokens, if there are too few.

@@ -22,7 +22,7 @@ struct Rest {
     places: u64,
     /// The tokens that they may take; none if the pool has no rate.
     tokens: Option<u64>,
-    /// Whether a slot ahead waits for tokens, so that it is known when to look again.
+    /// Whether it is known when to look again for those further behind: a slot ahead waits for the next token, or keeps all that come.
     is_awaited: bool,
 }
 
@@ -78,8 +78,8 @@ impl Sweep {
         for one in uses {
             let (no_places, no_tokens) = (self.lacks_places(one), self.lacks_tokens(one));
             if no_tokens {
-                pools.await_tokens(&one.pool, one.permits, now);
-                self.left.entry(one.pool.clone()).and_modify(|left| left.is_awaited = true);
+                let is_next = pools.await_tokens(&one.pool, one.permits, now);
+                self.left.entry(one.pool.clone()).and_modify(|left| left.is_awaited |= is_next);
             }
             short += usize::from(no_places || no_tokens);
             of_tokens &= !no_places;
@@ -104,6 +104,7 @@ impl Sweep {
                 let permits = u64::from(one.permits);
                 left.places = left.places.saturating_sub(permits);
                 if with_tokens {
+                    left.is_awaited |= left.tokens.is_some_and(|tokens| tokens < permits);
                     left.tokens = left.tokens.map(|tokens| tokens.saturating_sub(permits));
                 }
             }
@@ -118,7 +119,7 @@ impl Sweep {
             if no_places {
                 left.places = 0;
             } else if no_tokens {
-                left.tokens = Some(0);
+                (left.tokens, left.is_awaited) = (Some(0), true);
             }
         }
     }

@@ -376,6 +376,25 @@ fn who_waits_for_a_rate_holds_no_permit_of_another_pool() {
 }
 
 #[test]
+fn the_next_token_goes_to_who_needs_one_while_who_needs_two_lacks_more_than_that() {
+    let mut world = World::new(100);
+    world.agree("holder", 9, &[("gpu", 1, 1)]);
+    world.agree("two", 9, &[("crm", 2, 9), ("gpu", 1, 1)]);
+    world.agree("one", 9, &[("crm", 1, 9)]);
+    ["two", "one"].iter().for_each(|id| slow_down(&mut world, id, "crm", 2));
+    world.queue("holder", 1, 0);
+    (2..=3).for_each(|hour| world.queue("one", hour, 0));
+    assert_eq!(world.grant(), ["holder@1", "one@2", "one@3"]);
+    world.queue("two", 4, 9);
+    world.queue("one", 5, 0);
+    assert!(world.grant().is_empty());
+    let next = world.permits.next_wake().expect("a moment at which a token comes");
+    assert_eq!(next, world.now + SignedDuration::from_secs(10));
+    world.now = next;
+    assert_eq!(world.grant(), ["one@5"]);
+}
+
+#[test]
 fn a_clock_that_was_put_back_does_not_stop_a_rate() {
     let mut world = World::new(100);
     world.now += SignedDuration::from_hours(9);

@@ -65,7 +65,7 @@ impl Spec {
         self.backfills.insert(id, SpecBackfill { workflow, priority, paused: false, resumed: None, cancelled: false });
     }
 
-    /// Reopens the slots of a range that have succeeded with a last run by a version; unknown versions are refused.
+    /// Reopens the slots of a range that are due, and have succeeded with a last run by a version; unknown versions are refused.
     fn backfill_made_by(
         &mut self,
         request: &BackfillRequest,
@@ -80,7 +80,9 @@ impl Spec {
         }
         let is_made = |slot: &SlotRef, state: &SpecSlot| {
             let is_there = slot.workflow == workflow && schedule.has(&slot.key) && range.holds(&slot.key);
-            is_there && state.state == SlotState::Succeeded && state.maker.as_ref() == Some(version)
+            // What ran as an hour may have the name of a day that is not over.
+            let is_due = slot.key.time().is_some_and(|at| super::catch_up::due(schedule, at) < now);
+            is_there && is_due && state.state == SlotState::Succeeded && state.maker.as_ref() == Some(version)
         };
         for (_, state) in self.slots.iter_mut().filter(|(slot, state)| is_made(slot, state)) {
             state.reopen(priority, Some(id.clone()), now);
