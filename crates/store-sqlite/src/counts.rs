@@ -9,7 +9,7 @@ use rusqlite::{Connection, Params, params};
 
 use super::fault::Fault;
 use super::listing::{bounds, known_workflow};
-use super::rows::{COUNTED, Names, SLOT, counted_of, read_counted, read_slot_state};
+use super::rows::{COUNTED, Names, SLOT, STEP_SLOT, counted_of, read_counted, read_slot_state};
 
 /// How many slots a workflow has in a range, without reading rows.
 const COUNT_OF: &str = "SELECT count(*) FROM slots INDEXED BY slots_of \
@@ -191,7 +191,7 @@ fn total_slots(conn: &Connection) -> Result<u64, Fault> {
     Ok(total)
 }
 
-/// The live slots' share of all decides whether to go through the index or through the table.
+/// The live slots, with those that are steps. Their share of all decides whether to go through the index or through the table.
 pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow>, Fault> {
     let count = "SELECT count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6";
     let live = conn.prepare_cached(count)?.query_row([], |row| row.get::<_, u64>(0))?;
@@ -210,5 +210,6 @@ pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow
         read(&format!("SELECT {SLOT} FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6"))?;
     }
     read(&format!("SELECT {SLOT} FROM slots INDEXED BY slots_ending WHERE run_alive = 1 AND state >= 6"))?;
+    read(&format!("SELECT {STEP_SLOT} FROM steps INDEXED BY steps_live WHERE state < 6 OR run_alive = 1"))?;
     Ok(slots)
 }

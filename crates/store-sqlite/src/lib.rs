@@ -25,6 +25,7 @@ mod rows;
 mod run_pages;
 mod schema;
 mod slot_walk;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -5,10 +5,16 @@ use kelos_store::adapter::cursor::{beyond_time, kind, order_time};
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::rows::{EVENT, Names, RUN, SLOT, column, read_slot};
+use super::rows::{EVENT, Names, RUN, SLOT, STEP_SLOT, column, read_slot};
 
 /// A slot by its name.
 pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
+    if id.key.step().is_some() {
+        let sql = format!("SELECT {STEP_SLOT} FROM steps WHERE workflow = ?1 AND key = ?2");
+        let mut statement = conn.prepare_cached(&sql)?;
+        let mut rows = statement.query((names.number(&id.workflow), beyond_time(&id.key)))?;
+        return rows.next()?.map(read_slot).transpose();
+    }
     let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3 AND kind = ?4");
     let mut statement = conn.prepare_cached(&sql)?;
     let (at, beyond) = (order_time(&id.key), beyond_time(&id.key));

@@ -6,9 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{
-    BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, StepKey, Stretch, WorkflowId,
-};
+use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
 use kelos_store::{
     BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
@@ -22,7 +20,7 @@ use super::pool::Pool;
 use super::rows::{
     BACKFILL, DEFINITION, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, read_definition, read_planned, read_register,
 };
-use super::{check, counts, event_pages, lookups, pages, run_pages, turns, verify};
+use super::{check, counts, event_pages, lookups, pages, run_pages, steps, turns, verify};
 
 /// Reads a database file, for any number of threads.
 #[derive(Debug)]
@@ -90,14 +88,7 @@ impl SqliteReader {
                 let number = names.number(workflow);
                 collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))
             }
-            Recall::Steps(run) => {
-                let sql = format!(
-                    "SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = 0 AND substr(key, 1, length(?2)) = ?2"
-                );
-                let number = names.number(&run.workflow);
-                let prefix = StepKey::prefix(&run.key);
-                collect(tx.prepare_cached(&sql)?, params![number, prefix], |row| names.read_slot_row(row))
-            }
+            Recall::Steps(run) => Ok(steps::page(tx, names, run, &PageRequest::newest(usize::MAX))?.rows),
         })?;
         slots.sort_by(|a, b| a.id.cmp(&b.id));
         slots.dedup_by(|a, b| a.id == b.id);
@@ -274,6 +265,10 @@ impl Queries for SqliteReader {
             backlogs(tx, workflow)?.add_tallies(columns, workflow, &mut tallies);
             Ok(tallies)
         })
+    }
+
+    fn steps(&self, run: &SlotRef, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
+        self.read("the steps of a run", |tx, names| steps::page(tx, names, run, &paging))
     }
 
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {

@@ -28,7 +28,11 @@ pub(super) type RowResult<T> = Result<T, Fault>;
 const MOST_NAMES: usize = 1 << 24;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, check_value";
+     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, check_value";
+/// The same of a step, which has a table without the columns that say nothing of it: its key has no time, and its kind is that of all.
+/// So it has the check value that it would have among the slots.
+pub(super) const STEP_SLOT: &str = "0, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, external_id, priority, \
+     backfill, due, said, last_event, collected, held, requested, asked_at, 4, flow, check_value";
 /// The columns of a slot's id and state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -210,7 +214,7 @@ impl Names {
         Ok(SlotRef::new(name, read_key(row, kind, at, beyond)?))
     }
 
-    /// Reads the columns [`SLOT`].
+    /// Reads the columns [`SLOT`] or [`STEP_SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> RowResult<SlotRow> {
         test_slot(row)?;
         Ok(SlotRow { id: self.read_ref(row, 1, [19, 0, 2])?, slot: slot_of(row)? })
@@ -277,7 +281,7 @@ impl Names {
 }
 
 fn test_slot(row: &Row<'_>) -> RowResult<()> {
-    check::test(row, 0..20, 20, "a slot")
+    check::test(row, 0..21, 21, "a slot")
 }
 
 /// Tests the columns [`RUN`].
@@ -286,7 +290,7 @@ pub(super) fn test_run(row: &Row<'_>) -> RowResult<()> {
     check::test(row, RUN_COURSE, 14, "a run")
 }
 
-/// Reads the columns [`SLOT`], but for the name.
+/// Reads the columns [`SLOT`] or [`STEP_SLOT`], but for the name.
 pub(super) fn read_slot(row: &Row<'_>) -> RowResult<Slot> {
     test_slot(row)?;
     slot_of(row)
@@ -310,7 +314,7 @@ fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
         held: read_json(row, 16)?.unwrap_or_default(),
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
-        flow: None,
+        flow: read_json(row, 20)?.map(Box::new),
     })
 }
 

@@ -83,37 +83,55 @@ impl RunWalk<'_> {
         let mut ways = Vec::new();
         if states.is_empty() || states.contains(&RunState::Succeeded) {
             ways.push(match (self.part, self.workflow) {
-                (None, Some(workflow)) if self.paging.order == Order::Newest => {
+                (None, Some(workflow)) if self.paging.order == Order::Newest && !self.filter.with_steps => {
                     return Ok(vec![self.chain(workflow)?]);
                 }
-                (part, _) => self.index("NOT INDEXED", "", part.unwrap_or(Span::WHOLE))?,
+                (part, _) => self.everything(part.unwrap_or(Span::WHOLE))?,
             });
             if let Some(part) = self.part.filter(|_| any_open) {
-                ways.push(self.open(Span { end: part.first, ..Span::WHOLE })?);
+                self.open(Span { end: part.first, ..Span::WHOLE }, &mut ways)?;
             }
             return Ok(ways);
         }
         if any_open {
-            ways.push(self.open(Span { first: 0, ..self.part.unwrap_or(Span::WHOLE) })?);
+            self.open(Span { first: 0, ..self.part.unwrap_or(Span::WHOLE) }, &mut ways)?;
         }
         if states.iter().any(|state| *state > RunState::Succeeded) {
-            ways.push(self.troubled(self.part.unwrap_or(Span::WHOLE))?);
+            self.troubled(self.part.unwrap_or(Span::WHOLE), &mut ways)?;
         }
         Ok(ways)
     }
 
-    fn open(&self, part: Span) -> Result<FoundRuns, Fault> {
-        self.index("INDEXED BY runs_open", "state < 2 AND ", part)
+    /// The runs of slots, and where the filter asks for them those of steps: the halves of an index, as SQL writes them.
+    fn halves(&self) -> &'static [&'static str] {
+        if self.filter.with_steps { &["(kind = 4) = 0 AND ", "(kind = 4) = 1 AND "] } else { &["(kind = 4) = 0 AND "] }
     }
 
-    fn troubled(&self, part: Span) -> Result<FoundRuns, Fault> {
-        match self.workflow {
-            Some(workflow) => {
-                let condition = format!("state > 2 AND workflow = {workflow} AND ");
-                self.index("INDEXED BY runs_troubled_of", &condition, part)
-            }
-            None => self.index("INDEXED BY runs_troubled", "state > 2 AND ", part),
+    fn everything(&self, part: Span) -> Result<FoundRuns, Fault> {
+        match self.filter.with_steps {
+            true => self.index("NOT INDEXED", "", part),
+            false => self.index("INDEXED BY runs_of_slots", "kind <> 4 AND ", part),
         }
+    }
+
+    fn open(&self, part: Span, ways: &mut Vec<FoundRuns>) -> Result<(), Fault> {
+        for half in self.halves() {
+            ways.push(self.index("INDEXED BY runs_open", &format!("state < 2 AND {half}"), part)?);
+        }
+        Ok(())
+    }
+
+    fn troubled(&self, part: Span, ways: &mut Vec<FoundRuns>) -> Result<(), Fault> {
+        for half in self.halves() {
+            ways.push(match self.workflow {
+                Some(workflow) => {
+                    let condition = format!("state > 2 AND workflow = {workflow} AND {half}");
+                    self.index("INDEXED BY runs_troubled_of", &condition, part)?
+                }
+                None => self.index("INDEXED BY runs_troubled", &format!("state > 2 AND {half}"), part)?,
+            });
+        }
+        Ok(())
     }
 
     fn index(&self, index: &str, prefix: &str, part: Span) -> Result<FoundRuns, Fault> {
@@ -171,7 +189,7 @@ impl RunWalk<'_> {
         };
         let Some(mut seq) = head else {
             // The cursor comes from another list: it is no run of this workflow.
-            return self.index("NOT INDEXED", "", Span::WHOLE);
+            return self.everything(Span::WHOLE);
         };
         let mut found = PageBuilder::new(self.paging);
         let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;

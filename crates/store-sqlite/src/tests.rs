@@ -362,13 +362,20 @@ fn pages_need_no_sorting() {
     }
     for (index, prefix) in [
         ("NOT INDEXED", ""),
-        ("INDEXED BY runs_open", "state < 2 AND "),
-        ("INDEXED BY runs_troubled", "state > 2 AND "),
-        ("INDEXED BY runs_troubled_of", "state > 2 AND workflow = 1 AND "),
+        ("INDEXED BY runs_of_slots", "kind <> 4 AND "),
+        ("INDEXED BY runs_open", "state < 2 AND (kind = 4) = 0 AND "),
+        ("INDEXED BY runs_open", "state < 2 AND (kind = 4) = 1 AND "),
+        ("INDEXED BY runs_troubled", "state > 2 AND (kind = 4) = 0 AND "),
+        ("INDEXED BY runs_troubled_of", "state > 2 AND workflow = 1 AND (kind = 4) = 1 AND "),
     ] {
         let plan = plan(&conn, &format!("SELECT * FROM runs {index} WHERE {prefix}seq < 9 ORDER BY seq DESC"));
         assert!(plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"), "{index}: {plan}");
+        // By the position, too, and not only by what lies before it.
+        assert!(plan.contains("seq<?") || plan.contains("rowid<?"), "{index}: {plan}");
     }
+    let steps = "SELECT * FROM steps WHERE workflow = 1 AND key > '.a.' AND key < '.a/' ORDER BY workflow, key DESC";
+    let plan = plan(&conn, steps);
+    assert!(plan.starts_with("SEARCH") && plan.contains("key<?") && !plan.contains("TEMP B-TREE"), "{plan}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Transaction};
 use super::check;
 use super::fault::Fault;
 use super::rows::{
-    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, fnv,
+    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, fnv,
 };
 use super::turns::{self, DELETED, TURN};
 
@@ -22,7 +22,7 @@ struct ChecksummedTable {
     key: &'static [usize],
 }
 
-const UP_TO: [usize; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
+const UP_TO: [usize; 21] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
 
 const fn rows(
     table: &'static str,
@@ -35,14 +35,15 @@ const fn rows(
 }
 
 /// All check values that there are.
-fn all() -> [ChecksummedTable; 13] {
+fn all() -> [ChecksummedTable; 14] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
         rows("workflows", "a workflow", NAMED, first(8), first(1)),
         rows("workflows", "what is counted of a workflow", COUNTED, first(3), first(1)),
         rows("definitions", "a definition", DEFINITION, first(5), first(2)),
-        rows("slots", "a slot", SLOT, first(20), first(3)),
+        rows("slots", "a slot", SLOT, first(21), first(3)),
+        rows("steps", "a step", STEP_SLOT, first(21), &UP_TO[1..3]),
         ChecksummedTable { check: 14, ..rows("runs", "a run", RUN, &RUN_COURSE, first(1)) },
         ChecksummedTable { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
         rows("events", "an event", EVENT, first(8), first(1)),

@@ -335,21 +335,45 @@ impl Turn<'_> {
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-             external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
+             external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, \
+             check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22) \
              ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
-             collected = ?16, held = ?17, requested = ?18, asked_at = ?19, check_value = ?21 \
+             collected = ?16, held = ?17, requested = ?18, asked_at = ?19, flow = ?21, check_value = ?22 \
              WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3 AND kind = ?20",
         )?;
-        for row in slots {
+        for row in slots.iter().filter(|row| row.id.key.step().is_none()) {
             let number = self.number(&row.id.workflow)?;
             if write_slot(&mut insert, &mut update, number, row, &mut self.known.sum)? {
                 self.counts(number).slots += 1;
             }
+        }
+        self.write_steps(slots)
+    }
+
+    /// Writes the slots that are steps, which are neither counted nor listed.
+    fn write_steps(&mut self, slots: &[SlotRow]) -> Result<(), Fault> {
+        let mut steps: Vec<_> = slots.iter().filter(|row| row.id.key.step().is_some()).collect();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        // In order they find their places sooner.
+        steps.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        let mut upsert = self.tx.prepare_cached(
+            "INSERT INTO steps (workflow, key, state, since, retries, last_run, last_run_seq, run_alive, external_id, \
+             priority, backfill, due, said, last_event, collected, held, requested, asked_at, flow, check_value) \
+             VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?21, ?22) \
+             ON CONFLICT (workflow, key) DO UPDATE SET state = ?4, since = ?5, retries = ?6, last_run = ?7, \
+             last_run_seq = ?8, run_alive = ?9, external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, \
+             last_event = ?15, collected = ?16, held = ?17, requested = ?18, asked_at = ?19, flow = ?21, check_value = ?22",
+        )?;
+        for row in steps {
+            let number = self.number(&row.id.workflow)?;
+            bind_and_execute_slot(&mut upsert, number, row, &mut self.known.sum)?;
         }
         Ok(())
     }
@@ -404,7 +428,8 @@ impl Turn<'_> {
             let what = format!("run number {} was to be written after number {earlier} of its workflow", run.seq);
             return Err(Fault::Nonsense(what));
         }
-        if inserted {
+        // The chain passes over the runs of steps; each of them leads to it.
+        if inserted && key.step().is_none() {
             self.counts(number).last_run = run.seq;
         }
         Ok(inserted)
@@ -536,6 +561,7 @@ fn bind_and_execute_slot(
     let (key, slot) = (&row.id.key, &row.slot);
     let collected = slot.collected.as_deref().map(stored::text).transpose()?;
     let held = Some(&slot.held).filter(|held| !held.is_empty()).map(stored::text).transpose()?;
+    let flow = slot.flow.as_deref().map(stored::text).transpose()?;
     let mut row = Binding::new(statement, sum);
     row.number(order_time(key))?.number(number)?.text(&*beyond_time(key))?;
     row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
@@ -544,7 +570,7 @@ fn bind_and_execute_slot(
     row.text(slot.backfill.as_ref().map(|backfill| backfill.as_str()))?.number(millis(slot.due))?;
     row.number(i64::from(slot.said))?.number(column(slot.last_event))?.text(collected.as_deref())?;
     row.text(held.as_deref())?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
-    Ok(row.number(kind(key))?.check_value()?.execute()? > 0)
+    Ok(row.number(kind(key))?.text(flow.as_deref())?.check_value()?.execute()? > 0)
 }
 
 /// Binds the columns of a run that change while it is live.

@@ -32,7 +32,7 @@ pub struct Snapshot {
     pub last_turn: Option<TurnRecord>,
     /// Every workflow that was ever defined.
     pub workflows: Vec<WorkflowRow>,
-    /// The live slots ([`Slot::is_live`](kelos_model::Slot::is_live)), in no particular order.
+    /// The live slots ([`Slot::is_live`](kelos_model::Slot::is_live)), steps of flows among them, in no particular order.
     pub slots: Vec<SlotRow>,
     /// All backfills that were ever requested, in no particular order.
     pub backfills: Vec<Backfill>,

@@ -14,6 +14,7 @@ pub mod memory;
 mod paging;
 mod queries;
 mod record;
+mod step_keys;
 mod stored;
 #[cfg(feature = "suite")]
 pub mod suite;

@@ -48,6 +48,9 @@ pub struct RunFilter {
     /// after its start. Runs that have ended are found if they were dispatched within [`RUN_LOOK_BACK_MILLIS`] before its
     /// start; live runs are found however long ago they began.
     pub range: Option<Range>,
+    /// Also those of steps of flows, which are far more than all others where there are flows. Otherwise they are found by their slot
+    /// alone.
+    pub with_steps: bool,
 }
 
 /// How long before a range a run that has ended may have been dispatched to be found in the range.
@@ -64,6 +67,7 @@ impl RunFilter {
         (self.states.is_empty() || self.states.contains(&run.state))
             && self.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
             && self.slot.as_ref().is_none_or(|slot| run.id.slot == *slot)
+            && (self.with_steps || self.slot.is_some() || run.id.slot.key.step().is_none())
             && self.has_time(run.state, millis(run.dispatched_at), run.ended_at.map(millis))
     }
 
@@ -196,7 +200,7 @@ pub trait Queries: Send + Sync {
     /// When the medium fails.
     fn definitions(&self, id: &WorkflowId, version: Option<u32>) -> Result<Vec<PastDefinition>, StoreError>;
 
-    /// One slot.
+    /// One slot, which may be a step of a flow.
     ///
     /// # Errors
     /// When the medium fails.
@@ -239,6 +243,13 @@ pub trait Queries: Send + Sync {
         columns: &Columns,
         workflow: Option<&WorkflowId>,
     ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError>;
+
+    /// The steps of a run of a flow, with the items of its lists, ascending by the text of their keys if the newest come first. Costs as
+    /// much as the rows it returns. No other list and no count of slots has steps.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not from this list.
+    fn steps(&self, run: &SlotRef, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError>;
 
     /// Runs by their dispatch. A cursor is the position of a dispatch in the log.
     ///

@@ -184,6 +184,10 @@ impl Queries for MemoryDisk {
         Ok(tallies)
     }
 
+    fn steps(&self, run: &SlotRef, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
+        self.state().steps_of(run, &paging)
+    }
+
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
         page_of(state.runs.values().map(Box::as_ref).filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| {

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,13 +15,17 @@ use serde_json::Value;
 use super::blocks::Blocks;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
-use crate::queries::PastDefinition;
+use crate::queries::{Order, Page, PageRequest, PastDefinition};
 use crate::record::{Deletions, Digest, DigestBuilder, TurnRecord};
+use crate::step_keys::StepKeys;
 use crate::stored;
 use kelos_model::Recall;
 
 /// A workflow's slots, in the order of the listing. They are boxed because new ones come first, and move all others of a node.
 pub(super) type Slots = BTreeMap<SlotPlace, Box<(SlotKey, Slot)>>;
+
+/// A workflow's steps, by the texts of their keys.
+pub(super) type Steps = BTreeMap<String, Box<(SlotKey, Slot)>>;
 
 /// A workflow's definitions by version, with the texts they came from.
 pub(super) type Past = BTreeMap<u32, (PastDefinition, Option<Arc<str>>)>;
@@ -35,6 +40,8 @@ pub(super) struct State {
     pub(super) names: Vec<WorkflowId>,
     numbers: HashMap<WorkflowId, usize>,
     pub(super) slots: Vec<Slots>,
+    /// The slots that are steps: no list and no count of slots has them.
+    steps: Vec<Steps>,
     pub(super) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(super) definitions: BTreeMap<WorkflowId, Past>,
     pub(super) runs: BTreeMap<u64, Box<Run>>,
@@ -86,6 +93,7 @@ impl State {
         self.names.push(name.clone());
         self.numbers.insert(name.clone(), number);
         self.slots.push(Slots::new());
+        self.steps.push(Steps::new());
         number
     }
 
@@ -185,6 +193,11 @@ impl State {
         let mut slot = row.slot.clone();
         slot.since = in_millis(slot.since);
         slot.due = slot.due.map(in_millis);
+        if row.id.key.step().is_some() {
+            let key = row.id.key.clone();
+            self.steps[number].insert(key.to_string(), Box::new((key, slot)));
+            return;
+        }
         match self.slots[number].entry(place(&row.id)) {
             Entry::Occupied(mut known) => known.get_mut().1 = slot,
             Entry::Vacant(free) => drop(free.insert(Box::new((row.id.key.clone(), slot)))),
@@ -204,7 +217,10 @@ impl State {
             last_turn: self.turns.last().copied(),
             backfills: self.backfills(),
             workflows: self.workflows.values().cloned().collect(),
-            slots: (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(live).collect(),
+            slots: (0..self.slots.len())
+                .flat_map(|number| self.rows(number).chain(self.step_rows(number)))
+                .filter(live)
+                .collect(),
             runs: self.runs.values().filter(|run| !run.state.is_final()).map(|run| Run::clone(run)).collect(),
         })
     }
@@ -212,6 +228,26 @@ impl State {
     /// A workflow's slots, newest first.
     pub(super) fn rows(&self, number: usize) -> impl Iterator<Item = SlotRow> + '_ {
         self.slots[number].values().map(move |kept| self.row(number, &kept.0, &kept.1))
+    }
+
+    fn step_rows(&self, number: usize) -> impl Iterator<Item = SlotRow> + '_ {
+        self.steps[number].values().map(move |kept| self.row(number, &kept.0, &kept.1))
+    }
+
+    /// A page of the steps of a run.
+    pub(super) fn steps_of(&self, run: &SlotRef, paging: &PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
+        let keys = StepKeys::of(&run.key);
+        let (after, before) = keys.between(paging)?;
+        let Some(number) = self.number(&run.workflow) else { return Ok(StepKeys::page(Vec::new(), paging)) };
+        let within = self.steps[number].range::<str, _>((Bound::Excluded(&*after), Bound::Excluded(&*before)));
+        let own = within.filter(|(text, _)| keys.others(text).is_none());
+        let rows = own.map(|(_, kept)| self.row(number, &kept.0, &kept.1));
+        let enough = paging.size().saturating_add(1);
+        let rows = match paging.order {
+            Order::Newest => rows.take(enough).collect(),
+            Order::Oldest => rows.rev().take(enough).collect(),
+        };
+        Ok(StepKeys::page(rows, paging))
     }
 
     pub(super) fn row(&self, number: usize, key: &SlotKey, slot: &Slot) -> SlotRow {
@@ -224,6 +260,9 @@ impl State {
 
     pub(super) fn slot(&self, id: &SlotRef) -> Option<&Slot> {
         let number = self.number(&id.workflow)?;
+        if id.key.step().is_some() {
+            return self.steps[number].get(&id.key.to_string()).map(|kept| &kept.1);
+        }
         self.slots[number].get(&place(id)).map(|kept| &kept.1)
     }
 
@@ -239,8 +278,7 @@ impl State {
                 self.number(workflow).into_iter().flat_map(|number| self.rows(number)).filter(inside).collect()
             }
             Recall::Steps(run) => {
-                let of_run = |row: &SlotRow| row.id.key.step().is_some_and(|step| step.run() == run.key);
-                self.number(&run.workflow).into_iter().flat_map(|number| self.rows(number)).filter(of_run).collect()
+                self.steps_of(run, &PageRequest::newest(usize::MAX)).map(|page| page.rows).unwrap_or_default()
             }
         };
         rows.sort_by(|a, b| a.id.cmp(&b.id));

@@ -36,6 +36,7 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
             "held" => again::<Vec<Hold>>(line),
             "moments" => again::<Moments>(line),
             "outcome" => again::<Outcome>(line),
+            "part-in-flow" => again::<PartInFlow>(line),
             "planned" => again::<PlanState>(line),
             "slot-event" => again::<SlotEvent>(line),
             "workflow" => again::<Workflow>(line),

@@ -253,5 +253,5 @@ fn run_filter(draw: &mut Draw) -> RunFilter {
     let moment = |millis: usize| World::default().now() + SignedDuration::from_millis(millis as i64);
     let start = draw.below(6_000);
     let range = (draw.below(2) == 0).then(|| Range::new(moment(start), moment(start + draw.below(2_000))));
-    RunFilter { workflow, slot: None, states: some(draw, &RunState::ALL), range }
+    RunFilter { workflow, states: some(draw, &RunState::ALL), range, ..RunFilter::default() }
 }
