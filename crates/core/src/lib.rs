@@ -33,6 +33,7 @@ mod filter;
 mod firings;
 mod freezing;
 mod gate;
+mod given;
 mod inspection;
 mod jobs;
 mod keyed;

@@ -3,13 +3,12 @@
 //! The loop in front of the core passes any request as an [`Ask`], and any answer as an [`AnyAnswer`]; the table below
 //! pairs them, and [`Request::answer`] recovers the typed answer. Absent: how a request is carried out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
-use kelos_model::{BackfillId, Fact, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Arguments, BackfillId, Fact, SlotRef, SlotState, Workflow, WorkflowId};
 use serde_json::Value;
 
 use crate::{Capacity, Inspection, Refusal};
@@ -127,8 +126,18 @@ requests! {
 pub struct Rerun {
     /// The slot.
     pub slot: SlotRef,
+    /// The arguments that its next runs get in addition to those that it has, or in their place.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
+}
+
+impl Rerun {
+    /// A rerun with the arguments that the slot has, for no stated reason.
+    #[must_use]
+    pub fn of(slot: SlotRef) -> Rerun {
+        Rerun { slot, arguments: Arguments::new(), reason: None }
+    }
 }
 
 /// Kill a slot and its run. A slot without a run will never start.
@@ -325,7 +334,7 @@ pub struct FireRequest {
     /// The event schedule or workflow.
     pub workflow: WorkflowId,
     /// The arguments in addition to its own.
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: Arguments,
     /// The priority of the slot. Larger runs first.
     pub priority: i32,
     /// Whether to ignore its constraints, too.
@@ -344,6 +353,8 @@ pub struct SubmitRequest {
     /// Whether to reopen jobs that have ended, together with all downstream jobs that have ended. Otherwise existing
     /// jobs stay as they are.
     pub readd: bool,
+    /// The arguments of those that are opened or reopened.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
 }
@@ -367,6 +378,8 @@ pub enum SubmitOutcome {
 pub struct DownstreamRequest {
     /// The most upstream slot.
     pub slot: SlotRef,
+    /// The arguments that its next runs get in addition to those that it has, or in their place. The others keep theirs.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
     /// Whether to kill dispatched and running slots first. Otherwise they are a reason to refuse.
@@ -391,6 +404,8 @@ pub struct BackfillRequest {
     /// Only slots that have succeeded, with a last run by this version. They are reopened whatever the mode; nothing that is missing is
     /// planned, and nothing live adopted.
     pub made_by: Option<VersionChoice>,
+    /// The arguments of its slots. With any, each slot is opened by itself, so that their number is limited.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
     /// Whether this is a preview, which changes nothing.
@@ -447,6 +462,7 @@ impl BackfillRequest {
             mode: BackfillMode::Missing,
             priority: -1,
             made_by: None,
+            arguments: Arguments::new(),
             reason: None,
             dry_run: false,
         }

@@ -41,6 +41,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         batch: None,
         pools: Vec::new(),
         within: Vec::new(),
+        parameters: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
         end_time: None,

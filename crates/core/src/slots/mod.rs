@@ -493,7 +493,7 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-            // A run with arguments beyond the limit ends before it starts.
+            // A run that can't be started with its arguments ends before it starts.
             arguments: kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
             outputs: None,
             batch: *batch,

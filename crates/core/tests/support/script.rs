@@ -103,7 +103,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "load" => world.define(),
         "answer" => answer(world, &mut words)?,
         "report" => report(world, &mut words)?,
-        "rerun" => world.ask(Rerun { slot: words.slot(world)?, reason: None }),
+        "rerun" => world.ask(Rerun::of(words.slot(world)?)),
         "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
         "mark" => world.ask(MarkSuccess { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
@@ -440,7 +440,13 @@ fn plant(world: &mut World, words: &mut Script) -> Said {
 }
 
 fn submit(world: &mut World, words: &mut Script) -> Said {
-    let mut request = SubmitRequest { jobs: Vec::new(), priority: 0, readd: false, reason: None };
+    let mut request = SubmitRequest {
+        jobs: Vec::new(),
+        priority: 0,
+        readd: false,
+        arguments: kelos_model::Arguments::new(),
+        reason: None,
+    };
     while let Ok(word) = words.next("") {
         match word.as_str() {
             "priority" => request.priority = words.number()?,
@@ -548,7 +554,13 @@ fn report(world: &mut World, words: &mut Script) -> Said {
 
 fn downstream(world: &mut World, words: &mut Script) -> Said {
     let slot = words.slot(world)?;
-    let mut request = DownstreamRequest { slot, reason: None, kill_live: false, dry_run: false };
+    let mut request = DownstreamRequest {
+        slot,
+        arguments: kelos_model::Arguments::new(),
+        reason: None,
+        kill_live: false,
+        dry_run: false,
+    };
     while let Ok(word) = words.next("") {
         match word.as_str() {
             "killing" => request.kill_live = true,

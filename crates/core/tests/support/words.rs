@@ -139,6 +139,9 @@ impl Words {
             SlotEvent::FiredBy { by, unconstrained, .. } => {
                 format!("fired by {by}{}", if *unconstrained { " whatever its constraints say" } else { "" })
             }
+            SlotEvent::ArgumentsSet { by, arguments } => {
+                format!("given {} by {by}", serde_json::to_string(arguments).expect("JSON"))
+            }
             SlotEvent::Held { .. } => "trigger met, held".to_owned(),
             SlotEvent::ConstraintsMet { .. } => "constraints met".to_owned(),
             SlotEvent::Aborted { cause, .. } => format!("aborted: its schedule was {}", json_word(cause)),

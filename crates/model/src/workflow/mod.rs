@@ -31,6 +31,7 @@ use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
+use crate::parameter::Parameter;
 use crate::project::{ProjectName, former_member};
 use crate::ranges::Range;
 use crate::retry::RetryPolicy;
@@ -90,6 +91,9 @@ pub struct Workflow {
     pub wait_from: WaitStart,
     /// The job that is executed.
     pub job: Job,
+    /// The arguments that its runs expect; where none are named, they take any. Those of an event schedule are those of its program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<Parameter>,
     /// The paths that its runs write, each a template: absolute, with a scheme, or where the server works. The scheduler waits for
     /// none of them; [`PathGraph`](crate::paths::PathGraph) finds by them who writes what others wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +134,7 @@ impl Workflow {
             wait_timeout_seconds: None,
             wait_from: WaitStart::Time,
             job,
+            parameters: Vec::new(),
             writes: Vec::new(),
             version: None,
             about: About::default(),

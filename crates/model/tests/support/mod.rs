@@ -70,11 +70,12 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Withdrawn { run },
         SlotEvent::Acquired { run, request: 1, permits: BTreeMap::new() },
         SlotEvent::Released { run, request: 1 },
+        SlotEvent::ArgumentsSet { by: Actor::person("ann"), arguments: BTreeMap::new() },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 29, "one event of each kind");
+    assert_eq!(events.len(), 30, "one event of each kind");
     events
 }
 
@@ -110,5 +111,6 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Withdrawn { .. } => 26,
         SlotEvent::Acquired { .. } => 27,
         SlotEvent::Released { .. } => 28,
+        SlotEvent::ArgumentsSet { .. } => 29,
     }
 }
