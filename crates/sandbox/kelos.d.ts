@@ -108,10 +108,27 @@ interface Contact {
     email?: string | null;
 }
 
+/** The arguments that runs expect, by name: a plain value is a default, from which the type follows. */
+interface Parameters {
+    [name: string]: null | boolean | number | string | Body[] | Parameter;
+}
+
+interface Parameter {
+    type: "text" | "integer" | "number" | "boolean" | "date" | "time" | "choice" | "json";
+    /** The value where nobody gives one; without it, a request must. A text may have `${year}` and the like. */
+    default?: Body;
+    /** The texts of a `choice`. */
+    choices?: string[];
+    /** A description. */
+    about?: string;
+}
+
 /** The fields that both builders of workflows have. */
 interface WorkflowBase extends ZoneOptions {
     /** Pools whose permits each of its runs needs, such as `[celos.pool("spark", 4)]`. A run takes all of them or waits. */
     pools?: Pool[];
+    /** The arguments that its runs expect, each with a default, such as `{rows: 1000}`; without parameters they take any. */
+    parameters?: Parameters;
     /** Conditions that are checked after the trigger, such as `[celos.timeWindow("22:00", "06:00")]`. */
     constraints?: Constraint[];
     /**
@@ -504,6 +521,8 @@ interface AppOptions {
     timeout?: number;
     /** Pools whose permits each of its jobs needs. */
     pools?: Pool[];
+    /** The arguments that its jobs expect, each with a default, such as `{rows: 1000}`; without parameters they take any. */
+    parameters?: Parameters;
     /**
      * Opens jobs at the times of a cron expression: `identifier` is a date, the others need `autofill_values`. `catchUp` says which of the times that
      * passed unplanned open jobs, as for workflows: by default `"latest"`.
@@ -552,6 +571,8 @@ interface ProgramOptions {
     retry?: Retry;
     maxRetryCount?: number | string;
     pools?: Pool[];
+    /** The arguments that its runs expect, such as `{day: {type: "date"}, rows: 1000}`; without parameters they take any. */
+    parameters?: Parameters;
 }
 
 /** Properties of a schedule, which its runs get as arguments; values that are not text become JSON. */

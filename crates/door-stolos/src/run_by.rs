@@ -5,11 +5,12 @@ use std::path::Path;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::jobs::{Feed, JobKeys, Kind};
+use kelos_model::parameter::Declared;
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
+use kelos_model::{Constraint, Job, Parameter, PoolUse, RetryPolicy, Trigger};
 use kelos_sandbox::{ConstraintDraft, check_written_path};
 use serde_json::{Map, Value as Json, json};
 
@@ -310,6 +311,13 @@ impl<'a, 'v> App<'a, 'v> {
             );
         }
         pools
+    }
+
+    /// The arguments that its jobs expect.
+    pub(super) fn parameters(&self, reading: &mut JsonReader<'a>) -> Vec<Parameter> {
+        let such = "an object such as {\"rows\": 1000}";
+        let read = |value| reading.data::<Declared>(value, &self.what("parameters"), such);
+        self.get("parameters").and_then(read).unwrap_or_default().0
     }
 
     /// The schedule that opens jobs, and which of its times count that passed unplanned.

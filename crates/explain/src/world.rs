@@ -42,6 +42,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         flow: None,
         pools: Vec::new(),
         within: Vec::new(),
+        parameters: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
         end_time: None,

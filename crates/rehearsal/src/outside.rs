@@ -480,7 +480,7 @@ pub(super) fn millis(span: u64) -> SignedDuration {
 fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
     let reason = action.reason.clone();
     Some(match action.what.clone() {
-        TestVerb::Rerun { slot } => Rerun { slot, reason }.into(),
+        TestVerb::Rerun { slot } => Rerun { slot, arguments: kelos_model::Arguments::new(), reason }.into(),
         TestVerb::Kill { slot } => Kill { slot, reason }.into(),
         TestVerb::Pause { workflow } => Pause { workflow, reason: None }.into(),
         TestVerb::Resume { workflow } => Resume { workflow, reason: None }.into(),
@@ -492,6 +492,7 @@ fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
             mode,
             priority: -1,
             made_by: None,
+            arguments: kelos_model::Arguments::new(),
             reason: None,
             dry_run: false,
         }

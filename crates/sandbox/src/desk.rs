@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::parameter;
 use kelos_model::project::ProjectName;
 use kelos_model::template::KeyValues;
 use kelos_model::time::Dates;
@@ -231,6 +232,12 @@ impl Desk {
             let words =
                 format!("Workflow with this ID already exists: {} (defined in line {line} of this file)", workflow.id);
             return Err(ScriptRefusal::new(ProblemCode::NameTaken, words));
+        }
+        // Those of an event schedule are known once its program is.
+        let mistakes = parameter::mistakes(&workflow);
+        if workflow.keys.events().is_none() && !mistakes.is_empty() {
+            let words = format!("the parameters of {:?} are wrong: {}", workflow.id.as_str(), mistakes.join("; "));
+            return Err(ScriptRefusal::new(ProblemCode::BadArgument, words));
         }
         let mut workflows = self.workflows.borrow_mut();
         self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
+use kelos_model::parameter::Declared;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, ProjectVersion, Source, WaitStart};
 use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
@@ -23,6 +24,8 @@ pub(crate) struct Draft {
     #[serde(default)]
     constraints: Vec<ConstraintDraft>,
     job: Job,
+    #[serde(default)]
+    parameters: Declared,
     #[serde(default)]
     start_time: Option<i64>,
     #[serde(default)]
@@ -108,6 +111,7 @@ impl Draft {
             wait_from: self.wait_timeout_from,
             job: self.job,
             flow: None,
+            parameters: self.parameters.0,
             writes: self.writes,
             version: self.version,
             about: self.about,

@@ -6,10 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
-use kelos_model::{BatchRule, Constraint, Trigger, Workflow, WorkflowId};
-use serde_json::Map;
+use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId, parameter};
+use serde_json::{Map, Value};
 
 use super::function::{Body, FUNCTION};
+use super::input::INPUT;
 use super::mistakes::Mistake;
 use super::platform::{Platform, PlatformUse};
 use super::retry::Retry;
@@ -52,6 +53,7 @@ pub(super) struct JobDraft {
     pub(super) platforms: Vec<PlatformUse>,
     /// The platforms that its runs may take parts of while they are live.
     pub(super) within: Vec<PlatformUse>,
+    pub(super) parameters: Vec<Parameter>,
     pub(super) version: Option<String>,
     pub(super) about: About,
 }
@@ -77,6 +79,7 @@ impl JobDraft {
             constraints: Vec::new(),
             platforms: Vec::new(),
             within: Vec::new(),
+            parameters: Vec::new(),
             version: None,
             about: About::default(),
         }
@@ -130,7 +133,7 @@ impl JobDraft {
         let catch_up = keys.schedule().map(|_| self.catch_up);
         let job = kelos_model::Job::new(FUNCTION, Map::new());
         let line = self.place.line();
-        Ok(Workflow {
+        let workflow = Workflow {
             project: project.to_owned(),
             source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
             trigger,
@@ -145,8 +148,21 @@ impl JobDraft {
             start_time: self.start,
             end_time: self.end,
             about: self.about.clone(),
+            parameters: self.parameters(&keys),
             ..Workflow::keyed(id, keys, job)
-        })
+        };
+        mistakes.extend(parameter::mistakes(&workflow).into_iter().map(|words| self.mistake(words)));
+        if mistakes.is_empty() { Ok(workflow) } else { Err(mistakes) }
+    }
+
+    /// The parameters, with one for the input where starts bring one.
+    fn parameters(&self, keys: &Keys) -> Vec<Parameter> {
+        let mut all = self.parameters.clone();
+        let has_input = matches!(keys, Keys::Requests(_)) && !all.is_empty();
+        if has_input && all.iter().all(|one| one.name != INPUT) {
+            all.push(Parameter::plain(INPUT, Value::Null));
+        }
+        all
     }
 
     /// The version of its own.

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::context::Context;
-use super::input::{INPUT, SlotInput};
+use super::input::{self, SlotInput};
 use super::locks::Locks;
 use super::run_output::RunOutput;
 
@@ -98,9 +98,9 @@ impl FunctionExecutor {
 
     /// Calls the function and waits for its end, its timeout, or the word to end.
     async fn call(&self, job: FunctionJob, start: &Start, context: &Context) -> (FunctionEnd, Option<Outcome>) {
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
+        let json = input::json(&start.given.arguments);
         let batch = start.given.batch.as_ref();
-        let slot = SlotInput { workflow: &start.workflow, key: &start.run.slot.key, json, batch };
+        let slot = SlotInput { workflow: &start.workflow, key: &start.run.slot.key, json: json.as_deref(), batch };
         let mut task = match begin(&job, context, &slot, &self.0.runtime) {
             Ok(task) => task,
             Err(failure) => return (Err(failure), None),

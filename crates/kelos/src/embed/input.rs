@@ -1,7 +1,10 @@
 //! What a function is given: what its slot is about.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
-use kelos_model::{Batch, SlotKey, Workflow};
+use kelos_model::arguments::text;
+use kelos_model::{Arguments, Batch, SlotKey, Workflow};
 use serde::de::DeserializeOwned;
 
 /// The argument that has the input of a job on demand, as JSON.
@@ -52,6 +55,11 @@ impl SlotInput<'_> {
     pub fn times(&self) -> Vec<Timestamp> {
         self.workflow.keys.times_of_run(self.key, self.batch)
     }
+}
+
+/// The input among the arguments, as JSON: a text is that, anything else is written so.
+pub(super) fn json(arguments: &Arguments) -> Option<Cow<'_, str>> {
+    arguments.get(INPUT).filter(|input| !input.is_null()).map(text)
 }
 
 /// A type that a function takes as its second argument.

@@ -268,7 +268,7 @@ impl Rehearsal {
     /// When there is no such job.
     pub fn start(&mut self, job: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
         let json = serde_json::to_string(input).map_err(|error| unsound("the input", &error))?;
-        let arguments = [(INPUT.to_owned(), json)].into();
+        let arguments = [(INPUT.to_owned(), json.into())].into();
         self.ask(FireRequest {
             workflow: id(job)?,
             arguments,
@@ -289,7 +289,7 @@ impl Rehearsal {
     /// use kelos::requests::Rerun;
     ///
     /// let slot = rehearsal.start("greet", &"Ann")?;
-    /// rehearsal.ask(Rerun { slot: slot.clone(), reason: None })?;
+    /// rehearsal.ask(Rerun::of(slot.clone()))?;
     /// assert_eq!(rehearsal.attempts("greet", &slot.key.to_string())?, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use super::call::Call;
 use super::context::Context;
 use super::function::{Failure, FunctionJob};
-use super::input::{INPUT, SlotInput};
+use super::input::{self, SlotInput};
 use super::locks::Locks;
 use super::run_output::RunOutput;
 use super::scheduler::OwnPlanner;
@@ -105,8 +105,8 @@ impl RehearsalStage {
     fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<CallEnd> {
         let slot = &start.run.slot;
         let batch = start.given.batch.as_ref();
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json, batch };
+        let json = input::json(&start.given.arguments);
+        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json: json.as_deref(), batch };
         if self.lets_fail(slot, &input) {
             let reason = "the test lets it fail".to_owned();
             return Some(Err(Failure { reason, code: None }.outcome()));

@@ -60,6 +60,8 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
     }
     let of_last = workflow.batch.map_or(&[][..], |_| &LAST_NAMES).iter().copied();
     let known: Vec<&str> = known.into_iter().chain(of_last).collect();
+    // The arguments of a run fill in its job alone.
+    let known: Vec<&str> = known.into_iter().chain(workflow.parameters.iter().map(|one| one.name.as_str())).collect();
     found.extend(of_job(workflow, &known));
     found.into_iter().collect()
 }
