@@ -87,6 +87,11 @@ impl World {
         self.store.commit(self.lease, &commit).unwrap();
     }
 
+    /// A row that no event leads to.
+    pub(crate) fn puts(&mut self, row: SlotRow) {
+        self.store.commit(self.lease, &Commit { slots: vec![row], ..Commit::default() }).unwrap();
+    }
+
     /// An event that is about no slot.
     pub(crate) fn logs(&mut self, moment: Timestamp, event: Event) {
         self.seq += 1;
