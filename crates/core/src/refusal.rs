@@ -180,12 +180,8 @@ impl std::fmt::Display for Refusal {
             Refusal::NotPausable(id) => {
                 write!(f, "{id} is an event schedule, which is enabled and disabled, and never paused")
             }
-            Refusal::ArgumentsTooLarge { bytes } => {
-                write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
-            }
-            Refusal::ArgumentsMismatched { workflow, mistakes } => {
-                write!(f, "the arguments of {workflow} are wrong: {}", mistakes.join("; "))
-            }
+            Refusal::ArgumentsTooLarge { bytes } => too_large(f, *bytes),
+            Refusal::ArgumentsMismatched { workflow, mistakes } => mismatched(f, workflow, mistakes),
             Refusal::NeverCameToBe(slot) => {
                 write!(f, "{} does not exist: expected the moment at which one of its slots was opened", slot.short())
             }
@@ -261,6 +257,14 @@ fn one_of(wrong: &str, known: &[String]) -> String {
         None if known.is_empty() => "which has none".to_owned(),
         None => format!("expected one of: {}", known.join(", ")),
     }
+}
+
+fn too_large(f: &mut std::fmt::Formatter<'_>, bytes: usize) -> std::fmt::Result {
+    write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
+}
+
+fn mismatched(f: &mut std::fmt::Formatter<'_>, workflow: &WorkflowId, mistakes: &[String]) -> std::fmt::Result {
+    write!(f, "the arguments of {workflow} are wrong: {}", mistakes.join("; "))
 }
 
 fn no_version(

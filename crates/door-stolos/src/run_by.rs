@@ -5,7 +5,7 @@ use std::path::Path;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::jobs::{Feed, JobKeys, Kind};
-use kelos_model::parameter::Declared;
+use kelos_model::parameter::Parameters;
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
@@ -316,7 +316,7 @@ impl<'a, 'v> App<'a, 'v> {
     /// The arguments that its jobs expect.
     pub(super) fn parameters(&self, reading: &mut JsonReader<'a>) -> Vec<Parameter> {
         let such = "an object such as {\"rows\": 1000}";
-        let read = |value| reading.data::<Declared>(value, &self.what("parameters"), such);
+        let read = |value| reading.data::<Parameters>(value, &self.what("parameters"), such);
         self.get("parameters").and_then(read).unwrap_or_default().0
     }
 

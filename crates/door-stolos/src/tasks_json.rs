@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
             catch_up,
             ..Workflow::keyed(id, keys, job)
         };
-        for mistake in kelos_model::parameter::mistakes(&workflow) {
+        for mistake in kelos_model::mistakes::parameter_mistakes(&workflow) {
             let range = object.get("parameters").map_or(property.range, |parameters| parameters.range);
             self.reading.mistake(range, format!("parameters of {name}: {mistake}"));
         }

@@ -1,6 +1,5 @@
 //! What a run is given of what its slot collected: its arguments.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use crate::parameter::complete;
 use crate::project::{DEFAULT_NAMESPACE, Member};
 use crate::run::{Outcome, beyond_largest};
 use crate::template::KeyValues;
+pub use crate::template::text;
 use crate::trigger::Trigger;
 use crate::workflow::Workflow;
 
@@ -248,10 +248,4 @@ fn target(entry: &Value, source: &str) -> String {
 /// An argument of the run upstream, or else what it gave.
 fn argument(name: &str, arguments: &Arguments, outputs: &Map<String, Value>) -> Option<Value> {
     arguments.get(name).or_else(|| outputs.get(name)).cloned()
-}
-
-/// A value as a template is filled with it: a text as it is, everything else as JSON.
-#[must_use]
-pub fn text(value: &Value) -> Cow<'_, str> {
-    value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed)
 }

@@ -6,18 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use crate::arguments::{MAPPING, mapping_targets};
 use crate::id::is_invisible;
 use crate::similar::mistyped;
 use crate::template::KeyValues;
 use crate::time::text::{format_full, parse_instant};
-use crate::time::{Period, Zone};
-use crate::workflow::{Keys, Workflow};
 
 /// Named values that a run is given in addition to its key.
 pub type Arguments = BTreeMap<String, Value>;
@@ -173,7 +169,7 @@ fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 }
 
 /// A value in a message, cut where it is long.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     let json = value.to_string();
     match json.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", json.get(..end).unwrap_or_default()),
@@ -215,7 +211,7 @@ impl Parameter {
     }
 
     /// The default for a slot, with the placeholders of its key filled in.
-    fn default_at(&self, values: &KeyValues) -> Option<Value> {
+    pub(crate) fn default_at(&self, values: &KeyValues) -> Option<Value> {
         match self.default.as_ref()? {
             Value::String(template) => Some(values.fill(template).into_owned().into()),
             other => Some(other.clone()),
@@ -223,12 +219,12 @@ impl Parameter {
     }
 
     /// Whether its default depends on the slot.
-    fn has_template(&self) -> bool {
+    pub(crate) fn has_template(&self) -> bool {
         self.default.as_ref().and_then(Value::as_str).is_some_and(|text| text.contains("${"))
     }
 
-    /// What is wrong with it by itself, in words.
-    fn mistakes(&self) -> Vec<String> {
+    /// Its mistakes by itself, in words.
+    pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut found = Vec::new();
         let is_sound = |c: char| !is_invisible(c) && !c.is_whitespace() && !matches!(c, '=' | '$' | '{' | '}');
         if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.chars().all(is_sound) {
@@ -251,81 +247,6 @@ impl Parameter {
         found
     }
 }
-
-/// What is wrong with the parameters of a definition, in words. Only a program may have some that somebody must give: nobody gives any to
-/// the times of a schedule, or to a job that others open. An event schedule gives those of its program.
-#[must_use]
-pub fn mistakes(workflow: &Workflow) -> Vec<String> {
-    let parameters = &workflow.parameters;
-    let mut names = BTreeSet::new();
-    let mut found: Vec<String> = Vec::new();
-    for parameter in parameters {
-        found.extend(parameter.mistakes());
-        if !names.insert(&parameter.name) {
-            found.push(format!("two parameters are named {}, expected each name once", parameter.name));
-        }
-    }
-    match &workflow.keys {
-        Keys::Requests(_) => found.extend(unfilled(workflow)),
-        Keys::Events(events) => found.extend(of_schedule(parameters, &events.properties)),
-        Keys::Schedule(_) => {
-            found.extend(required(parameters).map(|name| ungiven(name, "the times of a schedule")));
-            found.extend(unfilled(workflow));
-        }
-        Keys::Jobs(jobs) => {
-            found.extend(required(parameters).map(|name| ungiven(name, "jobs that other jobs open")));
-            let identifiers =
-                jobs.template.identifiers().filter(|name| parameters.iter().any(|one| one.name == ***name));
-            found.extend(identifiers.map(|name| {
-                format!("{name} is an identifier of the job ids, expected another name for the parameter")
-            }));
-        }
-    }
-    found
-}
-
-fn ungiven(name: &str, whom: &str) -> String {
-    format!("{name} has no default, and nobody gives a value to {whom}: expected a default")
-}
-
-/// What is wrong with the arguments that an event schedule gives to its program.
-fn of_schedule(parameters: &[Parameter], properties: &BTreeMap<String, String>) -> Vec<String> {
-    if parameters.is_empty() {
-        return Vec::new();
-    }
-    let mapped = properties.get(MAPPING).map(|mapping| mapping_targets(mapping)).unwrap_or_default();
-    let given = properties.iter().filter(|(name, _)| *name != MAPPING);
-    let given = given.map(|(name, text)| (name.clone(), text.as_str().into())).collect();
-    let mut found = accept(parameters, &given).err().unwrap_or_default();
-    let is_given = |name: &&str| given.contains_key(*name) || mapped.contains(*name);
-    found.extend(
-        required(parameters)
-            .filter(|name| !is_given(name))
-            .map(|name| format!("the program requires {name}, expected it among the properties")),
-    );
-    found
-}
-
-/// Defaults that are not of their kinds once they are filled in for some time.
-fn unfilled(workflow: &Workflow) -> Vec<String> {
-    let Ok(start) = Timestamp::from_millisecond(SAMPLE_MILLIS) else { return Vec::new() };
-    let mut values = KeyValues::at(start).up_to(start);
-    if workflow.keys.calendar().is_some() {
-        values = values.about(Period { start, end: start, zone: Zone::utc() });
-    }
-    let templates = workflow.parameters.iter().filter(|parameter| parameter.has_template());
-    let wrong = templates.filter_map(|parameter| {
-        let value = parameter.default_at(&values)?;
-        parameter.kind.accept(&value).is_none().then(|| {
-            let (name, kind) = (&parameter.name, &parameter.kind);
-            format!("the default of {name} is filled in as {}, expected {kind}", shown(&value))
-        })
-    });
-    wrong.collect()
-}
-
-/// The moment for which templates are filled in to be tried: 2001-02-03T04:05:06.007Z.
-const SAMPLE_MILLIS: i64 = 981_173_106_007;
 
 /// The arguments that somebody gives, in the normal forms of their kinds. Where no parameters are declared, any are taken as they are.
 ///
@@ -384,22 +305,22 @@ pub fn complete(parameters: &[Parameter], mut all: Arguments, values: &KeyValues
 /// `{"day": {"type": "date", "default": "${year}-${month}-${day}"}, "rows": 1000}`
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "Value")]
-pub struct Declared(pub Vec<Parameter>);
+pub struct Parameters(pub Vec<Parameter>);
 
 /// The fields of a parameter in a definition.
 const FIELDS: [&str; 4] = ["type", "default", "choices", "about"];
 
-impl TryFrom<Value> for Declared {
+impl TryFrom<Value> for Parameters {
     type Error = String;
 
-    fn try_from(written: Value) -> Result<Declared, String> {
+    fn try_from(written: Value) -> Result<Parameters, String> {
         let Value::Object(written) = written else {
             return Err(format!(
                 "parameters are {}, expected an object such as {{\"day\": {{\"type\": \"date\"}}, \"rows\": 1000}}",
                 shown(&written)
             ));
         };
-        written.into_iter().map(|(name, value)| declared(&name, value)).collect::<Result<_, _>>().map(Declared)
+        written.into_iter().map(|(name, value)| declared(&name, value)).collect::<Result<_, _>>().map(Parameters)
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::arguments::text;
 use crate::key::SlotKey;
 use crate::time::{Period, Zone};
 
@@ -173,6 +172,12 @@ pub fn fill_from<N: AsRef<str>>(template: &str, values: &[(N, String)]) -> Strin
     }
     filled.push_str(rest);
     filled
+}
+
+/// A value as a template is filled with it: a text as it is, everything else as JSON.
+#[must_use]
+pub fn text(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed)
 }
 
 #[cfg(test)]

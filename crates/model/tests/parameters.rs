@@ -2,7 +2,8 @@
 
 use kelos_model::arguments::{MAPPING, arguments, kept_arguments};
 use kelos_model::jobs::{JobKeys, JobTemplate};
-use kelos_model::parameter::{Declared, accept, mistakes};
+use kelos_model::mistakes::parameter_mistakes as mistakes;
+use kelos_model::parameter::{Parameters, accept};
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{EventKeys, Keys, Program};
 use kelos_model::{
@@ -31,7 +32,7 @@ fn given(value: Value) -> Arguments {
 }
 
 fn declared(value: Value) -> Vec<Parameter> {
-    Declared::try_from(value).expect("parameters").0
+    Parameters::try_from(value).expect("parameters").0
 }
 
 fn workflow(keys: Keys, parameters: Value) -> Workflow {
@@ -134,7 +135,7 @@ fn definitions_have_plain_defaults_or_objects_with_a_type() {
         ),
         (json!({"day": {"type": "choice", "choices": [3]}}), "day: invalid type: integer `3`, expected a string"),
     ] {
-        let told = Declared::try_from(bad).unwrap_err();
+        let told = Parameters::try_from(bad).unwrap_err();
         assert!(told.starts_with(why), "{told}");
     }
 }

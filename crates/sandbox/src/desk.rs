@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::parameter;
+use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::project::ProjectName;
 use kelos_model::template::KeyValues;
 use kelos_model::time::Dates;
@@ -234,7 +234,7 @@ impl Desk {
             return Err(ScriptRefusal::new(ProblemCode::NameTaken, words));
         }
         // Those of an event schedule are known once its program is.
-        let mistakes = parameter::mistakes(&workflow);
+        let mistakes = parameter_mistakes(&workflow);
         if workflow.keys.events().is_none() && !mistakes.is_empty() {
             let words = format!("the parameters of {:?} are wrong: {}", workflow.id.as_str(), mistakes.join("; "));
             return Err(ScriptRefusal::new(ProblemCode::BadArgument, words));

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
-use kelos_model::parameter::Declared;
+use kelos_model::parameter::Parameters;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, ProjectVersion, Source, WaitStart};
 use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
@@ -25,7 +25,7 @@ pub(crate) struct Draft {
     constraints: Vec<ConstraintDraft>,
     job: Job,
     #[serde(default)]
-    parameters: Declared,
+    parameters: Parameters,
     #[serde(default)]
     start_time: Option<i64>,
     #[serde(default)]

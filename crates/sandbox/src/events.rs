@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 use kelos_model::arguments::{MAPPING, check_mapping};
-use kelos_model::parameter::{self, Declared};
+use kelos_model::mistakes::parameter_mistakes;
+use kelos_model::parameter::Parameters;
 use kelos_model::project::{self, Member, ProjectName};
 use kelos_model::time::{Firing, Zone};
 use kelos_model::workflow::{About, CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program, Source};
@@ -30,7 +31,7 @@ struct ProgramDraft {
     #[serde(default)]
     pools: Vec<PoolUse>,
     #[serde(default)]
-    parameters: Declared,
+    parameters: Parameters,
     about: About,
 }
 
@@ -229,7 +230,7 @@ impl Desk {
             let Some((job, retry, pools, parameters)) = job else { continue };
             (workflow.job, workflow.retry, workflow.pools) = (job.clone(), *retry, pools.clone());
             workflow.parameters.clone_from(parameters);
-            let mistakes = parameter::mistakes(workflow);
+            let mistakes = parameter_mistakes(workflow);
             if let (Some(events), false) = (workflow.keys.events(), mistakes.is_empty()) {
                 return Err(self.misses(
                     ProblemCode::BadArgument,
@@ -345,7 +346,7 @@ fn without_place(words: &str) -> String {
 
 /// Checks parameters that are given as JSON.
 fn parameters(json: &str) -> Result<(), String> {
-    let read: Result<Declared, _> = serde_json::from_str(json);
+    let read: Result<Parameters, _> = serde_json::from_str(json);
     read.map(drop).map_err(|error| without_place(&error.to_string()))
 }
 

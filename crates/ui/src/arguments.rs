@@ -65,7 +65,7 @@ pub(crate) fn hidden(arguments: &Arguments) -> Markup {
     }
 }
 
-/// What is the case where the field stays empty.
+/// The value that holds where the field stays empty.
 fn hint(parameter: &Parameter, present: &Arguments) -> String {
     let value = present.get(&parameter.name).or(parameter.default.as_ref());
     let named = value.map(|value| [(parameter.name.clone(), value.clone())].into());

@@ -83,7 +83,7 @@ impl Workflows {
 
     /// Refuses an event schedule that gives its program other arguments than that expects.
     fn check_arguments(&self, schedule: &Arc<Workflow>) -> Result<(), Refusal> {
-        let mistakes = kelos_model::parameter::mistakes(&self.as_requested(schedule.clone()));
+        let mistakes = kelos_model::mistakes::parameter_mistakes(&self.as_requested(schedule.clone()));
         let workflow = schedule.program().clone();
         if mistakes.is_empty() { Ok(()) } else { Err(Refusal::ArgumentsMismatched { workflow, mistakes }) }
     }

@@ -4,9 +4,10 @@ use std::panic::Location;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
-use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId, parameter};
+use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use super::function::{Body, FUNCTION};
@@ -151,7 +152,7 @@ impl JobDraft {
             parameters: self.parameters(&keys),
             ..Workflow::keyed(id, keys, job)
         };
-        mistakes.extend(parameter::mistakes(&workflow).into_iter().map(|words| self.mistake(words)));
+        mistakes.extend(parameter_mistakes(&workflow).into_iter().map(|words| self.mistake(words)));
         if mistakes.is_empty() { Ok(workflow) } else { Err(mistakes) }
     }
 

@@ -8,8 +8,8 @@ use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{
-    Actor, Arguments, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason,
-    SlotEvent, SlotRef, SlotState, StepName, WorkflowEvent, WorkflowId,
+    Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
+    SlotState, StepName, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -86,14 +86,14 @@ pub(crate) enum StoredSlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        arguments: Arguments,
+        arguments: BTreeMap<String, Value>,
         #[serde(default, skip_serializing_if = "is_false")]
         unconstrained: bool,
     },
     ArgumentsSet {
         #[serde(with = "As::<StoredActor>")]
         by: Actor,
-        arguments: Arguments,
+        arguments: BTreeMap<String, Value>,
     },
     Looked {
         #[serde(with = "As::<StoredReason>")]

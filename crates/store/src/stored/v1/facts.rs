@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::facts::{ManualStart, Tally};
-use kelos_model::{Actor, Arguments, Collection, Fact, Occurrence, SlotState, Subject, WorkflowId};
+use kelos_model::{Actor, Collection, Fact, Occurrence, SlotState, Subject, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ pub(super) enum StoredOccurrence {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        arguments: Arguments,
+        arguments: BTreeMap<String, Value>,
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         outputs: Map<String, Value>,
     },
@@ -63,7 +63,7 @@ pub(crate) struct StoredCollection {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredManualStart>>")]
     asked: Option<ManualStart>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    arguments: Arguments,
+    arguments: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "is_false")]
     met: bool,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -83,7 +83,7 @@ struct StoredTally {
 #[serde(remote = "ManualStart")]
 struct StoredManualStart {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    arguments: Arguments,
+    arguments: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "is_false")]
     unconstrained: bool,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
