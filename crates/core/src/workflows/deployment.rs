@@ -93,11 +93,12 @@ pub(super) fn bound(schedule: Arc<Workflow>, programs: &DefinitionSet) -> Arc<Wo
     let program = schedule.keys.events().and_then(|events| programs.get(&events.program));
     let Some(program) = program else { return schedule };
     let same = schedule.job == program.job && schedule.retry == program.retry && schedule.pools == program.pools;
-    if same && schedule.concurrency.is_none() {
+    if same && schedule.flow == program.flow && schedule.concurrency.is_none() {
         return schedule;
     }
     let mut bound = Workflow::clone(&schedule);
     bound.job = program.job.clone();
+    bound.flow.clone_from(&program.flow);
     bound.retry = program.retry;
     bound.pools.clone_from(&program.pools);
     // The number of live runs is limited by its constraints.
