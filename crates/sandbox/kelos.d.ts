@@ -231,6 +231,44 @@ interface BuilderOptions extends WorkflowBase, CommandOptions {
     waitTimeoutFrom?: "time" | "opening";
 }
 
+/** A step of a flow: a command, whose options stand beside the other fields, another `job`, or a wait for a `signal`. */
+interface StepOptions extends CommandOptions {
+    /** The steps that have to succeed before: one, or several. Their outputs are its inputs. */
+    needs?: string | string[];
+    /** The step that handles its failure. Several steps may name the same one. */
+    onError?: string;
+    /** Of a step that handles failures: starts at once, not after the steps that were running when the other one failed. */
+    atOnce?: boolean;
+    /** The name of an input that is a list: the step is done for each item, with the inputs `item` and `index`. */
+    forEach?: string;
+    /** With `forEach`: a longer list fails the step. Default 10000. */
+    most?: number | string;
+    /** With `forEach`: how many items may run at the same time. Default: no limit. */
+    concurrency?: number | string;
+    /** The name of a signal that it waits for, in place of a job. What the signal says are its outputs. */
+    signal?: string;
+    /** With `signal`: the step fails if the signal has not come after this time, such as `"2d"`. Default: it waits for ever. */
+    within?: number | string;
+    /** Its inputs where neither a step before nor the arguments of the run give others. */
+    inputs?: { [name: string]: Body };
+    /** What is executed, if it is no command: such as `celos.sparkExternalService({...})`. Excludes `command` and `shell`. */
+    job?: ExternalService;
+    /** The retry policy. Default: no retries. */
+    retry?: Retry;
+    /** Pools whose permits each of its runs needs. None may be a pool of the flow. */
+    pools?: Pool[];
+    /** A description. */
+    description?: string;
+}
+
+/** A flow of `kelos.flow`: a workflow whose job is a graph of steps. It has no `job`, `command` or `batch`. */
+interface FlowOptions extends Omit<BuilderOptions, "schedule" | "job" | "batch" | keyof CommandOptions> {
+    /** The times at which it runs, as for `kelos.workflow`. Default: none, it is started on demand or by event schedules. */
+    schedule?: BuilderOptions["schedule"];
+    /** The steps by name: letters, digits, `_` and `-`. */
+    steps: { [name: string]: StepOptions };
+}
+
 /** Anything that can be written as JSON; times and slots become text, and `${year}` and the like are replaced in text. */
 type Body = null | boolean | number | string | ScheduledTime | SlotID | Body[] | { [name: string]: Body | undefined };
 
@@ -795,6 +833,8 @@ declare namespace celos {
 declare namespace kelos {
     /** Defines a workflow. Returns its name, for `after` of others. */
     function workflow(name: string, options: BuilderOptions): string;
+    /** Defines a flow: a workflow whose job is a graph of steps, between which data is passed. Returns its name. */
+    function flow(name: string, options: FlowOptions): string;
 }
 
 /** The same as `celos.importDefaults`. */
@@ -814,7 +854,7 @@ declare const ImmutableMap: typeof celos.ImmutableMap;
 
 //
 // The rest is only for test files (`tests/*.test.js`, run by `kelos test`). They may use everything above, too, except
-// `celos.defineWorkflow` and `kelos.workflow`.
+// `celos.defineWorkflow`, `kelos.workflow` and `kelos.flow`.
 
 /** A time in UTC: text such as `2026-01-05T03:00Z`. */
 type Moment = string | ScheduledTime | Date;

@@ -216,13 +216,15 @@ impl Desk {
                 mapping
                     .map_err(|words| self.misses(ProblemCode::BadArgument, &events.name, &words, &workflow.source))?;
             } else {
-                jobs.insert(workflow.id.clone(), (workflow.job.clone(), workflow.retry, workflow.pools.clone()));
+                let (job, flow) = (workflow.job.clone(), workflow.flow.clone());
+                jobs.insert(workflow.id.clone(), (job, flow, workflow.retry, workflow.pools.clone()));
             }
         }
         for workflow in workflows.iter_mut() {
             let job = workflow.keys.events().and_then(|events| jobs.get(&events.program));
-            if let Some((job, retry, pools)) = job {
-                (workflow.job, workflow.retry, workflow.pools) = (job.clone(), *retry, pools.clone());
+            if let Some((job, flow, retry, pools)) = job {
+                (workflow.job, workflow.flow) = (job.clone(), flow.clone());
+                (workflow.retry, workflow.pools) = (*retry, pools.clone());
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ mod draft;
 mod events;
 mod fault;
 mod files;
+mod flows;
 mod host;
 mod host_functions;
 mod keyed;
