@@ -525,6 +525,8 @@ interface AppOptions {
     bash_cmd?: string;
     /** Instead of `job_type`: its functions get the identifiers of the job. */
     externalService?: ExternalService;
+    /** Instead of `job_type`: each job is a run of a flow with these steps, as of `kelos.flow`. */
+    steps?: { [name: string]: StepOptions };
     /** The Python module that Spark runs. */
     pymodule?: string;
     spark_conf?: { [name: string]: string | number | boolean };

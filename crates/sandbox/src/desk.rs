@@ -194,6 +194,7 @@ impl Desk {
         }
         let line = self.line(stack);
         for workflow in apps.workflows {
+            self.judge_flow(&workflow, stack, WHERE);
             self.add(Workflow { source: Source::file(&*self.file, line), ..workflow })?;
         }
         Ok(())

@@ -29,7 +29,7 @@ pub(crate) struct Draft {
     constraints: Vec<ConstraintDraft>,
     job: Job,
     #[serde(default)]
-    flow: Option<Flow>,
+    flow: Option<FlowDraft>,
     #[serde(default)]
     start_time: Option<i64>,
     #[serde(default)]
@@ -118,7 +118,7 @@ impl Draft {
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,
             job: self.job,
-            flow: self.flow.map(flow),
+            flow: self.flow.map(FlowDraft::flow),
             writes: self.writes,
             version: self.version,
             about: self.about,
@@ -131,12 +131,26 @@ pub(crate) fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
     pools
 }
 
-/// A flow whose steps have their pools in order.
-pub(crate) fn flow(mut flow: Flow) -> Arc<Flow> {
-    for step in &mut flow.steps {
-        step.pools = ascending(std::mem::take(&mut step.pools));
+/// A flow as the prelude writes it: in the JSON form of the model, with the pools of its steps in any order.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Flow")]
+pub struct FlowDraft(Arc<Flow>);
+
+impl FlowDraft {
+    /// The flow.
+    #[must_use]
+    pub fn flow(self) -> Arc<Flow> {
+        self.0
     }
-    Arc::new(flow)
+}
+
+impl From<Flow> for FlowDraft {
+    fn from(mut flow: Flow) -> FlowDraft {
+        for step in &mut flow.steps {
+            step.pools = ascending(std::mem::take(&mut step.pools));
+        }
+        FlowDraft(Arc::new(flow))
+    }
 }
 
 /// A constraint as the prelude writes it: in the JSON form of the model, where the consequence may be left out.

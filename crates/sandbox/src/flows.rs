@@ -1,7 +1,7 @@
-//! What is wrong with the steps of a flow, each problem where its step stands.
+//! Problems of the steps of flows, each where its step stands.
 
-use kelos_model::Workflow;
 use kelos_model::flow::{FlowFlaw, FlowGraph};
+use kelos_model::{PoolUse, Workflow};
 
 use crate::code::ProblemCode;
 use crate::desk::Desk;
@@ -9,10 +9,20 @@ use crate::fault;
 use crate::problem::{Problem, SourcePosition};
 
 impl Desk {
-    /// Reports what is wrong with the graph of a flow: everything at once.
+    /// Reports how the steps of a flow don't fit together, and don't fit the flow: everything at once.
     pub(crate) fn judge_flow(&self, workflow: &Workflow, stack: &str, call: &str) {
-        let Some(Err(flaws)) = workflow.flow.as_ref().map(FlowGraph::new) else { return };
-        for flaw in flaws {
+        let Some(flow) = &workflow.flow else { return };
+        for step in &flow.steps {
+            let is_held = |pool: &PoolUse| workflow.pools.iter().any(|held| held.pool == pool.pool);
+            let Some(both) = step.pools.iter().find(|pool| is_held(pool)) else { continue };
+            let words = format!(
+                "{call} \"{}\": step {}: each run of the flow holds pool \"{}\" until it ends, so that the step would wait for its own \
+                 run: expected the pool in the flow or in its steps",
+                workflow.id, step.name, both.pool
+            );
+            self.blame_step(ProblemCode::BadFlow, words, stack, [step.name.as_str(), "pools"]);
+        }
+        for flaw in FlowGraph::new(flow).err().into_iter().flatten() {
             let step = flaw.step().map_or("", |step| step.as_str());
             let text = match &flaw {
                 FlowFlaw::Unknown { other, .. } => other.as_str(),

@@ -156,17 +156,6 @@ function stepsOf(given, flow) {
     return steps;
 }
 
-/** A pool of both a flow and a step: each run would wait for itself. */
-function apartFrom(pools, steps, flow) {
-    const held = pools.map((use) => use.pool);
-    for (const step of steps) {
-        const both = (step.pools || []).find((use) => held.includes(use.pool));
-        if (both === undefined) continue;
-        ofStep(step.name, "pools", () => refuse(`${flow}: step ${quote(step.name)}: each run of the flow holds pool ${quote(both.pool)} until it ends, so that the step ` +
-            "would wait for its own run: expected the pool in the flow or in its steps", "bad-flow"));
-    }
-}
-
 /** The fields of a flow that say when it runs; none where only requests and event schedules begin runs. */
 function timesOfFlow(options, where) {
     if (options.schedule === undefined) {
@@ -196,10 +185,9 @@ function flow(name, options) {
     if (options.batch !== undefined) refuse(`${where}: a run of a flow is of one slot: expected no batch`, "conflicting-options");
     known(options, FLOW_FIELDS, where);
     const steps = stepsOf(options.steps, where);
-    const draft = { ...timesOfFlow(options, where), ...draftOf(options, where) };
-    apartFrom(draft.pools, steps, where);
     enter("kelos.flow", {
-        ...draft,
+        ...timesOfFlow(options, where),
+        ...draftOf(options, where),
         id: name,
         concurrency: options.concurrency === undefined ? 1 : count(options.concurrency, `${where}: concurrency`, 1),
         job: { executor: "flow" },

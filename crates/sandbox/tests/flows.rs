@@ -39,7 +39,7 @@ fn pools_of_steps_have_one_size_as_all_others() {
         kelos.workflow("a", { schedule: "daily", shell: "true", pools: [celos.pool("crm", 2)] });
         kelos.flow("b", { steps: { load: { shell: "true", pools: [celos.pool("crm", 4, 3)] } } });"#;
     let told = told(text);
-    assert!(told[0].contains("pool \"crm\" has 4 permits by \"b\", and 2 permits by \"a\""), "{told:?}");
+    assert!(told[0].contains("pool \"crm\" has 4 permits by \"b\", and 2 by \"a\""), "{told:?}");
     assert!(told[1].contains("[pool-too-small]"), "{told:?}");
 }
 
