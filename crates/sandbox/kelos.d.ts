@@ -862,7 +862,7 @@ declare const ImmutableMap: typeof celos.ImmutableMap;
 type Moment = string | ScheduledTime | Date;
 /** A number of seconds, or text such as `90s`, `15m`, `36h`, `7d` or `2w`. */
 type Span = number | string;
-/** `my-workflow@2026-01-05T03:00Z`, or a SlotID. */
+/** `my-workflow@2026-01-05T03:00Z`, or a SlotID; of a run with a name `my-flow@order-42`; of a step of a flow `my-flow.load@2026-01-05T03:00Z`, or `my-flow.load:2@…` for the item 2 of its list. */
 type SlotName = string | SlotID;
 type SlotStateName = "waiting" | "held" | "queued" | "dispatched" | "running" | "backoff" | "succeeded" | "failed" | "expired" | "skipped" | "killed";
 type RunStateName = "dispatched" | "running" | "succeeded" | "failed" | "killed" | "unknown";
@@ -910,13 +910,23 @@ interface FakeRun {
     hangs?: boolean;
     /** Paths that it writes when it succeeds; `${year}` and the like are replaced. */
     writes?: (string | { path: string, size?: number, content?: string })[];
+    /** Its outputs, however it ends. Of a step that waits for a signal: what the signal says; `takes` is then how long after the step began to wait it comes. */
+    gives?: { [name: string]: Json };
 }
 
 /** A run, as given to a function that returns its outcome. */
 interface TestRun {
     workflow: string;
+    /** Of a step of a flow: its name, and the number of the item of its list. */
+    step: string | null;
+    item: number | null;
+    /** The key of the slot, or of the run of the flow: `2026-01-05T03:00:00.000Z`, `.order-42`. */
+    key: string;
+    /** None of a run that has a name in place of a time. */
     slot: SlotID;
     time: ScheduledTime;
+    /** What it is given: the inputs of a step, or the arguments. Of a step that waits for a signal: nothing. */
+    inputs: { [name: string]: Json };
     /** From 1. */
     number: number;
     /** The settings of the job, with templates filled in. */
@@ -924,7 +934,7 @@ interface TestRun {
     properties: { [name: string]: Json };
 }
 
-/** An action of a person at a time. One of `rerun`, `kill`, `pause`, `resume`, `backfill` and `setRegister`. */
+/** An action of a person at a time. One of `rerun`, `kill`, `pause`, `resume`, `backfill`, `setRegister`, `start` and `signal`. */
 interface TestAction {
     at: Moment;
     /** The reason. */
@@ -938,6 +948,16 @@ interface TestAction {
     from?: Moment;
     until?: Moment;
     mode?: "missing" | "unsuccessful" | "all";
+    /** The workflow that is started. */
+    start?: string;
+    /** With `start`: the name of the run, and its arguments. */
+    name?: string;
+    arguments?: ScheduleProperties;
+    /** The name of a signal. */
+    signal?: string;
+    /** With `signal`: the run of a flow, and what the signal says. */
+    to?: SlotName;
+    payload?: Json;
     /** The bucket. */
     setRegister?: string;
     key?: string;
@@ -946,16 +966,16 @@ interface TestAction {
 
 /** The expectations of a test. At least one field. */
 interface Expectations {
-    /** The states of a workflow's slots: one for all of them, or the number in each; a state that isn't listed must have none. */
+    /** The states of a workflow's slots, or of those of a step (`my-flow.load`): one for all of them, or the number in each; a state that isn't listed must have none. */
     slots?: { [workflow: string]: SlotStateName | { [state in SlotStateName]?: number } };
     /** The states of single slots; `because` is a part of the reason that `kelos why` would give. */
-    states?: { [slot: string]: SlotStateName | { state: SlotStateName, because?: string } };
+    states?: { [slot: string]: SlotStateName | "recovered" | { state: SlotStateName | "recovered", because?: string } };
     /** Paths that exist. */
     outputs?: (string | TestPaths)[];
     /** Paths that don't exist. */
     missing?: (string | TestPaths)[];
-    /** Settings and outcomes of runs; of the latest run of the slot, unless `number` is given. */
-    runs?: { slot: SlotName, number?: number, state?: RunStateName, settings?: { [name: string]: Json }, properties?: { [name: string]: Json } }[];
+    /** Settings, outcomes, inputs and outputs of runs; of the latest run of the slot, unless `number` is given. */
+    runs?: { slot: SlotName, number?: number, state?: RunStateName, settings?: { [name: string]: Json }, properties?: { [name: string]: Json }, inputs?: { [name: string]: Json }, gives?: { [name: string]: Json } }[];
     /** The maximum number of runs of a workflow that were live at the same time. */
     mostAtOnce?: { [workflow: string]: number };
     /** With real commands: what they wrote, and the file or folder beside the test file to compare it with. */
@@ -972,11 +992,15 @@ interface ResultRun {
     outcome: string | null;
     settings: { [name: string]: Json } | null;
     properties: { [name: string]: Json } | null;
+    inputs: { [name: string]: Json };
+    gives: { [name: string]: Json } | null;
 }
 
 interface ResultSlot {
+    /** The workflow, or `my-flow.load` for a step. */
     workflow: string;
-    time: string;
+    key: string;
+    time: string | null;
     state: SlotStateName;
     runs: ResultRun[];
 }
@@ -1009,7 +1033,7 @@ interface TestOptions {
     inputs?: (string | TestInput)[];
     /** Registers at the start: by bucket, by key. */
     registers?: { [bucket: string]: { [key: string]: Json } };
-    /** Outcomes of runs, by workflow: always the same, run by run of a slot, or from a function; `*` is for all others. */
+    /** Outcomes of runs, by workflow or step (`my-flow.load`): always the same, run by run of a slot, or from a function; `*` is for all others. */
     runs?: { [workflow: string]: FakeRun | FakeRun[] | ((run: TestRun) => FakeRun | void) };
     actions?: TestAction[];
     /** Maximum number of concurrent runs of all workflows. Default 256. */

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Calendar, Cron, Zone, parse_instant};
 use kelos_model::workflow::ProjectVersion;
-use kelos_model::{PoolId, SlotState, StepName, WorkflowId};
+use kelos_model::{PoolId, RunName, SlotState, StepName, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
 
 use crate::closest;
@@ -39,6 +39,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     let define = |name: &str, function: Function<'js>| host.set(name, function);
     define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
     define("stepName", Function::new(ctx.clone(), |name: String| words(StepName::new(&name)))?)?;
+    define("runName", Function::new(ctx.clone(), |name: String| words(RunName::new(&name)))?)?;
     define("pool", Function::new(ctx.clone(), |name: String| words(PoolId::new(&name)))?)?;
     define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
     define("writtenPath", Function::new(ctx.clone(), |path: String| words(check_written_path(&path)))?)?;
