@@ -69,7 +69,7 @@ const UNKNOWN: &str = "{job_id}";
 const TOLD: usize = 3;
 
 /// The properties of an app that only a script can give.
-const OF_SCRIPTS: [&str; 4] = ["externalService", "trigger", "valid", "constraints"];
+const OF_SCRIPTS: [&str; 5] = ["externalService", "steps", "trigger", "valid", "constraints"];
 
 /// The format of a `tasks.json`, for files and for scripts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         let folder = self.settings.folder.as_deref();
         let app = App { name, property, object, keys: &keys, folder };
         let reading = &mut self.reading;
-        let (job, feed, trigger) = (app.job(reading), app.feed(reading), app.trigger(reading));
+        let (job, flow, feed, trigger) = (app.job(reading), app.flow(reading), app.feed(reading), app.trigger(reading));
         let constraints = app.constraints(reading);
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
         let (writes, parameters) = (app.writes(reading), app.parameters(reading));
@@ -240,6 +240,7 @@ impl<'a> Reader<'a> {
             project: self.project(),
             source: Source::file(self.file, u32::try_from(place.line).unwrap_or(0)),
             trigger,
+            flow,
             constraints,
             concurrency,
             pools,

@@ -116,16 +116,16 @@ impl Desk {
     }
 
     fn report(&self, severity: Severity, code: ProblemCode, message: String, stack: &str) {
-        if self.calling.get().is_none() {
-            let problem =
-                fault::at_stack(Problem { severity, ..Problem::error(&self.file, code, message) }, stack, &|file| {
-                    self.source(file)
-                });
-            // A mistake that a loop repeats is reported once.
-            let mut problems = self.problems.borrow_mut();
-            if problems.len() < MOST_PROBLEMS && !problems.contains(&problem) {
-                problems.push(problem);
-            }
+        let problem = Problem { severity, ..Problem::error(&self.file, code, message) };
+        self.note(fault::at_stack(problem, stack, &|file| self.source(file)));
+    }
+
+    /// Reports a problem, unless a function is called later, outside of the evaluation.
+    pub(crate) fn note(&self, problem: Problem) {
+        // A mistake that a loop repeats is reported once.
+        let mut problems = self.problems.borrow_mut();
+        if self.calling.get().is_none() && problems.len() < MOST_PROBLEMS && !problems.contains(&problem) {
+            problems.push(problem);
         }
     }
 
@@ -150,7 +150,9 @@ impl Desk {
             return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         let draft = Draft::parse(json).and_then(|draft| draft.workflow(&self.file, self.line(stack)));
-        self.add(draft.map_err(|error| format!("{call}: {error}"))?)
+        let workflow = draft.map_err(|error| format!("{call}: {error}"))?;
+        self.judge_flow(&workflow, stack, call);
+        self.add(workflow)
     }
 
     /// Defines the apps that a script describes. Their positions are known only as the line of the call.
@@ -193,6 +195,7 @@ impl Desk {
         }
         let line = self.line(stack);
         for workflow in apps.workflows {
+            self.judge_flow(&workflow, stack, WHERE);
             self.add(Workflow { source: Source::file(&*self.file, line), ..workflow })?;
         }
         Ok(())

@@ -221,15 +221,15 @@ impl Desk {
                 mapping
                     .map_err(|words| self.misses(ProblemCode::BadArgument, &events.name, &words, &workflow.source))?;
             } else {
-                let Workflow { job, retry, pools, parameters, .. } = &*workflow;
-                jobs.insert(workflow.id.clone(), (job.clone(), *retry, pools.clone(), parameters.clone()));
+                jobs.insert(workflow.id.clone(), workflow.clone());
             }
         }
         for workflow in workflows.iter_mut() {
             let job = workflow.keys.events().and_then(|events| jobs.get(&events.program));
-            let Some((job, retry, pools, parameters)) = job else { continue };
-            (workflow.job, workflow.retry, workflow.pools) = (job.clone(), *retry, pools.clone());
-            workflow.parameters.clone_from(parameters);
+            let Some(program) = job else { continue };
+            (workflow.job, workflow.flow) = (program.job.clone(), program.flow.clone());
+            (workflow.retry, workflow.pools) = (program.retry, program.pools.clone());
+            workflow.parameters.clone_from(&program.parameters);
             let mistakes = parameter_mistakes(workflow);
             if let (Some(events), false) = (workflow.keys.events(), mistakes.is_empty()) {
                 return Err(self.misses(

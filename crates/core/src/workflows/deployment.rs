@@ -93,6 +93,7 @@ pub(super) fn bound(schedule: Arc<Workflow>, programs: &DefinitionSet) -> Arc<Wo
     let program = schedule.keys.events().and_then(|events| programs.get(&events.program));
     let Some(program) = program else { return schedule };
     let same = schedule.job == program.job
+        && schedule.flow == program.flow
         && schedule.retry == program.retry
         && schedule.pools == program.pools
         && schedule.parameters == program.parameters;
@@ -101,6 +102,7 @@ pub(super) fn bound(schedule: Arc<Workflow>, programs: &DefinitionSet) -> Arc<Wo
     }
     let mut bound = Workflow::clone(&schedule);
     bound.job = program.job.clone();
+    bound.flow.clone_from(&program.flow);
     bound.retry = program.retry;
     bound.pools.clone_from(&program.pools);
     bound.parameters.clone_from(&program.parameters);
