@@ -3,7 +3,7 @@
 use kelos_model::run::LARGEST_GIVEN;
 use kelos_model::similar::closest;
 use kelos_model::workflow::{DefinitionVersion, VersionChoice};
-use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, Breach, SlotKey, SlotRef, SlotState, WorkflowId};
 
 /// As many versions are listed.
 const LISTED_VERSIONS: usize = 10;
@@ -174,6 +174,12 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::ArgumentsTooLarge { bytes } => {
                 write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
+            }
+            Refusal::NeverCameToBe(slot) if slot.key.step().is_some() => {
+                write!(f, "{} does not exist: expected a step that its run has opened", slot.short())
+            }
+            Refusal::NeverCameToBe(slot) if matches!(slot.key, SlotKey::Named(_)) => {
+                write!(f, "{} does not exist: expected the name of a run that somebody started", slot.short())
             }
             Refusal::NeverCameToBe(slot) => {
                 write!(f, "{} does not exist: expected the moment at which one of its slots was opened", slot.short())
