@@ -43,7 +43,8 @@ impl fmt::Display for KeyDto {
             (None, Some(time)) => f.write_str(&time.exact()),
             (None, None) => {
                 let key = self.key.as_deref().unwrap_or_default();
-                SlotKey::parse(key).map_or_else(|_| f.write_str(key), |key| f.write_str(&key.typed()))
+                let typed = SlotKey::parse(key).map(|key| key.typed());
+                f.write_str(typed.as_deref().unwrap_or(key))
             }
         }
     }
