@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn job(workflow: &str, job: &str) -> SlotNameDto {
-        SlotNameDto { workflow: workflow.to_owned(), key: KeyDto { time: None, job: Some(job.to_owned()) } }
+        SlotNameDto { workflow: workflow.to_owned(), key: KeyDto { time: None, job: Some(job.to_owned()), key: None } }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Actor, Arguments, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, WorkflowId};
+use kelos_model::{Actor, Arguments, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, WorkflowId};
 
 use crate::mandate::Mandate;
 use crate::moments::TICK;
@@ -21,7 +21,7 @@ use crate::{Ask, Command, Core, Refusal, Request};
 
 impl Core {
     pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
-        let ask = self.until_now(ask);
+        let ask = self.until_now(of_step(ask));
         self.recall_for(&ask, past)?;
         let reply = match ask {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
@@ -251,5 +251,15 @@ impl Core {
             jobs: &self.jobs,
             wakes: &self.wakes,
         }
+    }
+}
+
+/// A request as its run is asked for it: a step is run again by the run that it belongs to, which goes on from there.
+fn of_step(ask: Ask) -> Ask {
+    let Ask::Rerun(Rerun { slot, arguments, reason }) = ask else { return ask };
+    let step = slot.key.step().and_then(|step| StepName::new(step.step()).ok());
+    match step {
+        None => Ask::Rerun(Rerun { slot, arguments, reason }),
+        from => Ask::ResumeFlow(ResumeFlow { run: SlotRef::new(slot.workflow, slot.key.of_run()), from, reason }),
     }
 }

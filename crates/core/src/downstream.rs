@@ -172,6 +172,10 @@ impl Core {
         by: &Actor,
     ) -> Result<DownstreamOutcome, Refusal> {
         self.check_openable(&request.slot)?;
+        if request.slot.key.step().is_some() {
+            // Its run is resumed from it.
+            return Err(Refusal::NoFlow(request.slot.workflow.clone()));
+        }
         let arguments = self.accepted_by(&request.slot, &request.arguments)?;
         let slots = self.with_batches(self.dependents().tree(&request.slot));
         if slots.len() > LARGEST_DOWNSTREAM {

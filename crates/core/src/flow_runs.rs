@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use kelos_model::flow::{FLOW, FlowEnd, StepInput, StepProgress};
 use kelos_model::run::beyond_largest;
-use kelos_model::slot::RunOfFlow;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow};
 use serde_json::{Map, Value};
 
@@ -270,7 +269,16 @@ impl Core {
     fn load_flow<E>(&mut self, run: &Advanced, past: PastOf<'_, E>) -> Result<(), E> {
         self.slots.recall_steps(&run.slot, past)?;
         let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
-        let undone = self.undone(run, &part);
+        let known: Vec<(usize, u32, StepProgress)> = self
+            .slots
+            .steps_of(&run.slot)
+            .filter_map(|(id, live)| {
+                let key = id.key.step().filter(|key| key.item_number().is_none())?;
+                let at = run.flow.graph().position(key.step())?;
+                Some((at, live.slot.step_of_run().map_or(0, |step| step.run), live.slot.state.into()))
+            })
+            .collect();
+        let undone = run.flow.graph().undone((run.number, part.since_run), &part.again, &known);
         let mut progress = FlowProgress::new(run.flow.graph());
         let steps: Vec<_> = self.slots.steps_of(&run.slot).map(|(id, live)| (id.clone(), live.into_owned())).collect();
         let mut asked = Vec::new();
@@ -296,33 +304,6 @@ impl Core {
         progress.look_at_all();
         self.flows.keep(&run.slot, progress);
         Ok(())
-    }
-
-    /// The steps that are to be done, although an earlier run may have done them: those of another definition, those that failed before
-    /// this run, those from which a person had all done again, and all that started after any of these.
-    fn undone(&self, run: &Advanced, part: &RunOfFlow) -> BTreeSet<usize> {
-        let graph = run.flow.graph();
-        let again = |step: &StepName, since: u32| {
-            let at = graph.position(step.as_str()).into_iter();
-            at.flat_map(|at| graph.with_all_after(at)).map(move |at| (at, since))
-        };
-        let mut first_run = vec![part.since_run; graph.len()];
-        for (at, since) in part.again.iter().flat_map(|(step, since)| again(step, *since)) {
-            first_run.get_mut(at).into_iter().for_each(|first| *first = since.max(*first));
-        }
-        let mut undone = BTreeSet::new();
-        for (id, live) in self.slots.steps_of(&run.slot) {
-            let Some(key) = id.key.step().filter(|key| key.item_number().is_none()) else { continue };
-            let Some(at) = graph.position(key.step()) else { continue };
-            let opened = live.slot.step_of_run().map_or(0, |step| step.run);
-            let failed_before = opened < run.number && StepProgress::from(live.slot.state) == StepProgress::Failed;
-            if first_run.get(at).is_some_and(|first| opened < *first) {
-                undone.insert(at);
-            } else if failed_before {
-                undone.extend(graph.with_all_after(at));
-            }
-        }
-        undone
     }
 }
 

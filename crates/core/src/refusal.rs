@@ -3,7 +3,7 @@
 use kelos_model::run::LARGEST_GIVEN;
 use kelos_model::similar::closest;
 use kelos_model::workflow::{DefinitionVersion, VersionChoice};
-use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, Breach, SlotKey, SlotRef, SlotState, WorkflowId};
 
 /// As many versions are listed.
 const LISTED_VERSIONS: usize = 10;
@@ -182,6 +182,12 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::ArgumentsTooLarge { bytes } => too_large(f, *bytes),
             Refusal::ArgumentsMismatched { workflow, mistakes } => mismatched(f, workflow, mistakes),
+            Refusal::NeverCameToBe(slot) if slot.key.step().is_some() => {
+                write!(f, "{} does not exist: expected a step that its run has opened", slot.short())
+            }
+            Refusal::NeverCameToBe(slot) if matches!(slot.key, SlotKey::Named(_)) => {
+                write!(f, "{} does not exist: expected the name of a run that somebody started", slot.short())
+            }
             Refusal::NeverCameToBe(slot) => {
                 write!(f, "{} does not exist: expected the moment at which one of its slots was opened", slot.short())
             }

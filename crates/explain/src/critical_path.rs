@@ -5,6 +5,7 @@
 //! that their lengths add up to it. What is *absent*: how it would have been, had something been faster.
 
 mod cause;
+mod flow;
 mod life;
 mod moment;
 mod parents;
@@ -16,6 +17,7 @@ use kelos_model::time::text;
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
+use flow::{Before, Flows};
 use life::{Life, Phase};
 use moment::Moment;
 use parents::Relation;
@@ -208,7 +210,8 @@ pub fn read(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Opti
     let Some(life) = Life::read(reader, slot, u64::MAX)? else { return Ok(None) };
     let is_over = life.ended().is_some();
     let until = life.ended().unwrap_or(now);
-    let walk = Walk { reader, relation: Relation::default(), links: Vec::new(), seen: BTreeSet::new(), cut: None };
+    let (relation, flows) = (Relation::default(), Flows::default());
+    let walk = Walk { reader, relation, flows, links: Vec::new(), seen: BTreeSet::new(), cut: None };
     let (mut links, cut) = walk.back(life, Moment { seq: u64::MAX, at: until })?;
     links.reverse();
     let from = links.first().map_or(until, |link| link.from);
@@ -219,6 +222,7 @@ pub fn read(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Opti
 struct Walk<'a> {
     reader: &'a dyn Queries,
     relation: Relation,
+    flows: Flows,
     links: Vec<Link>,
     seen: BTreeSet<SlotRef>,
     cut: Option<String>,
@@ -240,10 +244,11 @@ impl Walk<'_> {
         while let Some((life, to)) = here.take() {
             self.seen.insert(life.slot.clone());
             let Some(next) = self.link(&life, to)? else { break };
-            if self.is_cut(&next.slot) {
+            // From its first step the path goes back to a run.
+            if !flow::is_run_of(&next.slot, &life.slot) && self.is_cut(&next.slot) {
                 break;
             }
-            match Life::read(self.reader, &next.slot, next.to.seq)? {
+            match flow::life_before(self.reader, &life.slot, (&next.slot, next.to))? {
                 Some(life) => here = Some((life, next.to)),
                 None => self.links.push(missing(next)),
             }
@@ -265,8 +270,18 @@ impl Walk<'_> {
         let (mut steps, mut besides, mut next) = (Vec::new(), Vec::new(), None);
         for phase in life.phases.iter().rev() {
             let until = phase.until.unwrap_or(to.at);
+            let before = self.before(life, phase, until)?;
+            if let Some(Before { slot, at }) = before {
+                steps.extend(Step::waited(at, until, looked()));
+                next = Some((Next { slot, to: Moment { at, ..to }, since: phase.from }, at));
+                break;
+            }
             if phase.state != SlotState::Waiting {
                 steps.extend(life.step(phase, until, self.links.is_empty()));
+                continue;
+            }
+            if life.slot.key.step().is_some() {
+                steps.extend(Step::waited(phase.from, until, self.flows.signal(self.reader, life)?));
                 continue;
             }
             let cause = cause::of(self.reader, &self.relation, life, phase, to)?;
@@ -280,13 +295,30 @@ impl Walk<'_> {
             steps.extend(Step::waited(cause.at, until, looked()));
             steps.extend(Step::waited(phase.from, cause.at, cause.words));
         }
+        if next.is_none() {
+            let opener = self.flows.opener(self.reader, life)?;
+            next = opener.map(|Before { slot, at }| (Next { slot, to: Moment { at, ..to }, since: life.opened }, at));
+        }
         steps.reverse();
         let from = next.as_ref().map_or(life.opened, |(_, at)| *at).min(to.at);
         let waited = next.as_ref().map(|(next, at)| SlotWait { on: next.slot.clone(), from: next.since, until: *at });
+        // Those before a step ended before it was opened.
+        let waited = waited.filter(|waited| life.slot.key.step().is_none() || waited.from < waited.until);
         let opened = next.is_none().then(|| life.opened_words.clone());
         let (slot, state) = (life.slot.clone(), Some(life.state));
         self.links.push(Link { slot, state, from, until: to.at, opened, waited, steps, besides });
         Ok(next.map(|(next, _)| next))
+    }
+}
+
+impl Walk<'_> {
+    /// The step that a run of a flow, or a step of one, spent a phase with.
+    fn before(&mut self, life: &Life, phase: &Phase, until: Timestamp) -> Result<Option<Before>, StoreError> {
+        match phase.state {
+            SlotState::Running => self.flows.last_step(self.reader, life, phase, until),
+            SlotState::Waiting if until > phase.from => self.flows.awaited(self.reader, life, until),
+            _ => Ok(None),
+        }
     }
 }
 

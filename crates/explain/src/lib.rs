@@ -8,6 +8,7 @@ pub mod backfill;
 pub mod critical_path;
 mod definitions;
 pub mod failures;
+pub mod flow;
 pub mod graph;
 pub mod jobs;
 pub mod out_of_range;

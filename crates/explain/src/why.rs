@@ -20,6 +20,7 @@ mod batches;
 mod constraints;
 mod ends;
 mod facts;
+mod flows;
 mod outages;
 mod parents;
 mod pools;
@@ -27,6 +28,7 @@ mod pools;
 mod tests;
 
 use crate::definitions::Definitions;
+use crate::flow::words::listed;
 use crate::{schedule, schedules};
 use absent::{Absent, out_of_range};
 use kelos_engine::Handle;
@@ -139,7 +141,11 @@ pub(crate) fn read_with(
     if let Some((row, stretch)) = workflow.as_ref().zip(planned.as_ref()) {
         history = backlog::history(reader, row, slot, stretch, now)?;
     }
-    let definition = workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?;
+    let flow = flows::of(reader, slot, workflow.as_ref(), (!at_present).then_some(now))?;
+    let definition = match &flow {
+        Some(flow) if slot.key.step().is_some() => flow.definition(reader, slot)?,
+        _ => workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?,
+    };
     let mut why = account(slot, now, history.clone(), runs, definition.as_deref(), inspection);
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
         why.look_at_parents(definitions, &history)?;
@@ -170,6 +176,9 @@ pub(crate) fn read_with(
         let planned_at = history.first().map(|first| first.at);
         let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at, no_way };
         why.headline = absent.because(slot, now, at_present);
+    }
+    if let Some(flow) = &flow {
+        flow.tell(&mut why);
     }
     Ok(why)
 }
@@ -245,8 +254,13 @@ impl Why {
 
 /// The state of a slot at a past moment, by its events; none if it had none by then.
 pub(crate) fn state_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> Result<Option<SlotState>, StoreError> {
+    Ok(slot_at(reader, slot, at)?.map(|slot| slot.state))
+}
+
+/// A slot as it was at a past moment, by its events; none if there was none.
+pub(crate) fn slot_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> Result<Option<Slot>, StoreError> {
     let history: Vec<_> = reader.history(slot)?.into_iter().filter(|record| record.at <= at).collect();
-    Ok(fold(&history).map(|(slot, _)| slot.state))
+    Ok(fold(&history).map(|(slot, _)| slot))
 }
 
 /// The part of a slot's state that only the memory of the scheduler has.
@@ -347,7 +361,14 @@ fn up_to_date(
 /// Whether a slot begins to wait with an event.
 fn begins(record: &EventRecord) -> bool {
     let Event::Slot { what, .. } = &record.event else { return false };
-    matches!(what, SlotEvent::Planned { .. } | SlotEvent::Reopened { .. } | SlotEvent::BackoffEnded)
+    matches!(
+        what,
+        SlotEvent::Planned { .. }
+            | SlotEvent::Reopened { .. }
+            | SlotEvent::Resumed { .. }
+            | SlotEvent::StepOpened { .. }
+            | SlotEvent::BackoffEnded
+    )
 }
 
 /// The slot at the end of a history, and the event that put it into its state.
@@ -475,8 +496,11 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         }
         SlotEvent::BackoffEnded => format!("waiting since {since}{}", rest(why)),
         SlotEvent::Reopened { by, .. } => format!("waiting since {since}, when {by} reopened it{}", rest(why)),
+        SlotEvent::Resumed { by, .. } => format!("waiting since {since}, when {by} resumed it{}", rest(why)),
         SlotEvent::Held { .. } => format!("held since {since}{}{}", rest(why), expires(why)),
-        SlotEvent::TriggerMet { .. } | SlotEvent::ConstraintsMet { .. } => format!("queued since {since}{}", rest(why)),
+        SlotEvent::TriggerMet { .. } | SlotEvent::ConstraintsMet { .. } | SlotEvent::StepReady { .. } => {
+            format!("queued since {since}{}", rest(why))
+        }
         SlotEvent::Dispatched { run, .. } if !why.blockers.is_empty() => {
             format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
         }
@@ -487,6 +511,9 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
             format!("run {run} ({}) goes on since {since}{}", shown_id(external_id), rest(why))
         }
         SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
+        SlotEvent::Recovered { run, failed } => {
+            format!("run {run} succeeded at {since}, recovered from the failure of {}", listed(failed))
+        }
         SlotEvent::BackedOff { run, outcome, due } => {
             format!(
                 "run {run} ended at {since}: {}; retry {} is due at {}",

@@ -42,8 +42,11 @@ pub fn read(keys: Option<&Keys>, text: &str) -> Result<SlotKey, Fault> {
         Some(keys @ Keys::Jobs(_)) => keys.read(text).map_err(|why| Fault::bad_request("no-job-id", why)),
         // The first letter of a complete key shows its kind; its workflow may be removed.
         None if text.starts_with(['~', '_', '.']) => SlotKey::parse(text).map_err(|error| bad_path(&error)),
-        Some(keys) if text.starts_with('_') => keys.read(text).map_err(|why| Fault::bad_request("bad-path", why)),
-        Some(keys) => time(text).map(|at| keys.resolve(SlotKey::Time(at))),
+        Some(keys) if text.starts_with(['_', '.']) => {
+            keys.read(text).map_err(|why| Fault::bad_request("bad-path", why))
+        }
+        // What is no name either is taken for a time with a mistake.
+        Some(keys) => keys.read(text).or_else(|_| time(text).map(|at| keys.resolve(SlotKey::Time(at)))),
         None => time(text).map(SlotKey::Time),
     }
 }

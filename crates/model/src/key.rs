@@ -33,7 +33,7 @@ const JOB: char = '~';
 const MOMENT: char = '_';
 
 /// The same of a name and of a step, and the separator between a run and its step.
-const NAMED: char = '.';
+pub(crate) const NAMED: char = '.';
 
 /// The separator between a step and the number of its item, where it is done for each item of a list.
 const ITEM: char = ':';
@@ -77,6 +77,13 @@ impl RunName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether it reads as a time with a mistake, such as `2015-13-01`: then only the dot before it shows that it is a name.
+    #[must_use]
+    pub fn reads_as_time(&self) -> bool {
+        let is_of_time = |letter: u8| letter.is_ascii_digit() || matches!(letter, b'-' | b':' | b'T' | b'Z');
+        self.0.contains(['-', ':']) && self.0.bytes().all(is_of_time)
+    }
 }
 
 impl fmt::Display for RunName {
@@ -105,6 +112,13 @@ impl StepKey {
     #[must_use]
     pub fn item(&self, number: u32) -> StepKey {
         StepKey(format!("{}{ITEM}{number}", self.whole()).into())
+    }
+
+    /// The same step of another run; none if a step itself is given as the run.
+    #[must_use]
+    pub fn of(&self, run: &SlotKey) -> Option<StepKey> {
+        let key = StepKey::new(run, &StepName::new(self.step()).ok()?)?;
+        Some(self.item_number().map_or_else(|| key.clone(), |number| key.item(number)))
     }
 
     /// The key of the run.
@@ -174,6 +188,17 @@ impl StepKey {
 
     fn parts(&self) -> (&str, &str) {
         self.0.rsplit_once(NAMED).unwrap_or((&self.0, ""))
+    }
+
+    /// A step as people write it, with any form of the key of its run, which `read` reads.
+    pub(crate) fn read(text: &str, read: impl FnOnce(&str) -> Option<SlotKey>) -> Option<StepKey> {
+        let (run, step) = text.rsplit_once(NAMED)?;
+        let (name, item) = step.split_once(ITEM).map_or((step, None), |(name, item)| (name, Some(item)));
+        let key = StepKey::new(&read(run)?, &StepName::new(name).ok()?)?;
+        match item {
+            None => Some(key),
+            Some(item) => Some(key.item(item.parse().ok()?)),
+        }
     }
 
     fn parse(text: &str) -> Option<StepKey> {
@@ -289,6 +314,23 @@ impl SlotKey {
         match self {
             SlotKey::Time(at) | SlotKey::Moment(at) => text::format_full(*at),
             SlotKey::Job(_) | SlotKey::Named(_) | SlotKey::Step(_) => self.to_string(),
+        }
+    }
+
+    /// The text by which people name it, which [`Keys::read`](crate::workflow::Keys::read) reads back: without the letter that marks its
+    /// kind, unless it would read as something else.
+    #[must_use]
+    pub fn typed(&self) -> String {
+        match self {
+            SlotKey::Time(at) | SlotKey::Moment(at) => text::format_short(*at),
+            SlotKey::Job(id) => id.to_string(),
+            SlotKey::Named(name) if name.reads_as_time() => self.to_string(),
+            SlotKey::Named(name) => name.to_string(),
+            SlotKey::Step(step) => match step.run() {
+                SlotKey::Job(_) => self.to_string(),
+                SlotKey::Named(name) if name.reads_as_time() => self.to_string(),
+                run => format!("{}{NAMED}{}", run.typed(), step.within_run()),
+            },
         }
     }
 

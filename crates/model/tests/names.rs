@@ -3,6 +3,7 @@
 use kelos_model::project::{
     DEFAULT_NAMESPACE, DEFAULT_VERSION, Member, ProjectName, dataset, dataset_named, dataset_parts,
 };
+use kelos_model::workflow::{Keys, Program};
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 use proptest::prelude::*;
 
@@ -25,6 +26,30 @@ fn project() -> impl Strategy<Value = ProjectName> {
 
 fn member() -> impl Strategy<Value = Member> {
     (project(), proptest::option::of(part()), part()).prop_map(|(project, kind, name)| Member { project, kind, name })
+}
+
+#[test]
+fn names_of_runs_and_steps_are_read_as_people_type_them() {
+    let keys = Keys::Requests(Box::new(Program { name: "p".to_owned(), kind: None }));
+    let read = |text: &str| keys.read(text).map(|key| key.to_string());
+    for (typed, key) in [
+        ("order-42", ".order-42"),
+        (".order-42", ".order-42"),
+        ("42", ".42"),
+        ("order-42.pay", ".order-42.pay"),
+        (".order-42.pay:3", ".order-42.pay:3"),
+        (".12-34.pay", ".12-34.pay"),
+        ("2026-11-21T00:00Z", "_2026-11-21T00:00:00.000Z"),
+        ("2026-11-21T00:00Z.load", "._2026-11-21T00:00:00.000Z.load"),
+        (".2026-11-21T00:00:00.000Z.load:3", "._2026-11-21T00:00:00.000Z.load:3"),
+    ] {
+        assert_eq!(read(typed).as_deref(), Ok(key), "{typed}");
+        let back = keys.read(typed).and_then(|key| keys.read(&key.typed())).map(|key| key.to_string());
+        assert_eq!(back.as_deref(), Ok(key), "{typed}");
+    }
+    for nonsense in ["", ".", "2026-13-01", "12-34.pay", "a b", "a.b.c", "a.pay:", "a.pay:x", "-a", &"x".repeat(201)] {
+        assert!(read(nonsense).is_err(), "{nonsense}");
+    }
 }
 
 proptest! {

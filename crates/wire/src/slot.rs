@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Code, EventDto, ExplanationDto, Instant, RootDto, RunDto, secrets};
 
-/// The key of a slot: its time or its job id. All answers that name a slot have these fields beside their own.
+/// The key of a slot: its time, its job id, or its name. All answers that name a slot have these fields beside their own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyDto {
@@ -21,11 +21,19 @@ pub struct KeyDto {
     /// Its job id; only for a job, which is a slot of a workflow that is keyed by job ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// Its complete key; only for a run that was started by a name, `.order-42`, and for a step of a flow, `.order-42.pay`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 impl From<&SlotKey> for KeyDto {
     fn from(key: &SlotKey) -> KeyDto {
-        KeyDto { time: key.time().map(Instant), job: key.job().map(|id| id.to_string()) }
+        let is_named = matches!(key, SlotKey::Named(_) | SlotKey::Step(_));
+        KeyDto {
+            time: key.time().map(Instant),
+            job: key.job().map(|id| id.to_string()),
+            key: is_named.then(|| key.to_string()),
+        }
     }
 }
 
@@ -34,7 +42,11 @@ impl fmt::Display for KeyDto {
         match (&self.job, self.time) {
             (Some(job), _) => f.write_str(job),
             (None, Some(time)) => f.write_str(&time.exact()),
-            (None, None) => Ok(()),
+            (None, None) => {
+                let key = self.key.as_deref().unwrap_or_default();
+                let typed = SlotKey::parse(key).map(|key| key.typed());
+                f.write_str(typed.as_deref().unwrap_or(key))
+            }
         }
     }
 }

@@ -40,6 +40,16 @@ impl Life {
         Ok(Life::of(slot, history.filter_map(of_slot).collect()))
     }
 
+    /// The same up to a moment.
+    pub(super) fn read_until(
+        reader: &dyn Queries,
+        slot: &SlotRef,
+        until: Timestamp,
+    ) -> Result<Option<Life>, StoreError> {
+        let history = reader.history(slot)?.into_iter().filter(|record| record.at <= until);
+        Ok(Life::of(slot, history.filter_map(of_slot).collect()))
+    }
+
     fn of(slot: &SlotRef, mut events: Vec<(Timestamp, SlotEvent)>) -> Option<Life> {
         let opening = events.iter().rposition(|(_, event)| opens(event)).unwrap_or_default();
         events.drain(..opening);
@@ -120,7 +130,14 @@ fn of_slot(record: EventRecord) -> Option<(Timestamp, SlotEvent)> {
 }
 
 fn opens(event: &SlotEvent) -> bool {
-    matches!(event, SlotEvent::Planned { .. } | SlotEvent::Reopened { .. } | SlotEvent::Imported { .. })
+    matches!(
+        event,
+        SlotEvent::Planned { .. }
+            | SlotEvent::Reopened { .. }
+            | SlotEvent::Resumed { .. }
+            | SlotEvent::StepOpened { .. }
+            | SlotEvent::Imported { .. }
+    )
 }
 
 fn state_after_opening(event: &SlotEvent) -> SlotState {
@@ -135,7 +152,8 @@ fn opened_words(event: &SlotEvent) -> String {
         SlotEvent::Planned { backfill: Some(backfill), .. } => format!("planned by backfill {backfill}"),
         SlotEvent::Planned { origin: Origin::Parent(parent), .. } => format!("opened by its parent {}", parent.short()),
         SlotEvent::Planned { origin: Origin::Child(child), .. } => format!("opened for {}", child.short()),
-        SlotEvent::Reopened { .. } => brief(event),
+        SlotEvent::Reopened { .. } | SlotEvent::Resumed { .. } => brief(event),
+        SlotEvent::StepOpened { .. } => "opened by its run".to_owned(),
         SlotEvent::Imported { from, .. } => format!("imported from {from}"),
         _ => "planned".to_owned(),
     }

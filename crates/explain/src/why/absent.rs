@@ -51,6 +51,9 @@ impl Absent<'_> {
         let Some(workflow) = self.workflow else {
             return format!("no workflow has ever been named \"{}\"", slot.workflow);
         };
+        if slot.key.job().is_none() && slot.key.time().is_none() {
+            return self.no_run(slot);
+        }
         let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
         if workflow.definition.keys.are_moments() || slot.key.is_moment() {
             return self.no_moment(workflow);
@@ -98,6 +101,17 @@ impl Absent<'_> {
             None => {
                 "nothing opened it: its workflow's slots are named by the moments at which they came to be".to_owned()
             }
+        }
+    }
+
+    /// The explanation for a run with a name, and for a step where nothing is known of its flow.
+    fn no_run(&self, slot: &SlotRef) -> String {
+        match (self.planned_at, slot.key.step()) {
+            (Some(planned_at), _) => {
+                format!("it had not come to be yet; that was at {}", text::format_full(planned_at))
+            }
+            (None, Some(_)) => "its workflow is no flow with such a step".to_owned(),
+            (None, None) => format!("nobody started a run named {}", slot.key.typed()),
         }
     }
 

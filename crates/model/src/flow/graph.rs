@@ -1,6 +1,6 @@
 //! The graph of a flow, and what may start when a step has ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::progress::{FlowEnd, StepProgress};
@@ -205,6 +205,36 @@ impl FlowGraph {
             }
         }
         seen.iter().enumerate().filter(|(_, is_seen)| **is_seen).map(|(at, _)| at).collect()
+    }
+
+    /// The steps that a run is to do, although an earlier run of the slot may have done them: those of another definition, those that
+    /// failed before this run, those from which a person had all done again, and all that start after any of these. The steps
+    /// count that were opened by `since_run` or later, and those of `again` by the run beside them or later; `known` has the steps that
+    /// were ever opened: their positions, the runs that opened them last, and how far they are.
+    #[must_use]
+    pub fn undone(
+        &self,
+        (run, since_run): (u32, u32),
+        again: &BTreeMap<StepName, u32>,
+        known: &[(usize, u32, StepProgress)],
+    ) -> BTreeSet<usize> {
+        let after = |step: &StepName, since: u32| {
+            let at = self.position(step.as_str()).into_iter();
+            at.flat_map(|at| self.with_all_after(at)).map(move |at| (at, since))
+        };
+        let mut first_run = vec![since_run; self.len()];
+        for (at, since) in again.iter().flat_map(|(step, since)| after(step, *since)) {
+            first_run.get_mut(at).into_iter().for_each(|first| *first = since.max(*first));
+        }
+        let mut undone = BTreeSet::new();
+        for (at, opened, state) in known {
+            if first_run.get(*at).is_some_and(|first| opened < first) {
+                undone.insert(*at);
+            } else if *opened < run && *state == StepProgress::Failed {
+                undone.extend(self.with_all_after(*at));
+            }
+        }
+        undone
     }
 
     /// A circle of steps that wait for each other, by success or failure.

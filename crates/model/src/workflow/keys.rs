@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
-use crate::key::SlotKey;
+use crate::key::{NAMED, RunName, SlotKey, StepKey};
 use crate::run::Batch;
 use crate::template::KeyValues;
 use crate::time::schedule::Schedule;
@@ -237,25 +237,41 @@ impl Keys {
             SlotKey::Time(at) if self.are_moments() || self.schedule().is_some() && is_beside_times(at) => {
                 SlotKey::Moment(at)
             }
+            SlotKey::Step(step) => SlotKey::Step(step.of(&self.resolve(step.run())).unwrap_or(step)),
             key => key,
         }
     }
 
     /// Reads a key as people write it: a time, which stands for a moment where it can be none of the schedule, or a job id with or
-    /// without the ~ that marks it. A job id comes back in its normal form.
+    /// without the ~ that marks it. A job id comes back in its normal form. Names of runs and steps need no dot before them where they
+    /// read as nothing else; a step of a job does.
     ///
     /// # Errors
     /// In words, when the text is no key of such a workflow.
     pub fn read(&self, text: &str) -> Result<SlotKey, String> {
         match self {
             Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_) => {
-                SlotKey::parse(text).map(|key| self.resolve(key)).map_err(|error| error.to_string())
+                let key = SlotKey::parse(text).map(|key| self.resolve(key));
+                key.or_else(|error| self.without_dot(text).ok_or_else(|| error.to_string()))
             }
             Keys::Jobs(jobs) => {
+                if let Some(step) = SlotKey::parse(text).ok().filter(|key| key.step().is_some()) {
+                    return Ok(step);
+                }
                 let id = text.strip_prefix('~').unwrap_or(text);
                 jobs.normal(id).map(SlotKey::Job).map_err(|error| error.to_string())
             }
         }
+    }
+}
+
+impl Keys {
+    /// The name of a run or a step, written without the dot that marks it, or with a short form of a time in it.
+    fn without_dot(&self, text: &str) -> Option<SlotKey> {
+        let text = text.strip_prefix(NAMED).unwrap_or(text);
+        let step = StepKey::read(text, |run| self.read(run).ok()).map(SlotKey::Step);
+        let name = || RunName::new(text).ok().filter(|name| !name.reads_as_time()).map(SlotKey::Named);
+        step.or_else(name)
     }
 }
 
