@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use kelos_model::arguments::kept_arguments;
 use kelos_model::flow::is_carried_out_by_the_scheduler;
-use kelos_model::{Batch, Outcome, RunId, SlotEvent, WorkflowId};
+use kelos_model::{Batch, Outcome, RunId, SlotEvent, SlotRef, WorkflowId};
 
 use crate::batches::Candidates;
-use crate::permits::{Grant, Terms};
+use crate::permits::{Grant, QueueId, Terms};
+use crate::workflows::WorkflowState;
 use crate::{Command, Core, WorkflowFilter};
 
 impl Core {
@@ -82,7 +83,31 @@ impl Core {
             is_present: workflow.is_present(),
             is_paused: workflow.rests(),
             by_workers: self.config.by_workers && workflow.has_jobs(),
+            by_scheduler: workflow.definition().flow.is_some(),
         };
         self.permits.agree(id, terms);
+        self.agree_on_steps(id);
+    }
+
+    /// Updates the terms on which the queued and live steps of a workflow run.
+    fn agree_on_steps(&mut self, id: &WorkflowId) {
+        let steps: Vec<SlotRef> = self.slots.steps_of_workflow(id).map(|(step, _)| step.clone()).collect();
+        steps.iter().for_each(|step| self.agree_on_step(step));
+    }
+
+    /// Updates the terms on which a step runs, in all runs of its flow: those of the definition that this one follows.
+    pub(crate) fn agree_on_step(&mut self, step: &SlotRef) {
+        let Some(definition) = self.definition_of(step) else { return };
+        let terms = Terms {
+            concurrency: definition.concurrency,
+            batch: None,
+            pools: definition.pools.clone(),
+            within: definition.within.clone(),
+            is_present: true,
+            is_paused: self.workflows.get(&step.workflow).is_none_or(WorkflowState::rests),
+            by_workers: false,
+            by_scheduler: false,
+        };
+        self.permits.agree(QueueId::of(step), terms);
     }
 }

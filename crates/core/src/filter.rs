@@ -13,10 +13,14 @@ pub(crate) fn allows(only: &WorkflowFilter, id: &WorkflowId) -> bool {
     only.as_ref().is_none_or(|only| only.contains(id))
 }
 
-/// Takes the workflows that a tick includes out of a set.
-pub(crate) fn take_allowed(set: &mut BTreeSet<WorkflowId>, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
-    let Some(only) = only else { return std::mem::take(set) };
-    let taken = set.intersection(only).cloned().collect();
-    set.retain(|id| !only.contains(id));
-    taken
+/// Takes what belongs to the workflows that a tick includes out of a set.
+pub(crate) fn take_allowed<T: Ord>(
+    set: &mut BTreeSet<T>,
+    only: &WorkflowFilter,
+    of: impl Fn(&T) -> &WorkflowId,
+) -> BTreeSet<T> {
+    match only {
+        None => std::mem::take(set),
+        Some(_) => set.extract_if(.., |one| allows(only, of(one))).collect(),
+    }
 }

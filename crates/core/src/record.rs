@@ -81,6 +81,9 @@ impl Core {
         self.turn.log(self.now, before.map_or(0, |slot| slot.last_event), Event::Slot { slot: id.clone(), what });
         let is_carried_out_here = is_carried_out_by_the_scheduler(&definition.job.executor);
         if !is_carried_out_here {
+            if after.state == SlotState::Queued {
+                self.agree_on_step(id);
+            }
             self.permits.follow(id, before, after, after.state == SlotState::Queued);
         }
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {

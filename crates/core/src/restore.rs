@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::flow::is_carried_out_by_the_scheduler;
+use kelos_model::flow::{FLOW, is_carried_out_by_the_scheduler};
 use kelos_model::{Run, RunId, Slot, SlotRef, SlotState, Workflow};
 
 use crate::turn::Turn;
@@ -37,6 +37,9 @@ impl Core {
             // Before the slots are restored: each run of theirs would count.
             core.permits.follow_along(&run.id.slot);
             core.batches.join(run.leader().slot, run.id.slot.clone());
+        }
+        for run in restored.runs.iter().filter(|run| run.executor == FLOW) {
+            core.permits.carry_out(&run.id.slot);
         }
         core.restore_flows(&restored.pinned, &restored.slots);
         for (id, slot) in restored.slots {
@@ -88,6 +91,7 @@ impl Core {
     fn restore_step(&mut self, id: &SlotRef, slot: Slot) {
         let Some(definition) = self.definition_of(id) else { return };
         if !is_carried_out_by_the_scheduler(&definition.job.executor) {
+            self.agree_on_step(id);
             self.permits.follow(id, None, &slot, slot.state == SlotState::Queued);
             self.wakes.watch_run(id, slot.run_alive, self.now);
         }

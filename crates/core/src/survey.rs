@@ -1,6 +1,8 @@
 //! Answers to inspections: the details of a slot, and the use of limits and pools. They are computed on request, from
 //! organs that they do not change.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 
@@ -8,7 +10,7 @@ use crate::batches::Candidates;
 use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 use crate::inspection::{BatchWait, Inspection};
 use crate::jobs::Jobs;
-use crate::permits::{LinePosition, LotWait, Party, Permits, Pool, Position, Queue, RequestId, WorkersOf};
+use crate::permits::{LinePosition, LotWait, Party, Permits, Pool, Position, Queue, QueueId, RequestId, WorkersOf};
 use crate::planner::Planner;
 use crate::programs::Programs;
 use crate::slots::SlotTable;
@@ -40,7 +42,7 @@ impl Survey<'_> {
         // A request may name a workflow that never was.
         let Some(workflow) = self.workflows.get(&slot.workflow) else { return Inspection::default() };
         let live = self.slots.get(slot);
-        let queue = self.permits.queue(&slot.workflow);
+        let queue = self.permits.queue(QueueId::of(slot));
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
         let backlog = self.planner.backlog(&slot.workflow, self.workflows, self.slots, self.permits);
@@ -78,10 +80,15 @@ impl Survey<'_> {
     /// The use of the limits on runs and of the pools.
     pub(crate) fn capacity(&self) -> Capacity {
         let queues = || self.permits.queues();
-        let mut runs: Vec<_> = queues().map(|(id, queue)| (id.clone(), queue.active())).collect();
-        runs.retain(|(_, active)| *active > 0);
+        // Runs of flows are carried out by the scheduler; the runs of their steps count.
+        let mut by_workflow: BTreeMap<WorkflowId, u32> = BTreeMap::new();
+        for (id, queue) in queues() {
+            *by_workflow.entry(id.workflow.clone()).or_default() += queue.working();
+        }
+        let mut runs: Vec<_> = by_workflow.into_iter().filter(|(_, active)| *active > 0).collect();
         runs.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
-        let mut full: Vec<_> = queues().filter_map(|(id, queue)| full_workflow(id, queue)).collect();
+        let mut full: Vec<_> =
+            queues().filter(|(id, _)| id.is_whole()).filter_map(|(id, queue)| full_workflow(id, queue)).collect();
         full.sort_by(|a, b| (b.queued, &a.workflow).cmp(&(a.queued, &b.workflow)));
         let starved = || self.permits.starved().filter_map(|id| Some((id, self.permits.queue(id)?)));
         Capacity {
@@ -132,9 +139,9 @@ impl Survey<'_> {
         if let Party::Request(id) = position.party() {
             return self.request_in_line(id, pool);
         }
-        let queue = self.permits.queue(&position.workflow)?;
+        let queue = self.permits.queue(&position.queue)?;
         let (first, since) = queue.waiting().find(|(one, _)| one.key == position.key)?;
-        Some(Waiter { permits: queue.permits(pool)?, ..waiter(&position.workflow, queue, first, since) })
+        Some(Waiter { permits: queue.permits(pool)?, ..waiter(&position.queue, queue, first, since) })
     }
 
     /// A live run in the line of a pool.
@@ -156,10 +163,10 @@ impl Survey<'_> {
     }
 
     /// The live runs of a workflow that hold permits of a pool.
-    fn holders_of(&self, id: &WorkflowId, queue: &Queue, pool: &PoolId) -> impl Iterator<Item = Holder> {
+    fn holders_of(&self, id: &QueueId, queue: &Queue, pool: &PoolId) -> impl Iterator<Item = Holder> {
         let permits = queue.permits(pool).unwrap_or(0);
         queue.alive().filter_map(move |key| {
-            let slot = SlotRef::new(id.clone(), key.clone());
+            let slot = id.slot(key);
             let live = self.slots.get(&slot)?;
             let since = live.run().map_or(live.slot.since, |run| run.dispatched_at);
             let run = RunId { slot, number: live.slot.last_run };
@@ -169,11 +176,12 @@ impl Survey<'_> {
 
     /// The state of the pools for which a queued slot or the live run of a slot waits, and its position in each.
     fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
-        let queued = self.workflows.get(&slot.workflow).and_then(|workflow| {
+        let id = QueueId::of(slot);
+        let queued = self.permits.queue(&id).and_then(|queue| {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
-            Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key).in_line(&slot.workflow)))
+            Some((queue.pools(), Position::of(&live.slot, &slot.key).in_line(&id)))
         });
-        let asking = || self.permits.waiting_request(slot).map(|waiting| (&waiting.uses, waiting.position.clone()));
+        let asking = || self.permits.waiting_request(slot).map(|waiting| (&*waiting.uses, waiting.position.clone()));
         // Only queued slots wait for pools, and live runs that ask for more.
         let Some((uses, position)) = queued.or_else(asking) else { return Vec::new() };
         let place = |one: &PoolUse| {
@@ -194,13 +202,13 @@ impl Survey<'_> {
     }
 }
 
-fn full_workflow(id: &WorkflowId, queue: &Queue) -> Option<FullWorkflow> {
+fn full_workflow(id: &QueueId, queue: &Queue) -> Option<FullWorkflow> {
     let (concurrency, active) = (queue.concurrency()?, queue.active());
     if !queue.is_open() || active < concurrency {
         return None;
     }
     let first = first_waiter(id, queue)?;
-    Some(FullWorkflow { workflow: id.clone(), concurrency, active, queued: queue.len() as u64, first })
+    Some(FullWorkflow { workflow: id.workflow.clone(), concurrency, active, queued: queue.len() as u64, first })
 }
 
 /// Shortens a list, and returns the number of entries cut off.
@@ -211,14 +219,14 @@ fn cut<T>(list: &mut Vec<T>, most: usize) -> usize {
 }
 
 /// The first queued slot of a workflow, which needs one permit of the limit on all runs.
-fn first_waiter(id: &WorkflowId, queue: &Queue) -> Option<Waiter> {
+fn first_waiter(id: &QueueId, queue: &Queue) -> Option<Waiter> {
     let (first, since) = queue.waiting().next()?;
     Some(waiter(id, queue, first, since))
 }
 
-fn waiter(id: &WorkflowId, queue: &Queue, position: &Position, since: Timestamp) -> Waiter {
+fn waiter(id: &QueueId, queue: &Queue, position: &Position, since: Timestamp) -> Waiter {
     Waiter {
-        slot: SlotRef::new(id.clone(), position.key.clone()),
+        slot: id.slot(&position.key),
         permits: 1,
         priority: position.priority.0,
         since,

@@ -5,6 +5,7 @@ use kelos_model::{SlotKey, WorkflowId};
 
 use super::Permits;
 use super::queue::{Position, Queue};
+use super::queue_id::QueueId;
 
 /// The answers about queued slots that do not depend on permits.
 pub(crate) trait Readiness {
@@ -59,14 +60,15 @@ impl Lot {
 
 impl Permits {
     /// Has the queue of a workflow served in the next pass, because what its slots would run together with may have changed.
-    pub(crate) fn wake_lots(&mut self, id: &WorkflowId) {
-        if self.queues.get(id).is_some_and(|queue| queue.len() > 0) {
-            self.woken.insert(id.clone());
+    pub(crate) fn wake_lots(&mut self, id: impl Into<QueueId>) {
+        let id = id.into();
+        if self.queues.get(&id).is_some_and(|queue| queue.len() > 0) {
+            self.woken.insert(id);
         }
     }
 
     /// Has workflows served again when their slots wait for their batches no longer.
-    pub(super) fn wait_for_batches(&mut self, waits: Vec<(WorkflowId, LotWait)>) {
+    pub(super) fn wait_for_batches(&mut self, waits: Vec<(QueueId, LotWait)>) {
         for (id, wait) in waits {
             match wait {
                 LotWait::Tick => drop(self.woken.insert(id)),

@@ -10,6 +10,7 @@ mod offers;
 mod pass;
 mod pools;
 mod queue;
+mod queue_id;
 mod rates;
 mod requests;
 mod sweep;
@@ -32,6 +33,7 @@ pub use pools::POOL_PATIENCE;
 pub(crate) use pools::Pool;
 use pools::Pools;
 pub(crate) use queue::{LinePosition, Position, Queue, Terms};
+pub(crate) use queue_id::QueueId;
 use requests::Requests;
 pub(crate) use requests::{Party, ReportAge, RequestId, WaitingRequest};
 
@@ -48,13 +50,13 @@ pub(crate) struct Permits {
     limit: u32,
     /// The number of live runs of all workflows.
     running: u32,
-    queues: BTreeMap<WorkflowId, Queue>,
+    queues: BTreeMap<QueueId, Queue>,
     pools: Pools,
     offers: Offers,
     /// Workflows whose queued slots wait only for the limit on all runs, longest wait first.
-    starved: VecDeque<WorkflowId>,
+    starved: VecDeque<QueueId>,
     /// Workflows that may have a free permit and a queued slot.
-    woken: BTreeSet<WorkflowId>,
+    woken: BTreeSet<QueueId>,
     requests: Requests,
     /// Whether the definitions have changed on whose terms requests wait.
     are_doubted: bool,
@@ -63,7 +65,7 @@ pub(crate) struct Permits {
     /// The moments at which those at the front of their pools' queues become starved.
     patience: BTreeSet<(Timestamp, Party)>,
     /// The moments at which slots wait for their batch no longer.
-    lots: BTreeSet<(Timestamp, WorkflowId)>,
+    lots: BTreeSet<(Timestamp, QueueId)>,
     /// The moment of the last pass.
     passed_at: Option<Timestamp>,
     breaches: Breaches,
@@ -124,7 +126,8 @@ impl Permits {
     }
 
     /// Sets the terms on which a workflow runs. Runs of a removed workflow continue, and keep their permits.
-    pub(crate) fn agree(&mut self, id: &WorkflowId, terms: Terms) {
+    pub(crate) fn agree(&mut self, id: impl Into<QueueId>, terms: Terms) {
+        let id = &id.into();
         let queue = self.queues.entry(id.clone()).or_default();
         if queue.terms == terms {
             return;
@@ -232,12 +235,12 @@ impl Permits {
         permits: &BTreeMap<PoolId, u32>,
         now: Timestamp,
     ) -> Result<(), PermitRefusal> {
-        let uses = self.wanted(&id.slot.workflow, permits);
+        let uses = self.wanted(&QueueId::of(&id.slot), permits);
         let uses = uses.inspect_err(|refusal| {
             self.requests.answer(id.clone(), PermitAnswer::Refused(refusal.clone()));
         })?;
         let waiting = WaitingRequest::new(&id, live, uses, now);
-        self.pools.stand(&id.slot.workflow, &waiting.uses, None, Some(&waiting.position));
+        self.pools.stand(&QueueId::of(&id.slot), &waiting.uses, None, Some(&waiting.position));
         self.pools.mark(&waiting.uses);
         self.requests.wait(id, waiting);
         self.is_stirred = true;
@@ -245,7 +248,7 @@ impl Permits {
     }
 
     /// The uses of pools that are asked for, on the terms of the definition.
-    fn wanted(&self, id: &WorkflowId, permits: &BTreeMap<PoolId, u32>) -> Result<Vec<PoolUse>, PermitRefusal> {
+    fn wanted(&self, id: &QueueId, permits: &BTreeMap<PoolId, u32>) -> Result<Vec<PoolUse>, PermitRefusal> {
         if permits.values().all(|permits| *permits == 0) {
             return Err(PermitRefusal::Nothing);
         }
@@ -263,7 +266,7 @@ impl Permits {
     pub(crate) fn withdraw_request(&mut self, slot: &SlotRef, number: u64) {
         let id = RequestId { slot: slot.clone(), number };
         let Some(waiting) = self.requests.take(&id) else { return };
-        self.pools.stand(&slot.workflow, &waiting.uses, Some(&waiting.position), None);
+        self.pools.stand(&QueueId::of(slot), &waiting.uses, Some(&waiting.position), None);
         self.pools.mark(&waiting.uses);
         if let Some(until) = waiting.patient_until {
             self.patience.remove(&(until, Party::Request(id)));
@@ -278,7 +281,7 @@ impl Permits {
         }
         let refused = self.requests.all_waiting().filter_map(|(id, waiting)| {
             let permits = waiting.uses.iter().map(|one| (one.pool.clone(), one.permits)).collect();
-            Some((id.clone(), self.wanted(&id.slot.workflow, &permits).err()?))
+            Some((id.clone(), self.wanted(&QueueId::of(&id.slot), &permits).err()?))
         });
         let refused: Vec<_> = refused.collect();
         for (id, refusal) in &refused {
@@ -309,48 +312,69 @@ impl Permits {
 
     /// Puts a slot into its queue.
     pub(crate) fn enqueue(&mut self, id: &SlotRef, slot: &Slot) {
-        let queue = self.queues.entry(id.workflow.clone()).or_default();
+        let name = QueueId::of(id);
+        let queue = self.queues.entry(name.clone()).or_default();
         queue.insert(Position::of(slot, &id.key), slot.since);
-        self.woken.insert(id.workflow.clone());
+        self.woken.insert(name);
     }
 
     /// Takes a slot out of its queue.
     pub(crate) fn withdraw(&mut self, id: &SlotRef, position: &Position) {
-        if self.queues.get_mut(&id.workflow).is_some_and(|queue| queue.remove(position)) {
-            self.woken.insert(id.workflow.clone());
+        let name = QueueId::of(id);
+        if self.queues.get_mut(&name).is_some_and(|queue| queue.remove(position)) {
+            self.woken.insert(name);
         }
     }
 
     /// Counts or discounts the run of a slot.
     fn count(&mut self, id: &SlotRef, is_alive: bool) {
-        let queue = self.queues.entry(id.workflow.clone()).or_default();
+        let name = QueueId::of(id);
+        let queue = self.queues.entry(name.clone()).or_default();
         if !is_alive && queue.unfollow(&id.key) {
-            self.woken.insert(id.workflow.clone());
+            self.woken.insert(name);
             return;
         }
         let changed = if is_alive { queue.begin(&id.key) } else { queue.end(&id.key) };
         if changed {
-            let running = if is_alive { self.running.checked_add(1) } else { self.running.checked_sub(1) };
+            let takes_no_place = match is_alive {
+                true => queue.terms.by_scheduler || queue.carried_out.contains(&id.key),
+                false => queue.carried_out.remove(&id.key),
+            };
+            let running = match (takes_no_place, is_alive) {
+                (true, true) => {
+                    queue.carried_out.insert(id.key.clone());
+                    Some(self.running)
+                }
+                (true, false) => Some(self.running),
+                (false, true) => self.running.checked_add(1),
+                (false, false) => self.running.checked_sub(1),
+            };
             self.breaches.check_slot(running.is_some(), Invariant::RunsAreCounted, id);
             self.running = running.unwrap_or_default();
-            self.pools.hold(&id.workflow, &queue.terms.pools, queue.active());
-            self.woken.insert(id.workflow.clone());
+            self.pools.hold(&name, &queue.terms.pools, queue.active());
+            self.woken.insert(name);
         }
+    }
+
+    /// Notes that the scheduler carries out the live run of a slot by itself, so that it takes no place of the limit on all runs.
+    pub(crate) fn carry_out(&mut self, id: &SlotRef) {
+        self.queues.entry(QueueId::of(id)).or_default().carried_out.insert(id.key.clone());
     }
 
     /// Notes that the live run of another slot serves this one, so that it holds no permits.
     pub(crate) fn follow_along(&mut self, id: &SlotRef) {
-        self.queues.entry(id.workflow.clone()).or_default().follow_along(&id.key);
+        self.queues.entry(QueueId::of(id)).or_default().follow_along(&id.key);
     }
 
     /// Whether the live run of another slot serves this one.
     pub(crate) fn is_following(&self, id: &SlotRef) -> bool {
-        self.queues.get(&id.workflow).is_some_and(|queue| queue.is_following(&id.key))
+        // Steps are never put together.
+        id.key.step().is_none() && self.queues.get(&QueueId::of(id)).is_some_and(|queue| queue.is_following(&id.key))
     }
 
     /// Has the queue of a workflow served in the next pass.
-    pub(crate) fn wake(&mut self, id: &WorkflowId) {
-        self.woken.insert(id.clone());
+    pub(crate) fn wake(&mut self, id: impl Into<QueueId>) {
+        self.woken.insert(id.into());
     }
 
     /// Replaces the offer of a worker.
@@ -361,7 +385,7 @@ impl Permits {
         }
         // Workflows that it no longer serves may have to leave the queues of pools.
         let concerned = before.iter().chain(&offer).flat_map(|offer| &offer.workflows);
-        self.woken.extend(concerned.filter(|id| self.queues.contains_key(*id)).cloned());
+        self.woken.extend(concerned.map(QueueId::from).filter(|id| self.queues.contains_key(id)));
         if let Some(offer) = offer {
             self.offers.note(worker, offer);
         }
@@ -388,7 +412,7 @@ impl Permits {
                     queue.patient_until = None;
                     self.pools.mark(&queue.terms.pools);
                 }
-                None => self.breaches.report(Invariant::WaitersHaveQueues, id),
+                None => self.breaches.report(Invariant::WaitersHaveQueues, &id.workflow),
             },
             Party::Request(id) => match self.requests.waiting_mut(id) {
                 Some(waiting) => {
@@ -443,12 +467,12 @@ impl Permits {
     }
 
     /// The queue of a workflow, with its live runs.
-    pub(crate) fn queue(&self, id: &WorkflowId) -> Option<&Queue> {
-        self.queues.get(id)
+    pub(crate) fn queue(&self, id: impl Into<QueueId>) -> Option<&Queue> {
+        self.queues.get(&id.into())
     }
 
     /// The queues of all workflows.
-    pub(crate) fn queues(&self) -> impl Iterator<Item = (&WorkflowId, &Queue)> {
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (&QueueId, &Queue)> {
         self.queues.iter()
     }
 
@@ -463,13 +487,13 @@ impl Permits {
     }
 
     /// The workflows that only the limit on all runs holds back, in the order in which they are served.
-    pub(crate) fn starved(&self) -> impl Iterator<Item = &WorkflowId> {
+    pub(crate) fn starved(&self) -> impl Iterator<Item = &QueueId> {
         self.starved.iter()
     }
 
     /// Whether the jobs of a workflow wait for workers.
     pub(crate) fn workers_of(&self, id: &WorkflowId) -> WorkersOf {
-        match self.queues.get(id).is_some_and(|queue| queue.terms.by_workers) {
+        match self.queues.get(&QueueId::from(id)).is_some_and(|queue| queue.terms.by_workers) {
             true if !self.offers.serves(id) => WorkersOf::None,
             true if self.offers.are_busy(id) => WorkersOf::Busy,
             _ => WorkersOf::Enough,

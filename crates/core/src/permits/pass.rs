@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Invariant, PermitAnswer, PoolUse, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{Invariant, PermitAnswer, PoolUse, SlotKey, SlotRef};
 
 use super::pools::POOL_PATIENCE;
 use super::queue::LinePosition;
 use super::queue::{Position, Queue};
+use super::queue_id::QueueId;
 use super::sweep::{Eligibility, Sweep};
 use super::{Grant, GrantedRequest, IsReady, Lot, LotWait, Party, Permits, RequestId, WaitingRequest};
 use crate::filter::{WorkflowFilter, allows, take_allowed};
@@ -21,7 +22,7 @@ pub(super) struct Pass<'a> {
     is_ready: IsReady<'a>,
     grants: Vec<Grant>,
     /// The workflows with slots that wait for their batch.
-    waits: RefCell<Vec<(WorkflowId, LotWait)>>,
+    waits: RefCell<Vec<(QueueId, LotWait)>>,
 }
 
 impl<'a> Pass<'a> {
@@ -37,7 +38,7 @@ impl<'a> Pass<'a> {
     /// Grants free permits, first to the workflows that the limit on all runs held back, in turn, and then to those
     /// that something woke.
     pub(super) fn run(mut self) -> Vec<Grant> {
-        let woken = take_allowed(&mut self.permits.woken, self.only);
+        let woken = take_allowed(&mut self.permits.woken, self.only, |id| &id.workflow);
         for id in &woken {
             if self.line_up(id) {
                 self.mark_pools_of(id);
@@ -60,7 +61,7 @@ impl<'a> Pass<'a> {
     fn serve_starved(&mut self) {
         let mut waiting = std::mem::take(&mut self.permits.starved);
         while self.permits.has_place() {
-            let next = waiting.iter().position(|id| allows(self.only, id));
+            let next = waiting.iter().position(|id| allows(self.only, &id.workflow));
             let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
             let Some(queue) = self.permits.queues.get_mut(&id) else {
                 self.no_queue(&id);
@@ -79,11 +80,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Grants what the concurrency of a workflow without pools allows.
-    fn serve_queue(&mut self, id: &WorkflowId) {
-        let free = self.permits.limit.saturating_sub(self.permits.running);
+    fn serve_queue(&mut self, id: &QueueId) {
         let plain = |queue: &&Queue| queue.terms.pools.is_empty() && !queue.terms.by_workers;
         // A woken workflow may have no queue yet.
         let Some(queue) = self.permits.queues.get(id).filter(plain) else { return };
+        let free = match queue.terms.by_scheduler {
+            true => u32::MAX,
+            false => self.permits.limit.saturating_sub(self.permits.running),
+        };
         // One more than there is room for shows whether the limit on all runs holds anything back.
         let most = self.places(id, queue).min(free.saturating_add(1)) as usize;
         let going: Vec<Position> = self.going(id, queue).take(most).cloned().collect();
@@ -98,17 +102,18 @@ impl<'a> Pass<'a> {
 
     /// Assigns jobs to the workers that offer to run them: by priority across workflows, then in the order in which
     /// they were queued.
-    fn serve_workers(&mut self, woken: &BTreeSet<WorkflowId>) {
+    fn serve_workers(&mut self, woken: &BTreeSet<QueueId>) {
         // They are in no queue of a pool, so anything that woke others may be what they wait for.
         let named = self.permits.offers.named().filter(|job| allows(self.only, &job.workflow));
         for job in named.cloned().collect::<Vec<SlotRef>>() {
             if let Some(position) = self.position_of_named(&job) {
-                self.give(&job.workflow, &position);
-                self.line_up(&job.workflow);
-                self.mark_pools_of(&job.workflow);
+                let id = QueueId::of(&job);
+                self.give(&id, &position);
+                self.line_up(&id);
+                self.mark_pools_of(&id);
             }
         }
-        let mut heads: BTreeSet<(Position, WorkflowId)> = woken.iter().filter_map(|id| self.head(id)).collect();
+        let mut heads: BTreeSet<(Position, QueueId)> = woken.iter().filter_map(|id| self.head(id)).collect();
         while let Some((position, id)) = heads.pop_first() {
             // If its worker took another job, it is not the limit that holds it back.
             if self.head(&id).is_none() {
@@ -124,7 +129,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The first job of a workflow without pools, if a worker would run it.
-    fn head(&self, id: &WorkflowId) -> Option<(Position, WorkflowId)> {
+    fn head(&self, id: &QueueId) -> Option<(Position, QueueId)> {
         let queue =
             self.permits.queues.get(id).filter(|queue| queue.terms.pools.is_empty() && queue.terms.by_workers)?;
         Some((self.next(id, queue)?.clone(), id.clone()))
@@ -133,19 +138,19 @@ impl<'a> Pass<'a> {
     /// The position of a job that a worker asks for by name, if it is queued and its workflow and pools have room for
     /// it. It overtakes the queues of pools.
     fn position_of_named(&self, job: &SlotRef) -> Option<Position> {
-        let queue = self.permits.queues.get(&job.workflow)?;
+        let queue = self.permits.queues.get(&QueueId::of(job))?;
         let is_free = queue.terms.by_workers && queue.is_open() && queue.places() > 0;
         if !is_free || !self.permits.has_place() || !self.permits.pools.have_room(&queue.terms.pools, self.now) {
             return None;
         }
-        self.going(&job.workflow, queue).find(|position| position.key == job.key).cloned()
+        self.going(&QueueId::of(job), queue).find(|position| position.key == job.key).cloned()
     }
 
     /// Has the pools note when there are tokens for the jobs that workers ask for by name. These jobs may be in no queue, so that no
     /// sweep does.
     fn await_tokens_of_named(&mut self) {
         for job in self.permits.offers.named() {
-            let Some(queue) = self.permits.queues.get(&job.workflow) else { continue };
+            let Some(queue) = self.permits.queues.get(&QueueId::of(job)) else { continue };
             if !queue.is_open() || queue.places() == 0 || !queue.has(&job.key) {
                 continue;
             }
@@ -166,7 +171,7 @@ impl<'a> Pass<'a> {
             }
             let mut sweep = Sweep::of(&mut self.permits.pools, changed, self.now);
             while let Some(position) = sweep.next(&self.permits.pools) {
-                if allows(self.only, &position.workflow) {
+                if allows(self.only, &position.queue.workflow) {
                     self.serve(&position, &mut sweep, true);
                 } else {
                     put_off.insert(position.party());
@@ -180,14 +185,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Serves a workflow with pools whose turn it is, if the slots ahead of it leave it enough permits.
-    fn take_turn(&mut self, id: &WorkflowId) {
+    fn take_turn(&mut self, id: &QueueId) {
         let Some(queue) = self.permits.queues.get(id) else { return self.no_queue(id) };
         let uses = queue.terms.pools.clone();
         let pools = uses.iter().map(|one| one.pool.clone()).collect();
         let mut sweep = Sweep::of(&mut self.permits.pools, pools, self.now);
         while let Some(position) = sweep.next(&self.permits.pools) {
-            if allows(self.only, &position.workflow) {
-                self.serve(&position, &mut sweep, position.workflow == *id);
+            if allows(self.only, &position.queue.workflow) {
+                self.serve(&position, &mut sweep, position.queue == *id);
             }
             let own = self.permits.queues.get(id).and_then(|queue| queue.in_line.as_ref());
             if own.is_none_or(|(own, _)| *own <= position) {
@@ -201,7 +206,7 @@ impl<'a> Pass<'a> {
     /// Serves a workflow in the queues of its pools: it starts a slot, reserves permits, or lets others pass.
     fn serve(&mut self, position: &LinePosition, sweep: &mut Sweep, may_start: bool) {
         let party = position.party();
-        let Some(uses) = self.permits.uses_of(&party).cloned() else { return self.no_queue(&position.workflow) };
+        let Some(uses) = self.permits.uses_of(&party).cloned() else { return self.no_queue(&position.queue) };
         if !self.permits.pools.are_large_enough(&uses) {
             return;
         }
@@ -234,7 +239,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn start_or_starve(&mut self, id: &WorkflowId) {
+    fn start_or_starve(&mut self, id: &QueueId) {
         let next = self.permits.queues.get(id).and_then(|queue| self.next(id, queue)).cloned();
         // None of its slots may run now.
         let Some(next) = next else { return };
@@ -267,7 +272,7 @@ impl<'a> Pass<'a> {
 
     /// Moves a workflow to the position of its first slot in the queues of its pools. Returns whether the position, or
     /// the moment since which it waits, has changed.
-    fn line_up(&mut self, id: &WorkflowId) -> bool {
+    fn line_up(&mut self, id: &QueueId) -> bool {
         // A woken workflow may have no queue yet.
         let Some(queue) = self.permits.queues.get(id).filter(|queue| !queue.terms.pools.is_empty()) else {
             return false;
@@ -307,13 +312,13 @@ impl<'a> Pass<'a> {
 
     /// Grants a live run the permits that it asks for.
     fn give_to_run(&mut self, id: &RequestId) {
-        let Some(waiting) = self.permits.requests.take(id) else { return self.no_queue(&id.slot.workflow) };
+        let Some(waiting) = self.permits.requests.take(id) else { return self.no_queue(&QueueId::of(&id.slot)) };
         let WaitingRequest { uses, position, patient_until, .. } = waiting;
         if let Some(until) = patient_until {
             self.permits.patience.remove(&(until, Party::Request(id.clone())));
         }
         let pools = &mut self.permits.pools;
-        pools.stand(&id.slot.workflow, &uses, Some(&position), None);
+        pools.stand(&QueueId::of(&id.slot), &uses, Some(&position), None);
         let (spent, held) = (pools.spend(&uses, self.now), pools.holdable(&uses));
         held.iter().for_each(|(pool, permits)| pools.hold_within(id, pool, *permits));
         pools.mark(&uses);
@@ -324,14 +329,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Has the queues of a workflow's pools swept.
-    fn mark_pools_of(&mut self, id: &WorkflowId) {
+    fn mark_pools_of(&mut self, id: &QueueId) {
         match self.permits.queues.get(id) {
             Some(queue) => self.permits.pools.mark(&queue.terms.pools),
             None => self.no_queue(id),
         }
     }
 
-    fn starve(&mut self, id: &WorkflowId) {
+    fn starve(&mut self, id: &QueueId) {
         let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         if !std::mem::replace(&mut queue.is_starved, true) {
             self.permits.starved.push_back(id.clone());
@@ -339,13 +344,13 @@ impl<'a> Pass<'a> {
     }
 
     /// Reports a waiting workflow without a queue.
-    fn no_queue(&mut self, id: &WorkflowId) {
-        self.permits.breaches.report(Invariant::WaitersHaveQueues, id);
+    fn no_queue(&mut self, id: &QueueId) {
+        self.permits.breaches.report(Invariant::WaitersHaveQueues, &id.workflow);
     }
 
     /// Grants a slot its permits, and assigns it to a worker if workers run the jobs of its workflow.
-    fn give(&mut self, id: &WorkflowId, position: &Position) {
-        let slot = SlotRef::new(id.clone(), position.key.clone());
+    fn give(&mut self, id: &QueueId, position: &Position) {
+        let slot = id.slot(&position.key);
         let lot = self.permits.queues.get(id).map(|queue| self.lot(id, queue, position));
         let Some(Lot::Goes(others)) = lot else { return self.no_queue(id) };
         let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
@@ -363,7 +368,11 @@ impl<'a> Pass<'a> {
         self.permits.breaches.check_slot(was_queued && is_first_run, Invariant::PermitsGoToQueued, &slot);
         let mut spent = Vec::new();
         if is_first_run {
-            self.permits.running += 1;
+            if queue.terms.by_scheduler {
+                queue.carried_out.insert(slot.key.clone());
+            } else {
+                self.permits.running += 1;
+            }
             spent = self.permits.pools.spend(&queue.terms.pools, self.now);
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }
@@ -379,15 +388,15 @@ impl<'a> Pass<'a> {
     }
 
     /// The workflows in queues of pools that a worker serves, once it is busy.
-    fn in_line_for(&self, worker: &Arc<str>) -> Vec<WorkflowId> {
-        let is_in_line = |id: &&WorkflowId| self.permits.queues.get(id).is_some_and(|queue| queue.in_line.is_some());
-        self.permits.offers.of_busy(worker).filter(is_in_line).cloned().collect()
+    fn in_line_for(&self, worker: &Arc<str>) -> Vec<QueueId> {
+        let is_in_line = |id: &QueueId| self.permits.queues.get(id).is_some_and(|queue| queue.in_line.is_some());
+        self.permits.offers.of_busy(worker).map(QueueId::from).filter(is_in_line).collect()
     }
 
     /// The queued slots of a workflow that may run, in order. Of a batch it is the first.
-    fn going<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
+    fn going<'q>(&'q self, id: &'q QueueId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
         let ready = queue.waiting().map(|(position, _)| position);
-        let ready = ready.filter(|position| self.is_ready.is_ready(id, &position.key));
+        let ready = ready.filter(|position| self.is_ready.is_ready(&id.workflow, &position.key));
         let mut taken: BTreeSet<Position> = BTreeSet::new();
         ready.filter(move |position| {
             if taken.remove(*position) {
@@ -404,24 +413,24 @@ impl<'a> Pass<'a> {
     }
 
     /// The slots that would run together with one that is ready.
-    fn lot(&self, id: &WorkflowId, queue: &Queue, first: &Position) -> Lot {
+    fn lot(&self, id: &QueueId, queue: &Queue, first: &Position) -> Lot {
         match queue.batching() {
-            Some(_) => self.is_ready.lot(id, queue, first),
+            Some(_) => self.is_ready.lot(&id.workflow, queue, first),
             None => Lot::alone(),
         }
     }
 
     /// The first slot of a workflow that may run, as long as there is a permit for it.
-    fn next<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> Option<&'q Position> {
+    fn next<'q>(&'q self, id: &'q QueueId, queue: &'q Queue) -> Option<&'q Position> {
         self.going(id, queue).next().filter(|_| self.places(id, queue) > 0)
     }
 
     /// The number of further runs that the concurrency of a workflow allows and its workers offer.
-    fn places(&self, id: &WorkflowId, queue: &Queue) -> u32 {
+    fn places(&self, id: &QueueId, queue: &Queue) -> u32 {
         if !queue.is_open() {
             return 0;
         }
         let allowed = queue.places();
-        if queue.terms.by_workers { allowed.min(self.permits.offers.free_for(id)) } else { allowed }
+        if queue.terms.by_workers { allowed.min(self.permits.offers.free_for(&id.workflow)) } else { allowed }
     }
 }

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::{Breach, Invariant, PermitRefusal, PoolId, PoolUse, TokenRate, WorkflowId};
+use kelos_model::{Breach, Invariant, PermitRefusal, PoolId, PoolUse, TokenRate};
 
 use super::queue::LinePosition;
+use super::queue_id::QueueId;
 use super::rates::Bucket;
 use super::requests::RequestId;
 use crate::breaches::Breaches;
@@ -44,7 +45,7 @@ pub(crate) struct Pool {
     /// The other pools that present definitions name together with it, and the number of such definitions.
     pub(super) beside: BTreeMap<PoolId, usize>,
     /// The workflows whose live runs hold permits, and the number of permits.
-    holders: BTreeMap<WorkflowId, u64>,
+    holders: BTreeMap<QueueId, u64>,
     /// The requests of live runs by which they hold permits beside those of their start, and the number of permits.
     within: BTreeMap<RequestId, u32>,
     /// The number of permits that all of them hold together.
@@ -80,7 +81,7 @@ impl Pool {
     }
 
     /// The workflows whose live runs hold permits, and the number of permits.
-    pub(crate) fn holders(&self) -> &BTreeMap<WorkflowId, u64> {
+    pub(crate) fn holders(&self) -> &BTreeMap<QueueId, u64> {
         &self.holders
     }
 
@@ -125,11 +126,11 @@ impl Pools {
     }
 
     /// Discounts a definition of a workflow that named these pools.
-    pub(crate) fn unnamed(&mut self, id: &WorkflowId, uses: &[PoolUse]) {
+    pub(crate) fn unnamed(&mut self, id: &QueueId, uses: &[PoolUse]) {
         self.mark(uses);
         for one in uses {
             let Some(pool) = self.by_id.get_mut(&one.pool) else {
-                self.breaches.report(Invariant::WaitersHaveQueues, id);
+                self.breaches.report(Invariant::WaitersHaveQueues, &id.workflow);
                 continue;
             };
             count_down(&mut pool.sizes, &one.size);
@@ -142,7 +143,7 @@ impl Pools {
     }
 
     /// Sets the number of live runs of a workflow.
-    pub(crate) fn hold(&mut self, id: &WorkflowId, uses: &[PoolUse], runs: u32) {
+    pub(crate) fn hold(&mut self, id: &QueueId, uses: &[PoolUse], runs: u32) {
         for one in uses {
             let pool = self.by_id.entry(one.pool.clone()).or_default();
             let now = u64::from(one.permits) * u64::from(runs);
@@ -150,7 +151,7 @@ impl Pools {
             let before = before.unwrap_or(0);
             let held = (pool.held + now).checked_sub(before);
             if held.is_none() {
-                self.breaches.report(Invariant::RunsAreCounted, id);
+                self.breaches.report(Invariant::RunsAreCounted, &id.workflow);
             }
             pool.held = held.unwrap_or_default();
             if now < before {
@@ -199,7 +200,7 @@ impl Pools {
     /// Moves a workflow to another position in its queues, or out of them.
     pub(crate) fn stand(
         &mut self,
-        id: &WorkflowId,
+        id: &QueueId,
         uses: &[PoolUse],
         before: Option<&LinePosition>,
         now: Option<&LinePosition>,
@@ -208,12 +209,12 @@ impl Pools {
             let Some(pool) = self.by_id.get_mut(&one.pool) else {
                 // A new workflow that is not in any queue needs no pool.
                 if before.or(now).is_some() {
-                    self.breaches.report(Invariant::WaitersHaveQueues, id);
+                    self.breaches.report(Invariant::WaitersHaveQueues, &id.workflow);
                 }
                 continue;
             };
             if before.is_some_and(|before| !pool.line.remove(before)) {
-                self.breaches.report(Invariant::WaitersHaveQueues, id);
+                self.breaches.report(Invariant::WaitersHaveQueues, &id.workflow);
             }
             pool.line.extend(now.cloned());
         }

@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::{BatchRule, PoolId, PoolUse, Slot, SlotKey, WorkflowId};
+use kelos_model::{BatchRule, PoolId, PoolUse, Slot, SlotKey};
+
+use super::queue_id::QueueId;
 
 /// A position in the queue of a workflow: by priority, then slots of times by age, and jobs in the order in which they
 /// were queued, or by id if that was at the same moment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) priority: Reverse<i32>,
-    /// The moment at which a job was queued; none for slots of times.
+    /// The moment at which a job or a step was queued; none for slots of times.
     queued_at: Option<Timestamp>,
     age: Age,
     pub(crate) key: SlotKey,
@@ -32,7 +34,7 @@ pub(crate) struct LinePosition {
     pub(super) priority: Reverse<i32>,
     pub(super) age: Age,
     pub(crate) key: SlotKey,
-    pub(crate) workflow: WorkflowId,
+    pub(crate) queue: QueueId,
     /// The number of a request of the slot's live run; none if the slot itself stands there.
     pub(crate) request: Option<u64>,
 }
@@ -40,8 +42,9 @@ pub(crate) struct LinePosition {
 impl Position {
     /// The position of a slot once it is queued.
     pub(crate) fn of(slot: &Slot, key: &SlotKey) -> Position {
-        let queued_at = key.job().map(|_| slot.since);
-        let age = key.time().map_or(Age::Undated, Age::Since);
+        let is_step = key.step().is_some();
+        let queued_at = (key.job().is_some() || is_step).then_some(slot.since);
+        let age = key.time().or(queued_at.filter(|_| is_step)).map_or(Age::Undated, Age::Since);
         Position { priority: Reverse(slot.priority), queued_at, age, key: key.clone() }
     }
 
@@ -51,9 +54,9 @@ impl Position {
     }
 
     /// The position of its workflow in the queues of pools, while it is the first slot.
-    pub(crate) fn in_line(&self, workflow: &WorkflowId) -> LinePosition {
+    pub(crate) fn in_line(&self, queue: &QueueId) -> LinePosition {
         let (priority, age, key) = (self.priority, self.age, self.key.clone());
-        LinePosition { priority, age, key, workflow: workflow.clone(), request: None }
+        LinePosition { priority, age, key, queue: queue.clone(), request: None }
     }
 }
 
@@ -74,6 +77,8 @@ pub(crate) struct Terms {
     pub(crate) is_paused: bool,
     /// Whether workers run its jobs.
     pub(crate) by_workers: bool,
+    /// Whether the scheduler carries its runs out by itself, because they are runs of flows.
+    pub(crate) by_scheduler: bool,
 }
 
 /// The queue of a workflow, its live runs, and its position in the queues of its pools.
@@ -84,6 +89,8 @@ pub(crate) struct Queue {
     waiting: BTreeMap<Position, Timestamp>,
     /// The slots with a live run.
     alive: BTreeSet<SlotKey>,
+    /// Those of them whose runs the scheduler carries out by itself: they take no place of the limit on all runs.
+    pub(super) carried_out: BTreeSet<SlotKey>,
     /// The slots that the live run of another slot serves. They hold no permits.
     followers: BTreeSet<SlotKey>,
     /// Its position in the queues of its pools, and the moment at which its first slot was queued.
@@ -147,6 +154,11 @@ impl Queue {
         u32::try_from(self.alive.len()).unwrap_or(u32::MAX)
     }
 
+    /// The number of its live runs that take a place of the limit on all runs.
+    pub(crate) fn working(&self) -> u32 {
+        u32::try_from(self.alive.len().saturating_sub(self.carried_out.len())).unwrap_or(u32::MAX)
+    }
+
     /// The slots with live runs.
     pub(crate) fn alive(&self) -> impl Iterator<Item = &SlotKey> {
         self.alive.iter()
@@ -165,6 +177,11 @@ impl Queue {
     /// The number of further runs that the limit allows; the largest number if there is no limit.
     pub(crate) fn places(&self) -> u32 {
         self.terms.concurrency.map_or(u32::MAX, |limit| limit.saturating_sub(self.active()))
+    }
+
+    /// The permits of pools that each run takes.
+    pub(crate) fn pools(&self) -> &[PoolUse] {
+        &self.terms.pools
     }
 
     /// The permits of a pool that a run needs; none if it does not need the pool.
@@ -193,7 +210,7 @@ impl Queue {
     }
 
     /// The number of slots ahead of a position in the queue of a pool.
-    pub(crate) fn ahead_in_line(&self, id: &WorkflowId, other: &LinePosition) -> usize {
+    pub(crate) fn ahead_in_line(&self, id: &QueueId, other: &LinePosition) -> usize {
         let goes_first = |position: &&Position| position.in_line(id) < *other;
         self.waiting.keys().take_while(goes_first).count()
     }

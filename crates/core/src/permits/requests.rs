@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::{PermitAnswer, PoolId, PoolUse, Slot, SlotRef, WorkflowId};
+use kelos_model::{PermitAnswer, PoolId, PoolUse, Slot, SlotRef};
 
 use super::queue::{LinePosition, Position};
+use super::queue_id::QueueId;
 
 /// A request of the live run of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +140,7 @@ impl Requests {
 impl WaitingRequest {
     /// A request of a live run, made at a moment.
     pub(super) fn new(id: &RequestId, live: &Slot, uses: Vec<PoolUse>, since: Timestamp) -> WaitingRequest {
-        let place = Position::of(live, &id.slot.key).in_line(&id.slot.workflow);
+        let place = Position::of(live, &id.slot.key).in_line(&QueueId::of(&id.slot));
         let position = LinePosition { request: Some(id.number), ..place };
         WaitingRequest { uses, position, since, patient_until: None }
     }
@@ -153,7 +154,7 @@ impl WaitingRequest {
 /// A party in the lines of pools: a workflow with its first slot, or a request of a live run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Party {
-    Workflow(WorkflowId),
+    Workflow(QueueId),
     Request(RequestId),
 }
 
@@ -162,10 +163,10 @@ impl LinePosition {
     pub(crate) fn party(&self) -> Party {
         match self.request {
             Some(number) => {
-                let slot = SlotRef::new(self.workflow.clone(), self.key.clone());
+                let slot = self.queue.slot(&self.key);
                 Party::Request(RequestId { slot, number })
             }
-            None => Party::Workflow(self.workflow.clone()),
+            None => Party::Workflow(self.queue.clone()),
         }
     }
 }

@@ -13,6 +13,10 @@ impl Readiness for AllReady {
     }
 }
 
+fn named(id: &str) -> WorkflowId {
+    id.parse().unwrap()
+}
+
 /// Permits, and the slots that they are granted to.
 struct World {
     permits: Permits,
@@ -36,7 +40,7 @@ impl World {
             })
             .collect();
         let terms = Terms { concurrency: Some(concurrency), pools, is_present: true, ..Terms::default() };
-        self.permits.agree(&id.parse().unwrap(), terms);
+        self.permits.agree(&named(id), terms);
     }
 
     fn name(id: &str, hour: i64) -> SlotRef {
@@ -146,8 +150,8 @@ fn a_run_of_a_removed_workflow_holds_its_permits() {
     world.agree("a", 1, &[("x", 1, 1)]);
     world.queue("a", 1, 0);
     assert_eq!(world.grant(), ["a@1"]);
-    let before = world.permits.queue(&"a".parse().unwrap()).unwrap().terms.clone();
-    world.permits.agree(&"a".parse().unwrap(), Terms { is_present: false, ..before });
+    let before = world.permits.queue(&named("a")).unwrap().terms.clone();
+    world.permits.agree(&named("a"), Terms { is_present: false, ..before });
     world.agree("b", 1, &[("x", 1, 1)]);
     world.queue("b", 1, 0);
     assert!(world.grant().is_empty());
@@ -160,10 +164,10 @@ fn a_paused_workflow_gets_nothing_until_it_goes_on() {
     let mut world = World::new(100);
     world.agree("a", 1, &[]);
     world.queue("a", 1, 0);
-    let terms = world.permits.queue(&"a".parse().unwrap()).unwrap().terms.clone();
-    world.permits.agree(&"a".parse().unwrap(), Terms { is_paused: true, ..terms.clone() });
+    let terms = world.permits.queue(&named("a")).unwrap().terms.clone();
+    world.permits.agree(&named("a"), Terms { is_paused: true, ..terms.clone() });
     assert!(world.grant().is_empty());
-    world.permits.agree(&"a".parse().unwrap(), terms);
+    world.permits.agree(&named("a"), terms);
     assert_eq!(world.grant(), ["a@1"]);
 }
 
@@ -285,7 +289,7 @@ fn two_apps(limit: u32) -> World {
     world.agree("b", 5, &[("p", 1, 1)]);
     for id in ["a", "b"] {
         let id: WorkflowId = id.parse().unwrap();
-        let terms = Terms { by_workers: true, ..world.permits.queues[&id].terms.clone() };
+        let terms = Terms { by_workers: true, ..world.permits.queues[&QueueId::from(&id)].terms.clone() };
         world.permits.agree(&id, terms);
         world.queue_slot(SlotRef::job(id, "1".into()), 0);
     }
@@ -319,7 +323,7 @@ fn who_is_no_longer_served_by_an_offer_leaves_the_lines_of_pools() {
     let mut world = World::new(100);
     world.agree("b", 5, &[("p", 2, 2)]);
     let b: WorkflowId = "b".parse().unwrap();
-    let terms = Terms { by_workers: true, ..world.permits.queues[&b].terms.clone() };
+    let terms = Terms { by_workers: true, ..world.permits.queues[&QueueId::from(&b)].terms.clone() };
     world.permits.agree(&b, terms);
     world.agree("c", 5, &[("p", 1, 2)]);
     world.queue("c", 1, 2);
@@ -328,14 +332,14 @@ fn who_is_no_longer_served_by_an_offer_leaves_the_lines_of_pools() {
     let offer = |id: &WorkflowId| Offer { workflows: [id.clone()].into(), job: None, free: 1, attempts: None };
     world.permits.offered("w".into(), Some(offer(&b)));
     assert_eq!(world.grant(), ["c@1"], "the job reserves the rest of the pool");
-    world.permits.offered("w".into(), Some(offer(&"a".parse().unwrap())));
+    world.permits.offered("w".into(), Some(offer(&named("a"))));
     assert_eq!(world.grant(), ["c@2"]);
 }
 
 /// Gives a pool of a workflow a rate of one token in ten seconds.
 fn slow_down(world: &mut World, id: &str, pool: &str, burst: u32) {
     let id: WorkflowId = id.parse().unwrap();
-    let mut terms = world.permits.queues[&id].terms.clone();
+    let mut terms = world.permits.queues[&QueueId::from(&id)].terms.clone();
     let one = terms.pools.iter_mut().find(|one| one.pool.as_str() == pool).unwrap();
     one.rate = Some(TokenRate { tokens: 1, millis: 10_000, burst });
     world.permits.agree(&id, terms);
@@ -417,7 +421,7 @@ fn a_job_that_a_worker_asks_for_by_name_is_looked_at_when_a_token_comes() {
     world.agree("a", 9, &[("crm", 1, 9)]);
     slow_down(&mut world, "a", "crm", 1);
     let a: WorkflowId = "a".parse().unwrap();
-    let terms = Terms { by_workers: true, ..world.permits.queues[&a].terms.clone() };
+    let terms = Terms { by_workers: true, ..world.permits.queues[&QueueId::from(&a)].terms.clone() };
     world.permits.agree(&a, terms);
     for id in ["1", "2"] {
         let slot = SlotRef::job(a.clone(), id.into());

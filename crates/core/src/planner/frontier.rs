@@ -130,7 +130,7 @@ impl Frontier {
 
     /// Takes the workflows whose backlogs may have times that become slots.
     pub(super) fn take_woken(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
-        take_allowed(&mut self.woken, only)
+        take_allowed(&mut self.woken, only, |id| id)
     }
 
     /// Sets the prerequisites of a workflow's slots; none if anything but time and success may decide.

@@ -82,7 +82,7 @@ impl Planner {
 
     /// Takes the workflows to be planned that a tick includes.
     pub(crate) fn take_due(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
-        take_allowed(&mut self.due, only)
+        take_allowed(&mut self.due, only, |id| id)
     }
 
     /// Whether a tick has something to plan or to draw from a backlog.
