@@ -38,6 +38,9 @@ pub struct RunInput {
     /// The slots that the run serves together, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
+    /// What a step of a flow is given, as it is; empty for all other runs. The arguments have the same as texts.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
 }
 
 impl RunInput {
@@ -46,7 +49,7 @@ impl RunInput {
     pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>) -> RunInput {
         let arguments = arguments(workflow, collected, key);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
-        RunInput { arguments, triggered_by, batch: None }
+        RunInput { arguments, triggered_by, ..RunInput::default() }
     }
 
     /// The same for a run that serves several slots.
@@ -58,8 +61,8 @@ impl RunInput {
     /// The same for a step of a flow: what it is given are its arguments.
     #[must_use]
     pub fn with_inputs(mut self, inputs: Option<&Map<String, Value>>) -> RunInput {
-        let inputs = inputs.into_iter().flatten();
-        self.arguments.extend(inputs.map(|(name, value)| (name.clone(), value.clone())));
+        self.inputs = inputs.cloned().unwrap_or_default();
+        self.arguments.extend(self.inputs.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
     }
 
@@ -122,7 +125,7 @@ mod tests {
     fn only_sound_names_become_variables_of_their_own() {
         let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
         let arguments = names.map(|name| (name.to_owned(), json!("$(reboot)"))).into();
-        let variables = RunInput { arguments, triggered_by: None, batch: None }.variables();
+        let variables = RunInput { arguments, ..RunInput::default() }.variables();
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
         assert_eq!(variables["KELOS_ARG_9"], "$(reboot)");
@@ -132,8 +135,9 @@ mod tests {
     fn what_no_program_can_be_started_with_is_left_out() {
         let long = "x".repeat(LARGEST_VARIABLE + 1);
         let arguments = [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), json!(value)));
-        let variables =
-            RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)), batch: None }.variables();
+        let arguments = arguments.into();
+        let given = RunInput { arguments, triggered_by: Some(json!(long)), ..RunInput::default() };
+        let variables = given.variables();
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
     }
 }
