@@ -296,7 +296,7 @@ impl TestJudge<'_> {
         Ok(())
     }
 
-    /// What a run is given: the inputs of a step, or the arguments.
+    /// The inputs of a run: those of a step, or the arguments.
     fn inputs_of(&self, run: &Run) -> Map<String, Value> {
         let step = self.steps.get(&run.id.slot).and_then(Slot::step_of_run);
         let arguments = || run.arguments.iter().map(|(name, value)| (name.clone(), json!(value))).collect();

@@ -14,7 +14,7 @@ pub(super) struct PastStore {
     pub(super) inner: MemoryStore,
     /// The slots before the start; none if there are none.
     pub(super) past: Option<Past>,
-    /// What happens to flows.
+    /// The news about flows.
     pub(super) news: FlowNews,
 }
 

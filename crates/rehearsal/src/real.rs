@@ -29,6 +29,9 @@ const LAST_WORDS: usize = 400;
 /// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// The outputs of a run, if it gave any, and its outcome.
+type RunEnd = (Option<Map<String, Value>>, Outcome);
+
 /// The environment of real commands.
 #[derive(Clone)]
 pub struct Real {
@@ -79,7 +82,7 @@ impl RealRuns {
     }
 
     /// Runs a command and waits for its end; what it gives comes first.
-    pub(super) fn run(&self, start: Start) -> Result<(Option<Map<String, Value>>, Outcome), String> {
+    pub(super) fn run(&self, start: Start) -> Result<RunEnd, String> {
         let executor = &start.workflow.job.executor;
         if executor != "command" {
             return Err(format!(
@@ -128,7 +131,7 @@ impl RealRuns {
 }
 
 /// The end of a run, or none where it does not come in time.
-fn end_of(hear: &Receiver<Input>, patience: Duration) -> Result<Option<(Option<Map<String, Value>>, Outcome)>, String> {
+fn end_of(hear: &Receiver<Input>, patience: Duration) -> Result<Option<RunEnd>, String> {
     let until = Instant::now() + patience;
     let mut given = None;
     loop {

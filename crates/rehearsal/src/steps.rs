@@ -55,19 +55,19 @@ pub(super) fn slot(given: &SlotRef, workflows: &[Arc<Workflow>]) -> SlotRef {
     SlotRef::new(given.workflow.clone(), key)
 }
 
-/// What the test says of the runs of a slot: of the step, or else of the flow, or else of all.
+/// The outcomes that the test gives the runs of a slot: those of the step, or else of the flow, or else of all.
 pub(super) fn fake_of<'p>(plan: &'p TestPlan, slot: &SlotRef) -> Option<&'p Fake> {
     let of = |name: &str| plan.runs.iter().find(|(known, _)| known == name).map(|(_, fake)| fake);
     of_step(plan, slot).or_else(|| of(slot.workflow.as_str())).or_else(|| of("*"))
 }
 
-/// What the test says of the runs of a step.
+/// The outcomes that the test gives the runs of a step by its own name.
 fn of_step<'p>(plan: &'p TestPlan, slot: &SlotRef) -> Option<&'p Fake> {
     let name = format!("{}.{}", slot.workflow, slot.key.step()?.step());
     plan.runs.iter().find(|(known, _)| *known == name).map(|(_, fake)| fake)
 }
 
-/// The steps that wait for a signal and of which the test says something must be able to do that.
+/// Whether a step waits for a signal and the test has it do what only runs can: fail, or write.
 pub(super) fn is_signal_that_fails(name: &str, fake: &Fake, workflows: &[Arc<Workflow>]) -> bool {
     let Fake::Runs(runs) = fake else { return false };
     let is_signal = named(name, workflows).is_some_and(|(_, step, _)| step.signal.is_some());
@@ -90,13 +90,13 @@ impl<'p> AwaitedSignal<'p> {
         Some(AwaitedSignal { slot, signal, fake })
     }
 
-    /// The workflow, as functions of tests are asked about a run.
+    /// The argument of the function of the test that says when it comes.
     pub(super) fn argument(&self) -> Value {
         argument(&self.slot, 1)
     }
 }
 
-/// What a function of a test is told of a run, but for its job.
+/// The argument of a function of a test about a run, but for its job.
 pub(super) fn argument(slot: &SlotRef, number: u32) -> Value {
     let step = slot.key.step();
     serde_json::json!({
@@ -109,7 +109,7 @@ pub(super) fn argument(slot: &SlotRef, number: u32) -> Value {
     })
 }
 
-/// The same with what it is given and its job.
+/// The same argument with the inputs and the job.
 pub(super) fn argument_of(start: &Start, inputs: &Value) -> Value {
     let mut argument = argument(&start.run.slot, start.run.number);
     argument["slots"] = start.given.extent(&start.workflow, &start.run.slot.key).map_or(1, |(_, slots)| slots).into();
@@ -127,7 +127,7 @@ pub(super) fn signalled(step: &SlotRef, signal: &SignalWait, fake: FakeRun) -> I
     Input::Asked { token: 0, by: Actor::system("test"), ask: ask.into() }
 }
 
-/// What happened to runs of flows that the log alone says.
+/// News about runs of flows that the log alone has.
 #[derive(Default)]
 pub(super) struct FlowNews {
     /// The steps that were opened since they were last taken.

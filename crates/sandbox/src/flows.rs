@@ -67,7 +67,7 @@ fn place_of_step(source: &str, call: &SourcePosition, step: &str, text: &str) ->
     })
 }
 
-/// Where a step stands in the object of all steps: its name may be that of a field, too.
+/// The place of a step in the object of all steps: its name may be that of a field, too.
 fn step_at(definition: &str, name: &str) -> Option<usize> {
     let depth = |at: usize| {
         let before = definition.get(..at).unwrap_or_default();
@@ -78,7 +78,7 @@ fn step_at(definition: &str, name: &str) -> Option<usize> {
     keys_at(definition, name).find(|at| *at > steps && depth(*at) == inside)
 }
 
-/// Where a name stands as the key of an object: `load: {`, `"load": {`.
+/// The places of a name as the key of an object: `load: {`, `"load": {`.
 fn keys_at<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = usize> + 's {
     words_at(source, name).filter(|at| {
         let after = source.get(at + name.len()..).unwrap_or_default();
@@ -86,7 +86,7 @@ fn keys_at<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// Where a text stands as a word of its own; nowhere if it is empty.
+/// The places of a text as a word of its own; none if it is empty.
 fn words_at<'s>(source: &'s str, word: &'s str) -> impl Iterator<Item = usize> + 's {
     let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$' | '-');
     let all = source.match_indices(word).filter(move |_| !word.is_empty());

@@ -275,7 +275,7 @@ pub struct ExpectedRun {
     /// Properties of the job, besides others.
     #[serde(default)]
     pub properties: Map<String, Value>,
-    /// What it is given, besides others: the inputs of a step, or arguments.
+    /// Inputs of a step, or arguments, besides others.
     #[serde(default)]
     pub inputs: Map<String, Value>,
     /// Its outputs, besides others.
