@@ -41,6 +41,7 @@ pub fn tag(event: &EventDto) -> &str {
 pub const NAMES: &[&str] = &[
     "aborted",
     "acquired",
+    "arguments-set",
     "backed-off",
     "backoff-ended",
     "cancelled",
