@@ -40,9 +40,11 @@ impl Advanced {
 impl Core {
     /// The definition of a slot as executors see it: that of its workflow, or that of a step with which its run began.
     pub(crate) fn definition_of(&self, slot: &SlotRef) -> Option<Arc<Workflow>> {
+        // Nothing runs of a step whose run has ended: it can only be marked.
+        let whole = || self.workflows.get(&slot.workflow).map(|workflow| workflow.definition());
         match slot.key.step() {
-            Some(_) => self.flows.definition(slot).cloned(),
-            None => self.workflows.get(&slot.workflow).map(|workflow| workflow.definition().clone()),
+            Some(_) => self.flows.definition(slot).or_else(whole).cloned(),
+            None => whole().cloned(),
         }
     }
 
@@ -111,7 +113,8 @@ impl Core {
                 self.make_ready(&run, at, past)?;
             }
         }
-        if self.flows.progress(slot).is_some_and(|progress| progress.is_still()) {
+        // A step that a person has ended may still be running, and its end is recorded with the definition of the run.
+        if self.flows.progress(slot).is_some_and(|progress| progress.is_still()) && !self.has_live_step_runs(slot) {
             self.end_flow(&run);
         }
         Ok(())
@@ -258,11 +261,14 @@ impl Core {
 
     /// Ends the run of a slot that a person has ended, once no run of its steps is alive.
     fn end_flow_of_nobody(&mut self, run: &Advanced) {
-        let is_alive = self.slots.steps_of(&run.slot).any(|(_, live)| live.slot.run_alive);
         let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive);
-        if is_open && !is_alive {
+        if is_open && !self.has_live_step_runs(&run.slot) {
             self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
         }
+    }
+
+    fn has_live_step_runs(&self, run: &SlotRef) -> bool {
+        self.slots.steps_of(run).any(|(_, live)| live.slot.run_alive)
     }
 
     /// Puts together how far a run is, from its steps.
