@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Actor, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, WorkflowId};
+use kelos_model::{Actor, Arguments, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, WorkflowId};
 
 use crate::mandate::Mandate;
 use crate::moments::TICK;
@@ -25,7 +25,9 @@ impl Core {
         self.recall_for(&ask, past)?;
         let reply = match ask {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
-            Ask::Rerun(Rerun { slot, reason }) => Rerun::reply(self.rerun(&slot, by, reason)),
+            Ask::Rerun(Rerun { slot, arguments, reason }) => {
+                Rerun::reply(self.rerun(&slot, &arguments, Mandate { by, reason }))
+            }
             Ask::Kill(Kill { slot, reason }) => Kill::reply(self.kill(&slot, by, reason)),
             Ask::MarkSuccess(MarkSuccess { slot, reason }) => {
                 MarkSuccess::reply(self.mark_succeeded(&slot, by, reason))
@@ -120,8 +122,11 @@ impl Core {
         no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))
     }
 
-    fn rerun(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
+    fn rerun(&mut self, slot: &SlotRef, arguments: &Arguments, mandate: Mandate) -> Result<(), Refusal> {
         self.check_openable(slot)?;
+        let arguments = self.accepted_by(slot, arguments)?;
+        let Mandate { by, reason } = mandate;
+        let giver = by.clone();
         match self.slots.state(slot) {
             None => self.plan_asked(slot, 0, Some(by), reason),
             Some(state) if !state.is_final() && self.workflows.is_out_of_bounds(slot, &self.slots) => {
@@ -132,6 +137,7 @@ impl Core {
                 self.record(slot, SlotEvent::Reopened { by, reason, priority: 0, backfill: None });
             }
         }
+        self.set_arguments(slot, &giver, &arguments);
         Ok(())
     }
 

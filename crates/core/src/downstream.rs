@@ -172,6 +172,7 @@ impl Core {
         by: &Actor,
     ) -> Result<DownstreamOutcome, Refusal> {
         self.check_openable(&request.slot)?;
+        let arguments = self.accepted_by(&request.slot, &request.arguments)?;
         let slots = self.with_batches(self.dependents().tree(&request.slot));
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
@@ -184,6 +185,7 @@ impl Core {
             return Err(Refusal::DownstreamLive(slot.clone(), *state, tree.killed.len()));
         }
         self.open_tree(&tree, request, 0, by);
+        self.set_arguments(&request.slot, by, &arguments);
         Ok(tree.outcome())
     }
 

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::slot::apply;
 use kelos_model::{
-    Event, EventRecord, Outcome, Recall, Run, RunId, RunName, RunState, Slot, SlotEvent, SlotKey, SlotRef, StepKey,
-    StepName, WorkflowId,
+    Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Recall, Run, RunId, RunName, RunState, Slot,
+    SlotEvent, SlotKey, SlotRef, StepKey, StepName, WorkflowId,
 };
 use kelos_store::{Commit, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow};
 use kelos_store_sqlite::SqliteStore;
@@ -118,6 +118,10 @@ impl Bench {
             let mut going = Going { id: run.clone(), slot: None, run: None };
             let mut events = Vec::new();
             self.happen(&mut going, SlotEvent::planned(Origin::Request, 0), &mut events);
+            let ready = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
+            self.happen(&mut going, SlotEvent::TriggerMet { explanation: ready }, &mut events);
+            self.happen(&mut going, SlotEvent::Pinned { definition: 1 }, &mut events);
+            self.happen(&mut going, happening(2, 0), &mut events);
             spent += self.commit(&[going], events);
             let step = StepKey::new(&run.key, &StepName::new("each").expect("a name")).expect("the key of a run");
             for first in (0..STEPS).step_by(IN_A_TURN) {

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::arguments::{argument_text, arguments};
+use kelos_model::arguments::{arguments, text};
 use kelos_model::template::KeyValues;
-use kelos_model::{Batch, Collection, SlotKey, Workflow};
+use kelos_model::{Arguments, Batch, Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ const LARGEST_VARIABLE: usize = 120_000;
 pub struct RunInput {
     /// The arguments, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: Arguments,
     /// The event schedule, and what its trigger saw; none for runs of other workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Value>,
@@ -62,7 +62,7 @@ impl RunInput {
     #[must_use]
     pub fn with_inputs(mut self, inputs: Option<&Map<String, Value>>) -> RunInput {
         self.inputs = inputs.cloned().unwrap_or_default();
-        self.arguments.extend(self.inputs.iter().map(|(name, value)| (name.clone(), argument_text(value))));
+        self.arguments.extend(self.inputs.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
     }
 
@@ -78,7 +78,7 @@ impl RunInput {
     pub fn values(&self, workflow: &Workflow, key: &SlotKey) -> KeyValues {
         let mut named = self.arguments.clone();
         if let Some(triggered_by) = &self.triggered_by {
-            named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string());
+            named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string().into());
         }
         let values = KeyValues::of(&workflow.keys, key).with(&named);
         let values = match workflow.keys.period_of_run(key, self.batch.as_ref()) {
@@ -101,7 +101,7 @@ impl RunInput {
             variables.insert(TRIGGERED_BY.to_owned(), triggered_by.to_string());
         }
         let single = self.arguments.iter().filter(|(name, _)| is_sound(name));
-        variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), value.clone())));
+        variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), text(value).into_owned())));
         variables.retain(|_, value| fits(value));
         variables
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn only_sound_names_become_variables_of_their_own() {
         let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
-        let arguments = names.map(|name| (name.to_owned(), "$(reboot)".to_owned())).into();
+        let arguments = names.map(|name| (name.to_owned(), json!("$(reboot)"))).into();
         let variables = RunInput { arguments, ..RunInput::default() }.variables();
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
@@ -134,8 +134,7 @@ mod tests {
     #[test]
     fn what_no_program_can_be_started_with_is_left_out() {
         let long = "x".repeat(LARGEST_VARIABLE + 1);
-        let arguments =
-            [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let arguments = [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), json!(value)));
         let arguments = arguments.into();
         let given = RunInput { arguments, triggered_by: Some(json!(long)), ..RunInput::default() };
         let variables = given.variables();

@@ -4,6 +4,8 @@
 
 mod fold;
 mod registers;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

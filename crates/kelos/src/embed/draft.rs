@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::flow::FLOW;
+use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
-use kelos_model::{BatchRule, Constraint, Trigger, Workflow, WorkflowId};
-use serde_json::Map;
+use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId};
+use serde_json::{Map, Value};
 
 use super::flow::Part;
 use super::function::{Body, FUNCTION, FunctionJob, Functions};
+use super::input::INPUT;
 use super::mistakes::Mistake;
 use super::platform::{Platform, PlatformUse};
 use super::retry::Retry;
@@ -62,6 +64,7 @@ pub(super) struct JobDraft {
     pub(super) platforms: Vec<PlatformUse>,
     /// The platforms that its runs may take parts of while they are live.
     pub(super) within: Vec<PlatformUse>,
+    pub(super) parameters: Vec<Parameter>,
     pub(super) version: Option<String>,
     pub(super) about: About,
 }
@@ -87,6 +90,7 @@ impl JobDraft {
             constraints: Vec::new(),
             platforms: Vec::new(),
             within: Vec::new(),
+            parameters: Vec::new(),
             version: None,
             about: About::default(),
         }
@@ -161,7 +165,7 @@ impl JobDraft {
         let catch_up = keys.schedule().map(|_| self.catch_up);
         let job = kelos_model::Job::new(flow.as_ref().map_or(FUNCTION, |_| FLOW), Map::new());
         let line = self.place.line();
-        Ok(Workflow {
+        let workflow = Workflow {
             project: project.to_owned(),
             source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
             trigger,
@@ -177,8 +181,23 @@ impl JobDraft {
             start_time: self.start,
             end_time: self.end,
             about: self.about.clone(),
+            parameters: self.parameters(&keys),
             ..Workflow::keyed(id, keys, job)
-        })
+        };
+        mistakes.extend(parameter_mistakes(&workflow).into_iter().map(|words| self.mistake(words)));
+        if mistakes.is_empty() { Ok(workflow) } else { Err(mistakes) }
+    }
+
+    /// The parameters, with one for the input where starts bring one.
+    fn parameters(&self, keys: &Keys) -> Vec<Parameter> {
+        let mut all = self.parameters.clone();
+        // The input of a flow is its arguments.
+        let is_job = matches!(self.work, Work::Function(_));
+        let has_input = is_job && matches!(keys, Keys::Requests(_)) && !all.is_empty();
+        if has_input && all.iter().all(|one| one.name != INPUT) {
+            all.push(Parameter::plain(INPUT, Value::Null));
+        }
+        all
     }
 
     /// The version of its own.

@@ -1,12 +1,12 @@
 //! What a function is given: what its slot is about.
 
 use std::any::TypeId;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use kelos_engine::executor::Start;
-use kelos_model::arguments::argument_text;
-use kelos_model::{Batch, SlotKey, StepKey, Workflow};
+use kelos_model::arguments::text;
+use kelos_model::{Arguments, Batch, SlotKey, StepKey, Workflow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -49,12 +49,12 @@ pub(super) fn subject(key: &SlotKey) -> SlotKey {
 
 impl<'a> SlotInput<'a> {
     /// The input of a run, whose slot is [about](subject) a key.
-    pub(super) fn of(start: &'a Start, key: &'a SlotKey) -> SlotInput<'a> {
+    pub(super) fn of(start: &'a Start, key: &'a SlotKey, json: Option<&'a str>) -> SlotInput<'a> {
         let is_step = start.run.slot.key.step().is_some();
         SlotInput {
             workflow: &start.workflow,
             key,
-            json: start.given.arguments.get(INPUT).map(String::as_str).filter(|_| !is_step),
+            json: json.filter(|_| !is_step),
             inputs: is_step.then_some(&start.given.inputs),
             batch: start.given.batch.as_ref(),
         }
@@ -83,13 +83,17 @@ impl SlotInput<'_> {
 }
 
 /// The input of a flow's run as its arguments: the fields of an object, anything else as one argument.
-pub(super) fn arguments_of(input: &impl Serialize) -> Result<BTreeMap<String, String>, serde_json::Error> {
-    let fields = match serde_json::to_value(input)? {
-        Value::Null => Map::new(),
-        Value::Object(fields) => fields,
-        other => Map::from_iter([(INPUT.to_owned(), other)]),
-    };
-    Ok(fields.iter().map(|(name, value)| (name.clone(), argument_text(value))).collect())
+pub(super) fn arguments_of(input: &impl Serialize) -> Result<Arguments, serde_json::Error> {
+    Ok(match serde_json::to_value(input)? {
+        Value::Null => Arguments::new(),
+        Value::Object(fields) => fields.into_iter().collect(),
+        other => [(INPUT.to_owned(), other)].into(),
+    })
+}
+
+/// The input among the arguments, as JSON: a text is that, anything else is written so.
+pub(super) fn json(arguments: &Arguments) -> Option<Cow<'_, str>> {
+    arguments.get(INPUT).filter(|input| !input.is_null()).map(text)
 }
 
 /// A type that a function takes as its second argument.

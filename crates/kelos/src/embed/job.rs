@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{BatchRule, Constraint, FailureCode, Trigger};
+use kelos_model::{BatchRule, Constraint, FailureCode, Parameter, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -248,6 +248,32 @@ impl<I> Job<I> {
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.draft.version = Some(version.to_owned());
+        self
+    }
+
+    /// An argument that its runs expect, which functions read by [`Context::argument`]. Without parameters they take any. At times of a
+    /// schedule nobody gives one, so there it needs a default.
+    ///
+    /// ```
+    /// use kelos::embed::{Context, Project, Rehearsal, job};
+    /// use kelos::{Parameter, ParameterKind};
+    ///
+    /// async fn load(context: Context, _: (), _: ()) -> Result<u64, String> {
+    ///     Ok(2 * context.argument::<u64>("rows")?)
+    /// }
+    ///
+    /// let load = job("load", load).with(())
+    ///     .parameter(Parameter::plain("rows", 1000.into()))
+    ///     .parameter(Parameter::plain("table", "orders".into()).kind(ParameterKind::Choice { choices: vec!["orders".into(), "visits".into()] }))
+    ///     .on_demand();
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1.0").add(load))?;
+    /// let slot = rehearsal.start("load", &())?;
+    /// assert_eq!(rehearsal.output::<u64>("load", &slot.key.to_string())?, 2000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Self {
+        self.draft.parameters.push(parameter);
         self
     }
 

@@ -348,7 +348,7 @@ impl RunningProject {
         let workflow = known(job)?;
         let json =
             serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
-        let arguments = [(INPUT.to_owned(), json)].into();
+        let arguments = [(INPUT.to_owned(), json.into())].into();
         let request = FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: false, reason: None };
         self.ask(request).await
     }
@@ -416,7 +416,7 @@ impl RunningProject {
     /// let greet = job("greet", async |_: Context, name: String, ()| Ok::<_, String>(format!("hello {name}")));
     /// let running = Project::new("hello", "1.0").add(greet.with(()).on_demand()).start().await?;
     /// let slot = running.run("greet", &"Ann").await?.slot;
-    /// running.ask(Rerun { slot: slot.clone(), reason: Some("she did not listen".to_owned()) }).await?;
+    /// running.ask(Rerun { reason: Some("she did not listen".to_owned()), ..Rerun::of(slot.clone()) }).await?;
     /// assert_eq!(running.end(&slot).await?.run.map(|run| run.id.number), Some(2));
     /// running.stop().await;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -50,13 +50,13 @@ pub(super) async fn rerun(
     if request.downstream {
         return downstream(&app, &by, slot, request).await.map(RerunResultDto::Downstream).map(Json);
     }
-    app.ask(&by, Rerun { slot: slot.clone(), reason: request.reason }).await?;
+    app.ask(&by, Rerun { slot: slot.clone(), arguments: request.arguments, reason: request.reason }).await?;
     slots::found(&app, slot).await.map(RerunResultDto::Alone).map(Json)
 }
 
 async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: RerunRequest) -> Result<DownstreamDto, Fault> {
-    let RerunRequest { reason, dry_run, kill_live, .. } = request;
-    let ask = DownstreamRequest { slot, reason, kill_live, dry_run };
+    let RerunRequest { arguments, reason, dry_run, kill_live, .. } = request;
+    let ask = DownstreamRequest { slot, arguments, reason, kill_live, dry_run };
     let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(by, ask).await?;
     let created: Vec<_> = created.into_iter().collect();
     Ok(DownstreamDto {

@@ -192,7 +192,7 @@ impl World {
                 started_at: None,
                 ended_at: None,
                 outcome: None,
-                arguments: (*run > 1).then(|| ("größe".to_owned(), format!("{run}"))).into_iter().collect(),
+                arguments: (*run > 1).then(|| ("größe".to_owned(), format!("{run}").into())).into_iter().collect(),
                 outputs: None,
                 batch: *batch,
             };
