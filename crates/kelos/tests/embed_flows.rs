@@ -196,13 +196,14 @@ fn all_mistakes_are_said_at_once_with_their_lines() {
 fn limits_that_say_nothing_are_mistakes() {
     let list = done("list").at_a_time(3);
     let none = done("none").for_each("files").at_a_time(0);
-    let signal = signal::<()>("go").timeout(MINUTE);
+    let signal = signal::<()>("go").timeout(MINUTE).retry(Retry::fixed(MINUTE));
     let wrong = done("wrong").inputs(json!([1]));
     let words = mistakes(list & none & signal & wrong & done("zero").timeout(Duration::ZERO));
     let expected = [
         "step \"list\": `at_a_time` and `at_most` limit the items of a list, and it has none",
         "step \"none\": `at_a_time(0)` lets no item run",
         "step \"go\": its timeout limits attempts, and a wait for a signal has none",
+        "step \"go\": its retries and platforms are those of attempts, and a wait for a signal has none",
         "step \"wrong\": its inputs are [1], expected an object",
         "step \"zero\": its timeout is zero, so every attempt fails",
     ];
@@ -590,6 +591,25 @@ fn what_is_no_flow_or_no_run_is_refused_with_a_name() {
 }
 
 #[test]
+fn the_input_of_a_run_is_typed_and_given_to_all_its_steps() {
+    #[derive(Serialize, Deserialize)]
+    struct Order {
+        items: Vec<u32>,
+        is_urgent: bool,
+    }
+    let sum = step("sum", async |_: Context, order: Order, ()| Ok::<_, String>(order.items.iter().sum::<u32>()));
+    let tell = step("tell", async |_: Context, given: Value, ()| Ok::<_, String>(given));
+    let defaults = json!({ "is_urgent": false, "own": null });
+    let mut rehearsal = rehearse(sum.with(()) >> tell.with(()).inputs(defaults));
+    rehearsal.flow("buy").start("a", &Order { items: vec![1, 2], is_urgent: true }).unwrap();
+    let run = look(&mut rehearsal);
+    assert_eq!(Value::Object(run.outputs), json!({ "items": [1, 2], "is_urgent": true, "sum": 3, "own": null }));
+    rehearsal.flow("buy").start("b", &7).unwrap();
+    let run = rehearsal.flow("buy").look("b").unwrap();
+    assert_eq!(inputs(&run, "sum"), json!({ "input": 7 }));
+}
+
+#[test]
 fn a_name_is_one_run_whoever_starts_it() {
     run(async {
         let last = signal::<String>("go") >> gives("last", json!(7));
@@ -624,11 +644,15 @@ fn a_run_goes_on_after_a_restart_and_is_resumed_after_one() {
     run(async {
         let running = project(false).start().await.unwrap();
         running.flow("buy").start("a", &()).await.unwrap();
+        // A step that is live when the program ends has failed.
+        while running.flow("buy").look("a").unwrap().step("first").is_none_or(|first| !first.state.is_final()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         running.stop().await;
         let running = project(false).start().await.unwrap();
         running.flow("buy").signal("a", "go", &()).await.unwrap();
         let ended = running.flow("buy").end("a").await.unwrap();
-        assert_eq!(ended.reason.as_deref(), Some("step last failed: not ready"));
+        assert_eq!(ended.reason.as_deref(), Some("step last failed: not ready"), "{ended:?}");
         running.stop().await;
         let running = project(true).start().await.unwrap();
         running.flow("buy").resume("a").await.unwrap();

@@ -191,7 +191,9 @@ impl JobDraft {
     /// The parameters, with one for the input where starts bring one.
     fn parameters(&self, keys: &Keys) -> Vec<Parameter> {
         let mut all = self.parameters.clone();
-        let has_input = matches!(keys, Keys::Requests(_)) && !all.is_empty();
+        // The input of a flow is its arguments.
+        let is_job = matches!(self.work, Work::Function(_));
+        let has_input = is_job && matches!(keys, Keys::Requests(_)) && !all.is_empty();
         if has_input && all.iter().all(|one| one.name != INPUT) {
             all.push(Parameter::plain(INPUT, Value::Null));
         }

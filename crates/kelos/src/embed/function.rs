@@ -133,9 +133,9 @@ impl FunctionExecutor {
 
     /// Calls the function and waits for its end, its timeout, or the word to end.
     async fn call(&self, job: FunctionJob, start: &Start, context: &Context) -> (FunctionEnd, Option<Outcome>) {
-        let key = input::subject(&start.run.slot.key);
-        let json = input::json(&start.given.arguments);
-        let mut task = match begin(&job, context, &SlotInput::of(start, &key, json.as_deref()), &self.0.runtime) {
+        let (key, json) = (input::subject(&start.run.slot.key), input::json(&start.given.arguments));
+        let slot = SlotInput::of(start, &key, json.as_deref());
+        let mut task = match begin(&job, context, &slot, &self.0.runtime) {
             Ok(task) => task,
             Err(failure) => return (Err(failure), None),
         };

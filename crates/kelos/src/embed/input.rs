@@ -48,7 +48,7 @@ pub(super) fn subject(key: &SlotKey) -> SlotKey {
 }
 
 impl<'a> SlotInput<'a> {
-    /// The input of a run, whose slot is [about](subject) a key, with what [`json`] reads in its arguments.
+    /// The input of a run, whose slot is [about](subject) a key.
     pub(super) fn of(start: &'a Start, key: &'a SlotKey, json: Option<&'a str>) -> SlotInput<'a> {
         let is_step = start.run.slot.key.step().is_some();
         SlotInput {
@@ -82,19 +82,18 @@ impl SlotInput<'_> {
     }
 }
 
+/// The input of a flow's run as its arguments: the fields of an object, anything else as one argument.
+pub(super) fn arguments_of(input: &impl Serialize) -> Result<Arguments, serde_json::Error> {
+    Ok(match serde_json::to_value(input)? {
+        Value::Null => Arguments::new(),
+        Value::Object(fields) => fields.into_iter().collect(),
+        other => [(INPUT.to_owned(), other)].into(),
+    })
+}
+
 /// The input among the arguments, as JSON: a text is that, anything else is written so.
 pub(super) fn json(arguments: &Arguments) -> Option<Cow<'_, str>> {
     arguments.get(INPUT).filter(|input| !input.is_null()).map(text)
-}
-
-/// The input of a flow's run as its arguments: the fields of an object, anything else as one argument.
-pub(super) fn arguments_of(input: &impl Serialize) -> Result<Arguments, serde_json::Error> {
-    let fields = match serde_json::to_value(input)? {
-        Value::Null => Map::new(),
-        Value::Object(fields) => fields,
-        other => Map::from_iter([(INPUT.to_owned(), other)]),
-    };
-    Ok(fields.into_iter().collect())
 }
 
 /// A type that a function takes as its second argument.

@@ -24,6 +24,9 @@ use super::output::{self, OutputError};
 use super::project::Project;
 use super::stage::RehearsalStage;
 
+/// The token of a request that the test waits for.
+const OWN: u64 = 1;
+
 /// A rehearsal that can't go on. Messages complete "failed to …".
 ///
 /// ```
@@ -320,7 +323,7 @@ impl Rehearsal {
     /// When it is refused.
     pub fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, RehearsalError> {
         let ask: Ask = request.into();
-        live_through(self, vec![Input::Asked { token: 0, by: Actor::person("test"), ask }])?;
+        live_through(self, vec![Input::Asked { token: OWN, by: Actor::person("test"), ask }])?;
         let answer: AnyAnswer = match self.stage.reply.take() {
             Some(reply) => reply.map_err(RehearsalError::Refused)?,
             None => return Err(unsound("the answer", &"there is none")),
@@ -557,7 +560,9 @@ impl Surroundings for Rehearsal {
                 Command::CancelRun { run, .. } => inputs.push(self.stage.end(&run)),
                 Command::AnswerRun { run, request, answer, .. } => self.stage.answer_run(&run, request, answer),
                 Command::Probe(probe) => inputs.push(self.stage.answer(now, probe)),
-                Command::Reply { reply, .. } => self.stage.reply = Some(reply),
+                Command::Reply { token: OWN, reply } => self.stage.reply = Some(reply),
+                // Nobody waits for the answers to schedulers, and to requests that were made for later.
+                Command::Reply { .. } => {}
                 // A run is never lost here, and jobs with ids are not defined by functions.
                 Command::CheckRun { .. } | Command::Relate(_) => {}
             }

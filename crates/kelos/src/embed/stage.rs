@@ -109,8 +109,7 @@ impl RehearsalStage {
     /// Calls the function of a run, and returns its end; none while it rests.
     fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<FunctionEnd> {
         let slot = &start.run.slot;
-        let key = input::subject(&slot.key);
-        let json = input::json(&start.given.arguments);
+        let (key, json) = (input::subject(&slot.key), input::json(&start.given.arguments));
         let input = SlotInput::of(start, &key, json.as_deref());
         if self.lets_fail(slot, &input) {
             let reason = "the test lets it fail".to_owned();

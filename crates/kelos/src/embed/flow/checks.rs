@@ -15,6 +15,7 @@ use super::step::{StepDraft, StepWork};
 use crate::embed::draft::{pools, within};
 use crate::embed::function::FUNCTION;
 use crate::embed::mistakes::Mistake;
+use crate::embed::retry::Retry;
 
 impl Part {
     /// The definition that it makes as a flow, or all its mistakes.
@@ -130,6 +131,13 @@ impl StepCheck<'_> {
             (
                 step.list.input.is_some() && is_signal,
                 ("it waits for one signal, and not for one of each item", "wait for the signal in a step of its own"),
+            ),
+            (
+                (step.retry != Retry::never() || !step.platforms.is_empty()) && is_signal,
+                (
+                    "its retries and platforms are those of attempts, and a wait for a signal has none",
+                    "give them to the step after it",
+                ),
             ),
             (zero(step.timeout), ("its timeout is zero, so every attempt fails", "leave it out for no limit")),
             (zero(step.wait), ("the time for its signal is zero, so it always fails", "leave it out for no limit")),

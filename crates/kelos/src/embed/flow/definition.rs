@@ -6,7 +6,7 @@ use std::panic::Location;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, Trigger};
+use kelos_model::{Constraint, Parameter, Trigger};
 
 use super::Part;
 use crate::embed::draft::{JobDraft, Timing, Work, both};
@@ -99,6 +99,20 @@ impl Flow {
         self
     }
 
+    /// An argument that its runs expect: a field of their input. Without parameters they take any.
+    ///
+    /// ```
+    /// # use kelos::embed::{Part, flow};
+    /// use kelos::Parameter;
+    ///
+    /// let purchase = flow("purchase", Part::default()).parameter(Parameter::plain("items", 1.into()));
+    /// ```
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Flow {
+        self.draft.parameters.push(parameter);
+        self
+    }
+
     /// How often a run that failed is resumed by itself: the failed steps are done again, with what the others gave. Never where nothing is
     /// said; most often the retries of [steps](super::Step::retry) are meant.
     ///
@@ -176,9 +190,8 @@ impl Flow {
     ///
     /// ```
     /// # use kelos::embed::{Part, flow};
-    /// use kelos::Constraint;
-    ///
-    /// let purchase = flow("purchase", Part::default()).constraint(Constraint::Delay { millis: 60_000, abort_if_not_met: false });
+    /// let purchase = flow("purchase", Part::default()).constraint("window(22:00-06:00 @ Europe/Berlin, wait)".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn constraint(mut self, constraint: Constraint) -> Flow {

@@ -5,6 +5,7 @@ use kelos_model::flow::Flow;
 use kelos_model::key::RunName;
 use kelos_model::{Run, Slot, SlotKey, SlotRef, SlotState};
 use kelos_store::{PageRequest, Queries, SlotRow, StoreError};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -30,7 +31,7 @@ const PAGE: usize = 1_000;
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FlowRun {
     /// Its slot.
     pub slot: SlotRef,
@@ -56,7 +57,7 @@ pub struct FlowRun {
 ///     run.steps.iter().filter_map(words).collect()
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepRun {
     /// Its id; `load:3` is the item 3 of the list of `load`.
     pub name: String,
