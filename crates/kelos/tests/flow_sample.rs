@@ -43,7 +43,7 @@ async fn the_sample_publishes_what_is_approved() {
     let arguments = [("folder", folder.to_str().unwrap()), ("shops", "paris rome")];
     let start = || FireRequest {
         workflow: orders.clone(),
-        arguments: arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        arguments: arguments.map(|(name, value)| (name.to_owned(), value.into())).into(),
         key: Some(RunName::new("order-42").unwrap()),
         priority: 0,
         unconstrained: false,

@@ -159,7 +159,7 @@ fn a_flow_is_started_and_given_signals_by_name() {
             slots: { "buy": {succeeded: 2}, "buy.ship": {succeeded: 2}, "etl": {succeeded: 1, failed: 1} },
             states: { "buy@order-42": "succeeded", "buy@2026-01-05T01:00Z": "succeeded" },
             runs: [
-                { slot: "buy.pay@order-42", inputs: {amount: "7"} },
+                { slot: "buy.pay@order-42", inputs: {amount: 7} },
                 { slot: "buy.pay@2026-01-05T01:00Z", inputs: {amount: 1} },
                 { slot: "etl.publish@2026-01-05T03:00Z", inputs: {by: "bob"} }
             ]
