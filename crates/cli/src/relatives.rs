@@ -106,7 +106,10 @@ fn unknown(error: &JobError) -> Failure {
 }
 
 fn named(job: &Job) -> SlotNameDto {
-    SlotNameDto { workflow: job.workflow.to_string(), key: KeyDto { time: None, job: Some(job.id.to_string()) } }
+    SlotNameDto {
+        workflow: job.workflow.to_string(),
+        key: KeyDto { job: Some(job.id.to_string()), ..KeyDto::default() },
+    }
 }
 
 /// The jobs that can't be named.
