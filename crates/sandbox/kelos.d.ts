@@ -108,10 +108,27 @@ interface Contact {
     email?: string | null;
 }
 
+/** The arguments that runs expect, by name: a plain value is a default, from which the type follows. */
+interface Parameters {
+    [name: string]: null | boolean | number | string | Body[] | Parameter;
+}
+
+interface Parameter {
+    type: "text" | "integer" | "number" | "boolean" | "date" | "time" | "choice" | "json";
+    /** The value where nobody gives one; without it, a request must. A text may have `${year}` and the like. */
+    default?: Body;
+    /** The texts of a `choice`. */
+    choices?: string[];
+    /** A description. */
+    about?: string;
+}
+
 /** The fields that both builders of workflows have. */
 interface WorkflowBase extends ZoneOptions {
     /** Pools whose permits each of its runs needs, such as `[celos.pool("spark", 4)]`. A run takes all of them or waits. */
     pools?: Pool[];
+    /** The arguments that its runs expect, each with a default, such as `{rows: 1000}`; without parameters they take any. */
+    parameters?: Parameters;
     /** Conditions that are checked after the trigger, such as `[celos.timeWindow("22:00", "06:00")]`. */
     constraints?: Constraint[];
     /**
@@ -229,6 +246,44 @@ interface BuilderOptions extends WorkflowBase, CommandOptions {
      * when it was opened by a backfill or rerun; or the slot's `"time"`.
      */
     waitTimeoutFrom?: "time" | "opening";
+}
+
+/** A step of a flow: a command, whose options stand beside the other fields, another `job`, or a wait for a `signal`. */
+interface StepOptions extends CommandOptions {
+    /** The steps that have to succeed before: one, or several. Their outputs are its inputs. */
+    needs?: string | string[];
+    /** The step that handles its failure. Several steps may name the same one. */
+    onError?: string;
+    /** Of a step that handles failures: starts at once, not after the steps that were running when the other one failed. */
+    atOnce?: boolean;
+    /** The name of an input that is a list: the step is done for each item, with the inputs `item` and `index`. */
+    forEach?: string;
+    /** With `forEach`: a longer list fails the step. Default 10000. */
+    most?: number | string;
+    /** With `forEach`: how many items may run at the same time. Default: no limit. */
+    concurrency?: number | string;
+    /** The name of a signal that it waits for, in place of a job. What the signal says are its outputs. */
+    signal?: string;
+    /** With `signal`: the step fails if the signal has not come after this time, such as `"2d"`. Default: it waits for ever. */
+    within?: number | string;
+    /** Its inputs where neither a step before nor the arguments of the run give others. */
+    inputs?: { [name: string]: Body };
+    /** What is executed, if it is no command: such as `celos.sparkExternalService({...})`. Excludes `command` and `shell`. */
+    job?: ExternalService;
+    /** The retry policy. Default: no retries. */
+    retry?: Retry;
+    /** Pools whose permits each of its runs needs. None may be a pool of the flow. */
+    pools?: Pool[];
+    /** A description. */
+    description?: string;
+}
+
+/** A flow of `kelos.flow`: a workflow whose job is a graph of steps. It has no `job`, `command` or `batch`. */
+interface FlowOptions extends Omit<BuilderOptions, "schedule" | "job" | "batch" | keyof CommandOptions> {
+    /** The times at which it runs, as for `kelos.workflow`. Default: none, it is started on demand or by event schedules. */
+    schedule?: BuilderOptions["schedule"];
+    /** The steps by name: letters, digits, `_` and `-`. */
+    steps: { [name: string]: StepOptions };
 }
 
 /** Anything that can be written as JSON; times and slots become text, and `${year}` and the like are replaced in text. */
@@ -487,6 +542,8 @@ interface AppOptions {
     bash_cmd?: string;
     /** Instead of `job_type`: its functions get the identifiers of the job. */
     externalService?: ExternalService;
+    /** Instead of `job_type`: each job is a run of a flow with these steps, as of `kelos.flow`. */
+    steps?: { [name: string]: StepOptions };
     /** The Python module that Spark runs. */
     pymodule?: string;
     spark_conf?: { [name: string]: string | number | boolean };
@@ -504,6 +561,8 @@ interface AppOptions {
     timeout?: number;
     /** Pools whose permits each of its jobs needs. */
     pools?: Pool[];
+    /** The arguments that its jobs expect, each with a default, such as `{rows: 1000}`; without parameters they take any. */
+    parameters?: Parameters;
     /**
      * Opens jobs at the times of a cron expression: `identifier` is a date, the others need `autofill_values`. `catchUp` says which of the times that
      * passed unplanned open jobs, as for workflows: by default `"latest"`.
@@ -552,6 +611,8 @@ interface ProgramOptions {
     retry?: Retry;
     maxRetryCount?: number | string;
     pools?: Pool[];
+    /** The arguments that its runs expect, such as `{day: {type: "date"}, rows: 1000}`; without parameters they take any. */
+    parameters?: Parameters;
 }
 
 /** Properties of a schedule, which its runs get as arguments; values that are not text become JSON. */
@@ -795,6 +856,8 @@ declare namespace celos {
 declare namespace kelos {
     /** Defines a workflow. Returns its name, for `after` of others. */
     function workflow(name: string, options: BuilderOptions): string;
+    /** Defines a flow: a workflow whose job is a graph of steps, between which data is passed. Returns its name. */
+    function flow(name: string, options: FlowOptions): string;
 }
 
 /** The same as `celos.importDefaults`. */
@@ -814,13 +877,13 @@ declare const ImmutableMap: typeof celos.ImmutableMap;
 
 //
 // The rest is only for test files (`tests/*.test.js`, run by `kelos test`). They may use everything above, too, except
-// `celos.defineWorkflow` and `kelos.workflow`.
+// `celos.defineWorkflow`, `kelos.workflow` and `kelos.flow`.
 
 /** A time in UTC: text such as `2026-01-05T03:00Z`. */
 type Moment = string | ScheduledTime | Date;
 /** A number of seconds, or text such as `90s`, `15m`, `36h`, `7d` or `2w`. */
 type Span = number | string;
-/** `my-workflow@2026-01-05T03:00Z`, or a SlotID. */
+/** `my-workflow@2026-01-05T03:00Z`, or a SlotID; of a run with a name `my-flow@order-42`; of a step of a flow `my-flow.load@2026-01-05T03:00Z`, or `my-flow.load:2@…` for the item 2 of its list. */
 type SlotName = string | SlotID;
 type SlotStateName = "waiting" | "held" | "queued" | "dispatched" | "running" | "backoff" | "succeeded" | "failed" | "expired" | "skipped" | "killed";
 type RunStateName = "dispatched" | "running" | "succeeded" | "failed" | "killed" | "unknown";
@@ -868,13 +931,23 @@ interface FakeRun {
     hangs?: boolean;
     /** Paths that it writes when it succeeds; `${year}` and the like are replaced. */
     writes?: (string | { path: string, size?: number, content?: string })[];
+    /** Its outputs, however it ends. Of a step that waits for a signal: what the signal says; `takes` is then how long after the step began to wait it comes. */
+    gives?: { [name: string]: Json };
 }
 
 /** A run, as given to a function that returns its outcome. */
 interface TestRun {
     workflow: string;
+    /** Of a step of a flow: its name, and the number of the item of its list. */
+    step: string | null;
+    item: number | null;
+    /** The key of the slot, or of the run of the flow: `2026-01-05T03:00:00.000Z`, `.order-42`. */
+    key: string;
+    /** None of a run that has a name in place of a time. */
     slot: SlotID;
     time: ScheduledTime;
+    /** What it is given: the inputs of a step, or the arguments. Of a step that waits for a signal: nothing. */
+    inputs: { [name: string]: Json };
     /** From 1. */
     number: number;
     /** The settings of the job, with templates filled in. */
@@ -882,7 +955,7 @@ interface TestRun {
     properties: { [name: string]: Json };
 }
 
-/** An action of a person at a time. One of `rerun`, `kill`, `pause`, `resume`, `backfill` and `setRegister`. */
+/** An action of a person at a time. One of `rerun`, `kill`, `pause`, `resume`, `backfill`, `setRegister`, `start` and `signal`. */
 interface TestAction {
     at: Moment;
     /** The reason. */
@@ -896,6 +969,16 @@ interface TestAction {
     from?: Moment;
     until?: Moment;
     mode?: "missing" | "unsuccessful" | "all";
+    /** The workflow that is started. */
+    start?: string;
+    /** With `start`: the name of the run, and its arguments. */
+    name?: string;
+    arguments?: ScheduleProperties;
+    /** The name of a signal. */
+    signal?: string;
+    /** With `signal`: the run of a flow, and what the signal says. */
+    to?: SlotName;
+    payload?: Json;
     /** The bucket. */
     setRegister?: string;
     key?: string;
@@ -904,16 +987,16 @@ interface TestAction {
 
 /** The expectations of a test. At least one field. */
 interface Expectations {
-    /** The states of a workflow's slots: one for all of them, or the number in each; a state that isn't listed must have none. */
+    /** The states of a workflow's slots, or of those of a step (`my-flow.load`): one for all of them, or the number in each; a state that isn't listed must have none. */
     slots?: { [workflow: string]: SlotStateName | { [state in SlotStateName]?: number } };
     /** The states of single slots; `because` is a part of the reason that `kelos why` would give. */
-    states?: { [slot: string]: SlotStateName | { state: SlotStateName, because?: string } };
+    states?: { [slot: string]: SlotStateName | "recovered" | { state: SlotStateName | "recovered", because?: string } };
     /** Paths that exist. */
     outputs?: (string | TestPaths)[];
     /** Paths that don't exist. */
     missing?: (string | TestPaths)[];
-    /** Settings and outcomes of runs; of the latest run of the slot, unless `number` is given. */
-    runs?: { slot: SlotName, number?: number, state?: RunStateName, settings?: { [name: string]: Json }, properties?: { [name: string]: Json } }[];
+    /** Settings, outcomes, inputs and outputs of runs; of the latest run of the slot, unless `number` is given. */
+    runs?: { slot: SlotName, number?: number, state?: RunStateName, settings?: { [name: string]: Json }, properties?: { [name: string]: Json }, inputs?: { [name: string]: Json }, gives?: { [name: string]: Json } }[];
     /** The maximum number of runs of a workflow that were live at the same time. */
     mostAtOnce?: { [workflow: string]: number };
     /** With real commands: what they wrote, and the file or folder beside the test file to compare it with. */
@@ -930,11 +1013,15 @@ interface ResultRun {
     outcome: string | null;
     settings: { [name: string]: Json } | null;
     properties: { [name: string]: Json } | null;
+    inputs: { [name: string]: Json };
+    gives: { [name: string]: Json } | null;
 }
 
 interface ResultSlot {
+    /** The workflow, or `my-flow.load` for a step. */
     workflow: string;
-    time: string;
+    key: string;
+    time: string | null;
     state: SlotStateName;
     runs: ResultRun[];
 }
@@ -967,7 +1054,7 @@ interface TestOptions {
     inputs?: (string | TestInput)[];
     /** Registers at the start: by bucket, by key. */
     registers?: { [bucket: string]: { [key: string]: Json } };
-    /** Outcomes of runs, by workflow: always the same, run by run of a slot, or from a function; `*` is for all others. */
+    /** Outcomes of runs, by workflow or step (`my-flow.load`): always the same, run by run of a slot, or from a function; `*` is for all others. */
     runs?: { [workflow: string]: FakeRun | FakeRun[] | ((run: TestRun) => FakeRun | void) };
     actions?: TestAction[];
     /** Maximum number of concurrent runs of all workflows. Default 256. */

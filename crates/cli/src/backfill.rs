@@ -8,7 +8,7 @@ use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
-use crate::options::{Because, Door, Range};
+use crate::options::{ArgumentOptions, Because, Door, Range};
 use crate::progress;
 use crate::text::{self as words, count, quoted};
 
@@ -41,6 +41,8 @@ pub(crate) struct BackfillArgs {
     /// Name of the backfill [default: made from the workflow and the range]
     #[arg(long)]
     name: Option<String>,
+    #[command(flatten)]
+    arguments: ArgumentOptions,
     #[command(flatten)]
     because: Because,
     /// Preview only: change nothing
@@ -127,6 +129,7 @@ fn request(args: &BackfillArgs, id: &str) -> Result<BackfillRequest, Failure> {
         mode,
         priority: args.priority.unwrap_or(AFTER_CURRENT_WORK),
         made_by: args.made_by.clone(),
+        arguments: args.arguments.read(&format!("backfill {}", args.workflow))?,
         name: args.name.as_deref().map(BackfillId::new).transpose().map_err(usage)?,
         reason: args.because.reason.clone(),
         dry_run: args.dry_run,

@@ -12,7 +12,7 @@ use crate::address::slot_path;
 use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
-use crate::options::{Because, Door};
+use crate::options::{ArgumentOptions, Because, Door};
 use crate::selection::{self, SlotChoice};
 use crate::text::{self as words, count};
 use crate::{downstream, render, times};
@@ -64,6 +64,8 @@ pub(crate) struct RerunArgs {
     /// Kill dispatched and running slots first; without it they block the rerun
     #[arg(long, requires = "downstream")]
     kill_live: bool,
+    #[command(flatten)]
+    arguments: ArgumentOptions,
     /// All slots that failed or expired and were not repaired since; with --from and --to, those of the range
     #[arg(long, conflicts_with = "keys")]
     failed: bool,
@@ -120,6 +122,7 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     let slots = (workflow.summary.id.as_str(), keys.as_slice());
     let body = RerunRequest {
         reason: args.change.because.reason.clone(),
+        arguments: args.arguments.read(&doing)?,
         downstream: args.downstream,
         dry_run: args.dry_run,
         kill_live: args.kill_live,

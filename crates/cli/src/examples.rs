@@ -185,7 +185,8 @@ const EXAMPLES: &[Examples] = &[
         &[
             ("kelos start report", "now"),
             ("kelos start report --argument day=2026-11-21 --reason 'asked by Ann'", "with an argument"),
-            ("kelos start report --arguments-file arguments.json", "with those of a JSON object"),
+            ("kelos start report --arguments '{\"rows\": 100}'", "with those of a JSON object: numbers stay numbers"),
+            ("kelos start report --arguments-file arguments.json", "with those of a file"),
             ("kelos start etl --key order-42 --wait", "a run with a name, until it has ended"),
         ],
     ),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kelos_model::Arguments;
 use kelos_wire::ReasonRequest;
-use serde_json::Value;
 
 use crate::address::escape;
 use crate::failure::Failure;
@@ -70,30 +70,38 @@ pub(crate) struct Range {
 /// The arguments of a run.
 #[derive(clap::Args)]
 pub(crate) struct ArgumentOptions {
-    /// Argument of the run, beside its own
+    /// Argument of the run, beside its own. Its text is read by the type of the parameter
     #[arg(long = "argument", value_name = "NAME=VALUE")]
-    arguments: Vec<String>,
-    /// File with arguments: a JSON object whose values are texts, numbers or booleans
+    single: Vec<String>,
+    /// Arguments as a JSON object: numbers stay numbers
+    #[arg(long = "arguments", value_name = "JSON")]
+    json: Option<String>,
+    /// File with arguments: a JSON object
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     arguments_file: Option<PathBuf>,
 }
 
 impl ArgumentOptions {
     /// All arguments, each of them given once.
-    pub(crate) fn read(&self, doing: &str) -> Result<BTreeMap<String, String>, Failure> {
+    pub(crate) fn read(&self, doing: &str) -> Result<Arguments, Failure> {
         let usage = |why: String| Failure::usage(format!("{doing}: {why}"));
-        let mut all = pairs(&self.arguments).map_err(usage)?;
-        let Some(path) = &self.arguments_file else { return Ok(all) };
-        let text = kelos_sandbox::read_text(path, LONGEST_ARGUMENTS)
-            .map_err(|why| usage(format!("use {} as a file of arguments: it {why}", path.display())))?;
-        for (name, value) in listed(&text).map_err(|why| usage(format!("{}: {why}", path.display())))? {
-            if all.contains_key(&name) {
-                return Err(usage(format!(
-                    "{name} is given by --argument and in {}: expected one value",
-                    path.display()
-                )));
+        let single = pairs(&self.single).map_err(usage)?;
+        let mut all: Arguments = single.into_iter().map(|(name, text)| (name, text.into())).collect();
+        let mut add = |more: Arguments, of: &str| match more.keys().find(|name| all.contains_key(*name)) {
+            Some(name) => Err(usage(format!("{name} is given by another option and in {of}: expected one value"))),
+            None => {
+                all.extend(more);
+                Ok(())
             }
-            all.insert(name, value);
+        };
+        if let Some(json) = &self.json {
+            add(listed(json).map_err(|why| usage(format!("--arguments: {why}")))?, "--arguments")?;
+        }
+        if let Some(path) = &self.arguments_file {
+            let shown = path.display().to_string();
+            let text = kelos_sandbox::read_text(path, LONGEST_ARGUMENTS)
+                .map_err(|why| usage(format!("use {shown} as a file of arguments: it {why}")))?;
+            add(listed(&text).map_err(|why| usage(format!("{shown}: {why}")))?, &shown)?;
         }
         Ok(all)
     }
@@ -103,17 +111,10 @@ impl ArgumentOptions {
 const LONGEST_ARGUMENTS: u64 = 16 << 20;
 
 /// The arguments of a JSON object.
-fn listed(text: &str) -> Result<Vec<(String, String)>, String> {
+fn listed(text: &str) -> Result<Arguments, String> {
     const EXPECTED: &str = "expected an object such as {\"day\": \"2026-11-21\", \"rows\": 100}";
-    let file: serde_json::Map<String, Value> =
-        serde_json::from_str(text).map_err(|error| format!("{error}; {EXPECTED}"))?;
-    let argument = |(name, value): (String, Value)| match value {
-        _ if name.is_empty() => Err(format!("an argument has no name, {EXPECTED}")),
-        Value::String(text) => Ok((name, text)),
-        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
-        _ => Err(format!("the value of {name} is no text, number or boolean, {EXPECTED}")),
-    };
-    file.into_iter().map(argument).collect()
+    let all: Arguments = serde_json::from_str(text).map_err(|error| format!("{error}; {EXPECTED}"))?;
+    if all.contains_key("") { Err(format!("an argument has no name, {EXPECTED}")) } else { Ok(all) }
 }
 
 /// The reason for a change.
@@ -170,24 +171,13 @@ mod tests {
 
     #[test]
     fn arguments_of_a_file_are_an_object() {
-        let read = |text: &str| listed(text).map(|all| format!("{all:?}"));
-        let good = r#"{"day": "2026-11-21", "rows": 100, "dry": false}"#;
-        let all = r#"[("day", "2026-11-21"), ("dry", "false"), ("rows", "100")]"#;
-        let sorted = |text: &str| {
-            listed(text).map(|mut all| {
-                all.sort();
-                format!("{all:?}")
-            })
-        };
-        assert_eq!(sorted(good).as_deref(), Ok(all));
-        assert_eq!(read("{}").as_deref(), Ok("[]"));
-        for (bad, why) in [
-            ("[]", "invalid type: sequence"),
-            ("", "EOF while parsing"),
-            (r#"{"": "x"}"#, "an argument has no name"),
-            (r#"{"day": null}"#, "the value of day is no text, number or boolean, expected an object such as"),
-            (r#"{"days": ["a"]}"#, "the value of days is no text"),
-        ] {
+        let read = |text: &str| listed(text).map(|all| serde_json::to_string(&all).expect("JSON"));
+        let all = r#"{"day":"2026-11-21","days":["a"],"dry":false,"none":null,"rows":100}"#;
+        assert_eq!(read(all).as_deref(), Ok(all));
+        assert_eq!(read("{}").as_deref(), Ok("{}"));
+        for (bad, why) in
+            [("[]", "invalid type: sequence"), ("", "EOF while parsing"), (r#"{"": "x"}"#, "an argument has no name")]
+        {
             let told = read(bad).expect_err(bad);
             assert!(told.contains(why) && told.contains("expected an object"), "{told}");
         }

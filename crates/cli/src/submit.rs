@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::client::Reply;
 use crate::connection;
 use crate::failure::Failure;
-use crate::options::{Because, Door};
+use crate::options::{ArgumentOptions, Because, Door};
 use crate::render;
 use crate::text::{self as words, count};
 
@@ -25,6 +25,8 @@ pub(crate) struct SubmitArgs {
     /// Priority: 1 runs first, 100 last [default: 100]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u8).range(1..=100))]
     priority: Option<u8>,
+    #[command(flatten)]
+    arguments: ArgumentOptions,
     /// Preview only: change nothing
     #[arg(long)]
     dry_run: bool,
@@ -68,6 +70,7 @@ impl SubmitArgs {
             jobs: self.jobs.iter().flat_map(|job| -> Vec<JobName> { named(job) }).collect(),
             priority: self.priority.map(i32::from),
             readd: self.readd,
+            arguments: self.arguments.read(DOING)?,
             reason: self.because.reason.clone(),
             dry_run: self.dry_run,
         })
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
 
     fn job(workflow: &str, job: &str) -> SlotNameDto {
-        SlotNameDto { workflow: workflow.to_owned(), key: KeyDto { time: None, job: Some(job.to_owned()) } }
+        SlotNameDto { workflow: workflow.to_owned(), key: KeyDto { time: None, job: Some(job.to_owned()), key: None } }
     }
 
     #[test]

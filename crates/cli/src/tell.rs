@@ -117,11 +117,12 @@ impl PartitionsArgs {
 impl EndedArgs {
     fn fact(&self) -> Result<FactRequest, Failure> {
         let outputs = options::pairs(&self.outputs).map_err(usage)?;
+        let arguments = options::pairs(&self.arguments).map_err(usage)?;
         Ok(FactRequest {
             program: Some(WorkflowId::new(&self.program).map_err(|error| usage(error.to_string()))?),
             state: Some(schedule::end(&self.state).map_err(usage)?.to_owned()),
             run: self.run.clone(),
-            arguments: Some(options::pairs(&self.arguments).map_err(usage)?),
+            arguments: Some(arguments.into_iter().map(|(name, value)| (name, value.into())).collect()),
             outputs: Some(outputs.into_iter().map(|(name, value)| (name, value.into())).collect()),
             ..FactRequest::default()
         })

@@ -191,8 +191,12 @@ fn a_program_is_started_and_what_waits_for_its_end_goes() {
     let start = ["start", "Purchase.History", "--arguments-file", "arguments.json", "--json"];
     let started = folder.json(&[&start[..], &["--argument", "dry=true"]].concat());
     assert_eq!(started["workflow"], "Purchase.History", "{started}");
+    let asked = json!({"day": "2026-11-21", "dry": "true", "rows": 100});
+    assert_eq!(started["collected"]["asked"]["arguments"], asked, "numbers stay numbers, and texts texts");
+    let any = folder.json(&["start", "Purchase.History", "--arguments", r#"{"list": [1, null]}"#, "--json"]);
+    assert_eq!(any["collected"]["asked"]["arguments"], json!({"list": [1, null]}));
     let twice = folder.run(&[&start[..], &["--argument", "day=x"]].concat()).fails(2);
-    assert!(twice.contains("day is given by --argument and in arguments.json: expected one value"), "{twice}");
+    assert!(twice.contains("day is given by another option and in arguments.json: expected one value"), "{twice}");
     folder.write("arguments.json", r#"["day"]"#);
     let odd = folder.run(&start).fails(2);
     assert!(odd.contains("arguments.json: invalid type") && odd.contains("expected an object such as"), "{odd}");

@@ -179,7 +179,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn the_tests_of_the_samples_pass() {
-    for sample in ["quickstart", "daily-etl", "hourly-ingestion"] {
+    for sample in ["quickstart", "daily-etl", "hourly-ingestion", "orders-flow"] {
         let sample = format!("{}/../../samples/{sample}", env!("CARGO_MANIFEST_DIR"));
         let out = run(&["test", "--real", &sample]).ok();
         assert!(out.contains("4 tests: 4 passed; "), "{out}");
@@ -188,7 +188,9 @@ fn the_tests_of_the_samples_pass() {
 
 #[test]
 fn the_samples_of_newcomers_are_short() {
-    for sample in ["daily-etl/workflows/orders.js", "hourly-ingestion/workflows/clicks.js"] {
+    for sample in
+        ["daily-etl/workflows/orders.js", "hourly-ingestion/workflows/clicks.js", "orders-flow/workflows/orders.js"]
+    {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(sample);
         let lines = std::fs::read_to_string(&script).expect("a script").lines().count();
         assert!(lines < 40, "{sample} has {lines} lines");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Actor, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, WorkflowId};
+use kelos_model::{Actor, Arguments, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, WorkflowId};
 
 use crate::mandate::Mandate;
 use crate::moments::TICK;
@@ -25,7 +25,9 @@ impl Core {
         self.recall_for(&ask, past)?;
         let reply = match ask {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
-            Ask::Rerun(Rerun { slot, reason }) => Rerun::reply(self.rerun(&slot, by, reason)),
+            Ask::Rerun(Rerun { slot, arguments, reason }) => {
+                Rerun::reply(self.rerun(&slot, &arguments, Mandate { by, reason }))
+            }
             Ask::Kill(Kill { slot, reason }) => Kill::reply(self.kill(&slot, by, reason)),
             Ask::MarkSuccess(MarkSuccess { slot, reason }) => {
                 MarkSuccess::reply(self.mark_succeeded(&slot, by, reason))
@@ -120,8 +122,15 @@ impl Core {
         no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))
     }
 
-    fn rerun(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
+    fn rerun(&mut self, slot: &SlotRef, arguments: &Arguments, mandate: Mandate) -> Result<(), Refusal> {
         self.check_openable(slot)?;
+        if slot.key.step().is_some() {
+            // Arguments are the whole run's.
+            return Err(Refusal::NoFlow(slot.workflow.clone()));
+        }
+        let arguments = self.accepted_by(slot, arguments)?;
+        let Mandate { by, reason } = mandate;
+        let giver = by.clone();
         match self.slots.state(slot) {
             None => self.plan_asked(slot, 0, Some(by), reason),
             Some(state) if !state.is_final() && self.workflows.is_out_of_bounds(slot, &self.slots) => {
@@ -132,6 +141,7 @@ impl Core {
                 self.record(slot, SlotEvent::Reopened { by, reason, priority: 0, backfill: None });
             }
         }
+        self.set_arguments(slot, &giver, &arguments);
         Ok(())
     }
 
@@ -250,10 +260,10 @@ impl Core {
 
 /// A request as its run is asked for it: a step is run again by the run that it belongs to, which goes on from there.
 fn of_step(ask: Ask) -> Ask {
-    let Ask::Rerun(Rerun { slot, reason }) = ask else { return ask };
+    let Ask::Rerun(Rerun { slot, arguments, reason }) = ask else { return ask };
     let step = slot.key.step().and_then(|step| StepName::new(step.step()).ok());
-    match step {
-        None => Ask::Rerun(Rerun { slot, reason }),
+    match step.filter(|_| arguments.is_empty()) {
+        None => Ask::Rerun(Rerun { slot, arguments, reason }),
         from => Ask::ResumeFlow(ResumeFlow { run: SlotRef::new(slot.workflow, slot.key.of_run()), from, reason }),
     }
 }

@@ -7,7 +7,7 @@ use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::time::CronSchedule;
 use kelos_model::workflow::VersionChoice;
-use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::{Actor, Arguments, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
 
 pub(crate) use rows::Backfills;
 use scope::{Maker, Scope, ScopePlan};
@@ -32,7 +32,9 @@ impl Core {
         let scope = Scope::of(workflow, &self.slots, request.range, &schedule);
         let backlog = self.planner.backlog(&request.workflow, &self.workflows, &self.slots, &self.permits);
         // What a version made exists.
-        let keeps_backlog = request.made_by.is_some() || backlog.is_some_and(|backlog| backlog.is_kept());
+        // Slots that are given arguments are opened one by one.
+        let keeps_backlog = request.arguments.is_empty()
+            && (request.made_by.is_some() || backlog.is_some_and(|backlog| backlog.is_kept()));
         let listed = if keeps_backlog { scope.existing() } else { scope.times() };
         if listed > LARGEST_BACKFILL as u64 {
             return Err(Refusal::TooMany {
@@ -47,8 +49,9 @@ impl Core {
                 ScopePlan::made_by(&maker, scope, workflow.id(), &self.slots, &schedule)
             }
         };
+        let arguments = self.accepted_by_all(&request.workflow, &request.arguments)?;
         if !request.dry_run {
-            self.open(request, &sorted, &schedule, by);
+            self.open(request, &sorted, &schedule, by, &arguments);
         }
         Ok(sorted.outcome(&request.workflow, &schedule))
     }
@@ -96,7 +99,14 @@ impl Core {
         self.workflows.touch(&request.workflow);
     }
 
-    fn open(&mut self, request: &BackfillRequest, sorted: &ScopePlan, schedule: &CronSchedule, by: Actor) {
+    fn open(
+        &mut self,
+        request: &BackfillRequest,
+        sorted: &ScopePlan,
+        schedule: &CronSchedule,
+        by: Actor,
+        arguments: &Arguments,
+    ) {
         let BackfillRequest { id, workflow, range, mode, priority, made_by, reason, .. } = request.clone();
         let mode = if made_by.is_some() { BackfillMode::All } else { mode };
         let slots = u32::try_from(sorted.touched(schedule)).unwrap_or(u32::MAX);
@@ -114,7 +124,10 @@ impl Core {
             paused: None,
             resumed_at: None,
         };
-        self.open_slots(&row, sorted, schedule);
+        match arguments.is_empty() {
+            true => self.open_slots(&row, sorted, schedule),
+            false => self.open_with(&row, sorted, schedule, arguments),
+        }
         let what = BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason, made_by };
         self.change_backfill(row, what);
     }
@@ -145,6 +158,37 @@ impl Core {
         }
         for slot in &sorted.adopted {
             self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: None, reason: None });
+        }
+    }
+
+    /// Opens slots one by one, and gives each the arguments: a backlog has room for none.
+    fn open_with(&mut self, row: &Backfill, sorted: &ScopePlan, schedule: &CronSchedule, arguments: &Arguments) {
+        let (priority, backfill) = (row.priority, row.id.clone());
+        let at = |time| SlotRef::at(row.workflow.clone(), time);
+        let times = |later: &[Stretch]| -> Vec<SlotRef> {
+            later.iter().flat_map(|part| schedule.times(part.range.start, part.range.end)).map(at).collect()
+        };
+        let missing: Vec<SlotRef> = sorted.missing_times(schedule).map(at).collect();
+        let reopened = [times(&sorted.reopened_later), sorted.reopened.clone()].concat();
+        let adopted = [times(&sorted.adopted_later), sorted.adopted.clone()].concat();
+        let planned = SlotEvent::Planned {
+            origin: Origin::Backfill,
+            priority,
+            backfill: Some(backfill.clone()),
+            by: None,
+            reason: None,
+        };
+        let reopen = self::reopened(row, row.by.clone(), Some(format!("backfill {backfill}")));
+        let adopt = SlotEvent::Prioritised { priority, backfill, by: None, reason: None };
+        let missing = missing.into_iter().map(|slot| (planned.clone(), slot));
+        let reopened = reopened.into_iter().map(|slot| (reopen.clone(), slot));
+        let adopted = adopted.into_iter().map(|slot| (adopt.clone(), slot));
+        for (what, slot) in missing.chain(reopened).chain(adopted) {
+            self.record(&slot, what);
+            self.set_arguments(&slot, &row.by, arguments);
+        }
+        if sorted.is_whole {
+            self.workflows.cover(&row.workflow, row.range);
         }
     }
 

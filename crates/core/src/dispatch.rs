@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kelos_model::arguments::kept_arguments;
 use kelos_model::flow::is_carried_out_by_the_scheduler;
-use kelos_model::{Batch, Outcome, RunId, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::{Batch, RunId, SlotEvent, SlotRef, WorkflowId};
 
 use crate::batches::Candidates;
 use crate::permits::{Grant, QueueId, Terms};
@@ -56,7 +56,7 @@ impl Core {
         self.have_started(run, worker);
     }
 
-    /// Commands the start of a run whose intent is recorded. One with arguments beyond the limit ends here.
+    /// Commands the start of a run whose intent is recorded. One with arguments that it can't be started with ends here.
     pub(crate) fn have_started(&mut self, run: RunId, worker: Option<Arc<str>>) {
         let Some(workflow) = self.definition_of(&run.slot) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
@@ -67,7 +67,7 @@ impl Core {
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let batch = live.run().and_then(|run| run.batch);
         match kept_arguments(&workflow, collected.as_deref(), &run.slot.key) {
-            Err(bytes) => self.ended(&run, Outcome::given_too_much(bytes)),
+            Err(fault) => self.ended(&run, fault.outcome()),
             Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch, inputs }),
         }
     }

@@ -176,6 +176,7 @@ impl Core {
             // Its run is resumed from it.
             return Err(Refusal::NoFlow(request.slot.workflow.clone()));
         }
+        let arguments = self.accepted_by(&request.slot, &request.arguments)?;
         let slots = self.with_batches(self.dependents().tree(&request.slot));
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
@@ -188,6 +189,7 @@ impl Core {
             return Err(Refusal::DownstreamLive(slot.clone(), *state, tree.killed.len()));
         }
         self.open_tree(&tree, request, 0, by);
+        self.set_arguments(&request.slot, by, &arguments);
         Ok(tree.outcome())
     }
 

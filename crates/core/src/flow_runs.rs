@@ -215,7 +215,7 @@ impl Core {
     fn arguments_of(&self, slot: &SlotRef) -> Map<String, Value> {
         let run = self.slots.run(slot);
         let all = run.into_iter().flat_map(|run| &run.arguments);
-        all.map(|(name, value)| (name.clone(), Value::from(value.clone()))).collect()
+        all.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// Ends a step that can't start.

@@ -35,6 +35,7 @@ mod flow_runs;
 mod flows;
 mod freezing;
 mod gate;
+mod given;
 mod inspection;
 mod jobs;
 mod keyed;

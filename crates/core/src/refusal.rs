@@ -39,6 +39,13 @@ pub enum Refusal {
         /// Their size as JSON, in bytes.
         bytes: usize,
     },
+    /// The arguments are not those that the parameters of the workflow expect.
+    ArgumentsMismatched {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// All mistakes, in words.
+        mistakes: Vec<String>,
+    },
     /// The slot does not exist. Only facts and requests create slots that are named by a moment.
     NeverCameToBe(SlotRef),
     /// The schedule of the workflow does not have this time.
@@ -131,6 +138,7 @@ impl Refusal {
             Refusal::AlreadyDisabled(_) => "already-disabled",
             Refusal::NotPausable(_) => "not-pausable",
             Refusal::ArgumentsTooLarge { .. } => "arguments-too-large",
+            Refusal::ArgumentsMismatched { .. } => "arguments-mismatched",
             Refusal::NeverCameToBe(_) => "slot-not-found",
             Refusal::NotInSchedule(_) => "not-in-schedule",
             Refusal::NoJobId(..) => "no-job-id",
@@ -172,9 +180,8 @@ impl std::fmt::Display for Refusal {
             Refusal::NotPausable(id) => {
                 write!(f, "{id} is an event schedule, which is enabled and disabled, and never paused")
             }
-            Refusal::ArgumentsTooLarge { bytes } => {
-                write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
-            }
+            Refusal::ArgumentsTooLarge { bytes } => too_large(f, *bytes),
+            Refusal::ArgumentsMismatched { workflow, mistakes } => mismatched(f, workflow, mistakes),
             Refusal::NeverCameToBe(slot) if slot.key.step().is_some() => {
                 write!(f, "{} does not exist: expected a step that its run has opened", slot.short())
             }
@@ -256,6 +263,14 @@ fn one_of(wrong: &str, known: &[String]) -> String {
         None if known.is_empty() => "which has none".to_owned(),
         None => format!("expected one of: {}", known.join(", ")),
     }
+}
+
+fn too_large(f: &mut std::fmt::Formatter<'_>, bytes: usize) -> std::fmt::Result {
+    write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
+}
+
+fn mismatched(f: &mut std::fmt::Formatter<'_>, workflow: &WorkflowId, mistakes: &[String]) -> std::fmt::Result {
+    write!(f, "the arguments of {workflow} are wrong: {}", mistakes.join("; "))
 }
 
 fn no_version(

@@ -3,13 +3,12 @@
 //! The loop in front of the core passes any request as an [`Ask`], and any answer as an [`AnyAnswer`]; the table below
 //! pairs them, and [`Request::answer`] recovers the typed answer. Absent: how a request is carried out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
-use kelos_model::{BackfillId, Fact, RunName, SlotRef, SlotState, StepName, Workflow, WorkflowId};
+use kelos_model::{Arguments, BackfillId, Fact, RunName, SlotRef, SlotState, StepName, Workflow, WorkflowId};
 use serde_json::Value;
 
 use crate::{Capacity, Inspection, Refusal};
@@ -129,8 +128,18 @@ requests! {
 pub struct Rerun {
     /// The slot.
     pub slot: SlotRef,
+    /// The arguments that its next runs get in addition to those that it has, or in their place.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
+}
+
+impl Rerun {
+    /// A rerun with the arguments that the slot has, for no stated reason.
+    #[must_use]
+    pub fn of(slot: SlotRef) -> Rerun {
+        Rerun { slot, arguments: Arguments::new(), reason: None }
+    }
 }
 
 /// Kill a slot and its run. A slot without a run will never start.
@@ -327,7 +336,7 @@ pub struct FireRequest {
     /// The event schedule or workflow.
     pub workflow: WorkflowId,
     /// The arguments in addition to its own.
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: Arguments,
     /// The name of the run, which is started once: the slot is the same as before, whatever became of it. None for a new run.
     pub key: Option<RunName>,
     /// The priority of the slot. Larger runs first.
@@ -373,6 +382,8 @@ pub struct SubmitRequest {
     /// Whether to reopen jobs that have ended, together with all downstream jobs that have ended. Otherwise existing
     /// jobs stay as they are.
     pub readd: bool,
+    /// The arguments of those that are opened or reopened.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
 }
@@ -396,6 +407,8 @@ pub enum SubmitOutcome {
 pub struct DownstreamRequest {
     /// The most upstream slot.
     pub slot: SlotRef,
+    /// The arguments that its next runs get in addition to those that it has, or in their place. The others keep theirs.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
     /// Whether to kill dispatched and running slots first. Otherwise they are a reason to refuse.
@@ -420,6 +433,8 @@ pub struct BackfillRequest {
     /// Only slots that have succeeded, with a last run by this version. They are reopened whatever the mode; nothing that is missing is
     /// planned, and nothing live adopted.
     pub made_by: Option<VersionChoice>,
+    /// The arguments of its slots. With any, each slot is opened by itself, so that their number is limited.
+    pub arguments: Arguments,
     /// The reason given for it.
     pub reason: Option<String>,
     /// Whether this is a preview, which changes nothing.
@@ -476,6 +491,7 @@ impl BackfillRequest {
             mode: BackfillMode::Missing,
             priority: -1,
             made_by: None,
+            arguments: Arguments::new(),
             reason: None,
             dry_run: false,
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use kelos_model::event::{Abort, Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::run::beyond_largest;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, SlotEvent, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
@@ -97,9 +96,7 @@ impl Core {
             return Err(Refusal::NotStartable(workflow));
         }
         self.workflows.check_program(definition)?;
-        if let Some(bytes) = beyond_largest(&arguments) {
-            return Err(Refusal::ArgumentsTooLarge { bytes });
-        }
+        let arguments = self.accepted_by_start(&workflow, &arguments)?;
         let planned = SlotEvent::planned(Origin::Request, priority);
         let slot = match key {
             None => self.open_moment(&workflow, planned),

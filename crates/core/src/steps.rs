@@ -156,14 +156,15 @@ impl Core {
     pub(crate) fn end_list(&mut self, run: &Advanced, at: usize) {
         let Some((id, step)) = run.step(at).zip(run.flow.graph().step(at)) else { return };
         let Some(list) = self.flows.progress(&run.slot).and_then(|progress| progress.list(at)) else { return };
-        let (end, all) = (list.end(), list.len());
+        let name = formatted_key(step.name.as_str());
+        let (end, all) = (list.end(&name), list.len());
         let Some(number) = self.slots.get(&id).filter(|live| live.slot.run_alive).map(|live| live.slot.last_run) else {
             return;
         };
         let failed = |reason: String| Outcome::Failed { reason, exit_status: None, code: None };
         let outcome = match end {
             Ok(outputs) => {
-                let outputs = Map::from_iter([(formatted_key(step.name.as_str()), outputs)]);
+                let outputs = Map::from_iter([(name, outputs)]);
                 match beyond_largest(&outputs) {
                     Some(bytes) => Outcome::gave_too_much(bytes),
                     None => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos_model::{Actor, SlotRef, SlotState};
+use kelos_model::{Actor, Arguments, SlotRef, SlotState};
 
 use crate::downstream::Tree;
 use crate::past::PastOf;
@@ -22,13 +22,30 @@ impl Core {
     }
 
     pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Result<Vec<SubmitOutcome>, Refusal> {
+        let mut arguments = Vec::new();
         for job in &request.jobs {
             self.check_openable(job)?;
+            arguments.push(self.accepted_by(job, &request.arguments)?);
         }
-        Ok(request.jobs.iter().map(|job| self.submit_one(job, request, by)).collect())
+        let jobs = request.jobs.iter().zip(arguments);
+        Ok(jobs.map(|(job, arguments)| self.submit_one(job, &arguments, request, by)).collect())
     }
 
-    fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> SubmitOutcome {
+    fn submit_one(
+        &mut self,
+        job: &SlotRef,
+        arguments: &Arguments,
+        request: &SubmitRequest,
+        by: &Actor,
+    ) -> SubmitOutcome {
+        let outcome = self.open_submitted(job, request, by);
+        if !matches!(outcome, SubmitOutcome::Existed(_)) {
+            self.set_arguments(job, by, arguments);
+        }
+        outcome
+    }
+
+    fn open_submitted(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> SubmitOutcome {
         match self.slots.state(job) {
             None => {
                 self.plan_asked(job, request.priority, Some(by.clone()), request.reason.clone());
@@ -39,7 +56,8 @@ impl Core {
                 // evaluated again anyway.
                 let tree = Tree::of(self.dependents().tree(job), &self.slots).without_live();
                 let reason = request.reason.clone();
-                let asked = DownstreamRequest { slot: job.clone(), reason, kill_live: false, dry_run: false };
+                let (slot, arguments) = (job.clone(), Arguments::new());
+                let asked = DownstreamRequest { slot, arguments, reason, kill_live: false, dry_run: false };
                 self.open_tree(&tree, &asked, request.priority, by);
                 SubmitOutcome::Reopened { descendants: tree.descendants() }
             }

@@ -31,6 +31,10 @@ fn all() -> Vec<Refusal> {
         Refusal::AlreadyEnabled(workflow()),
         Refusal::AlreadyDisabled(workflow()),
         Refusal::ArgumentsTooLarge { bytes: 70_000 },
+        Refusal::ArgumentsMismatched {
+            workflow: workflow(),
+            mistakes: vec!["n is missing, expected a number such as 2.5".to_owned(), "x is no parameter".to_owned()],
+        },
         Refusal::NotPausable(workflow()),
         Refusal::NeverCameToBe(slot()),
         Refusal::NotInSchedule(slot()),

@@ -1,6 +1,6 @@
 //! Namespaces, applications and programs, as far as clients of schedules need them: lists, and starting a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use kelos_core::FireRequest;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_model::Arguments;
 use kelos_model::project::{DEFAULT_NAMESPACE, ProjectName};
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::StoreError;
@@ -111,14 +112,14 @@ pub(super) async fn start(asked: CdapRequest, State(app): State<App>, body: Byte
 }
 
 /// The arguments of a run, or nothing. Numbers and truth values count as their texts.
-fn arguments(body: &[u8]) -> Result<BTreeMap<String, String>, Fault> {
+fn arguments(body: &[u8]) -> Result<Arguments, Fault> {
     if body.iter().all(u8::is_ascii_whitespace) {
-        return Ok(BTreeMap::new());
+        return Ok(Arguments::new());
     }
     let body = fields::json(body)?;
     if body.is_null() {
-        return Ok(BTreeMap::new());
+        return Ok(Arguments::new());
     }
-    let one = |(name, field): (&str, Field<'_>)| Ok((name.to_owned(), field.argument()?));
+    let one = |(name, field): (&str, Field<'_>)| Ok((name.to_owned(), field.argument()?.into()));
     Field::whole(&body).entries()?.into_iter().map(one).collect()
 }

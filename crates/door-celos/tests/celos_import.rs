@@ -415,7 +415,7 @@ fn what_kelos_did_since_is_kept() {
     drop(store);
     let mut scheduler = Scheduler::start(&disk, &all, at(NOW));
     let ask = |ask: Ask| Input::Asked { token: 1, by: Actor::person("ann"), ask };
-    scheduler.feed(at(NOW), ask(Rerun { slot: slot("w", "2016-02-10T08:00Z"), reason: None }.into()));
+    scheduler.feed(at(NOW), ask(Rerun::of(slot("w", "2016-02-10T08:00Z")).into()));
     scheduler.feed(at(NOW), ask(Resume { workflow: named("w"), reason: None }.into()));
     let gone = SetRegister { bucket: "some bucket".to_owned(), key: "käy".to_owned(), value: None, reason: None };
     scheduler.feed(at(NOW), ask(gone.into()));
@@ -509,7 +509,13 @@ fn jobs_with_ids_are_left_out_and_named() {
     let disk = MemoryDisk::new();
     let mut scheduler = Scheduler::start(&disk, &[Arc::new(jobs), hourly("w", "oozie")], at(NOW));
     let job = SlotRef::job(named("jobs"), "7".into());
-    let request = SubmitRequest { jobs: vec![job], priority: 0, readd: false, reason: None };
+    let request = SubmitRequest {
+        jobs: vec![job],
+        priority: 0,
+        readd: false,
+        arguments: kelos_model::Arguments::new(),
+        reason: None,
+    };
     scheduler.feed(at(NOW), Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into() });
     let paused = Pause { workflow: named("jobs"), reason: None };
     scheduler.feed(at(NOW), Input::Asked { token: 2, by: Actor::person("ann"), ask: paused.into() });

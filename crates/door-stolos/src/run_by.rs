@@ -1,16 +1,19 @@
 //! How the jobs of an app are run: their executor, their retries and their concurrency.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
+use kelos_model::flow::{FLOW, Flow};
 use kelos_model::jobs::{Feed, JobKeys, Kind};
+use kelos_model::parameter::Parameters;
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
-use kelos_sandbox::{ConstraintDraft, check_written_path};
+use kelos_model::{Constraint, Job, Parameter, PoolUse, RetryPolicy, Trigger};
+use kelos_sandbox::{ConstraintDraft, FlowDraft, check_written_path};
 use serde_json::{Map, Value as Json, json};
 
 use super::json::{JsonReader, kind, plain};
@@ -50,8 +53,22 @@ impl<'a, 'v> App<'a, 'v> {
         format!("{key} of {}", self.name)
     }
 
+    /// The steps, where each of them is a run of a flow.
+    pub(super) fn flow(&self, reading: &mut JsonReader<'a>) -> Option<Arc<Flow>> {
+        let steps = self.get("steps").filter(|_| reading.of_a_script)?;
+        if let Some(other) =
+            ["externalService", "job_type", "bash_cmd", "timeout"].into_iter().find(|key| self.get(key).is_some())
+        {
+            reading.mistake(steps.range(), format!("{} has both steps and {other}, expected one of them", self.name));
+        }
+        reading.data(steps, &self.what("steps"), "the steps of a flow").map(FlowDraft::flow)
+    }
+
     /// The job that runs them.
     pub(super) fn job(&self, reading: &mut JsonReader<'a>) -> Job {
+        if self.get("steps").is_some_and(|_| reading.of_a_script) {
+            return Job::new(FLOW, Map::new());
+        }
         if let Some(service) = self.get("externalService").filter(|_| reading.of_a_script) {
             return self.service(reading, service);
         }
@@ -310,6 +327,13 @@ impl<'a, 'v> App<'a, 'v> {
             );
         }
         pools
+    }
+
+    /// The arguments that its jobs expect.
+    pub(super) fn parameters(&self, reading: &mut JsonReader<'a>) -> Vec<Parameter> {
+        let such = "an object such as {\"rows\": 1000}";
+        let read = |value| reading.data::<Parameters>(value, &self.what("parameters"), such);
+        self.get("parameters").and_then(read).unwrap_or_default().0
     }
 
     /// The schedule that opens jobs, and which of its times count that passed unplanned.

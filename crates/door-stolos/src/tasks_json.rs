@@ -47,7 +47,7 @@ const KINDS: [(&str, &str); 9] = [
 ];
 
 /// The other keys of an app.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
     "job_id",
     "job_id_template",
     "autofill_values",
@@ -58,6 +58,7 @@ const OTHERS: [&str; 12] = [
     "max_retry",
     "timeout",
     "pools",
+    "parameters",
     "feed",
     "writes",
 ];
@@ -68,7 +69,7 @@ const UNKNOWN: &str = "{job_id}";
 const TOLD: usize = 3;
 
 /// The properties of an app that only a script can give.
-const OF_SCRIPTS: [&str; 4] = ["externalService", "trigger", "valid", "constraints"];
+const OF_SCRIPTS: [&str; 5] = ["externalService", "steps", "trigger", "valid", "constraints"];
 
 /// The format of a `tasks.json`, for files and for scripts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -229,24 +230,31 @@ impl<'a> Reader<'a> {
         let folder = self.settings.folder.as_deref();
         let app = App { name, property, object, keys: &keys, folder };
         let reading = &mut self.reading;
-        let (job, feed, trigger) = (app.job(reading), app.feed(reading), app.trigger(reading));
+        let (job, flow, feed, trigger) = (app.job(reading), app.flow(reading), app.feed(reading), app.trigger(reading));
         let constraints = app.constraints(reading);
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
-        let writes = app.writes(reading);
+        let (writes, parameters) = (app.writes(reading), app.parameters(reading));
         let (feed, catch_up) = feed.unzip();
         let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
-        Some(Workflow {
+        let workflow = Workflow {
             project: self.project(),
             source: Source::file(self.file, u32::try_from(place.line).unwrap_or(0)),
             trigger,
+            flow,
             constraints,
             concurrency,
             pools,
             retry,
             writes,
+            parameters,
             catch_up,
             ..Workflow::keyed(id, keys, job)
-        })
+        };
+        for mistake in kelos_model::mistakes::parameter_mistakes(&workflow) {
+            let range = object.get("parameters").map_or(property.range, |parameters| parameters.range);
+            self.reading.mistake(range, format!("parameters of {name}: {mistake}"));
+        }
+        Some(workflow)
     }
 
     fn keys(&mut self, id: &WorkflowId, range: Range, app: &Object<'a>) -> Option<(JobKeys, GroupPositions)> {

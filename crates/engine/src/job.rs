@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn filled(executor: &str, settings: Value, client: &str) -> Result<Map<String, Value>, String> {
-        let given = [("client".to_owned(), client.to_owned())];
+        let given = [("client".to_owned(), json!(client))];
         let values = KeyValues::at("2015-09-03T04:05:06Z".parse().unwrap());
         let values = values.with(given.iter().map(|(name, value)| (name, value)));
         fill_settings(executor, settings.as_object().unwrap(), &values)

@@ -245,8 +245,9 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
     env.extend(start.given.variables());
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
-    env.insert("KELOS_TIME".to_owned(), slot.key.given());
-    if let Some(period) = start.workflow.keys.period_of_run(&slot.key, start.given.batch.as_ref()) {
+    let key = slot.key.of_run();
+    env.insert("KELOS_TIME".to_owned(), key.given());
+    if let Some(period) = start.workflow.keys.period_of_run(&key, start.given.batch.as_ref()) {
         env.insert("KELOS_END".to_owned(), format_full(period.end));
     }
     if let Some((last, slots)) = start.given.extent(&start.workflow, &slot.key) {

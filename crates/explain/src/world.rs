@@ -42,6 +42,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         flow: None,
         pools: Vec::new(),
         within: Vec::new(),
+        parameters: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
         end_time: None,
@@ -84,6 +85,11 @@ impl World {
             ..Commit::default()
         };
         self.store.commit(self.lease, &commit).unwrap();
+    }
+
+    /// A row that no event leads to.
+    pub(crate) fn puts(&mut self, row: SlotRow) {
+        self.store.commit(self.lease, &Commit { slots: vec![row], ..Commit::default() }).unwrap();
     }
 
     /// An event that is about no slot.

@@ -48,6 +48,7 @@ pub async fn make(app: &App, by: &Actor, request: BackfillRequest) -> Result<New
         mode: request.mode.into(),
         priority: request.priority,
         made_by: request.made_by,
+        arguments: request.arguments,
         reason: request.reason,
         dry_run,
     };

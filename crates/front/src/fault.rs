@@ -194,7 +194,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         Refusal::NoJobId(..)
         | Refusal::TooManyDownstream { .. }
         | Refusal::TooMany { .. }
-        | Refusal::ArgumentsTooLarge { .. } => StatusCode::BAD_REQUEST,
+        | Refusal::ArgumentsTooLarge { .. }
+        | Refusal::ArgumentsMismatched { .. } => StatusCode::BAD_REQUEST,
         Refusal::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     }
@@ -219,6 +220,9 @@ fn hint(refusal: &Refusal) -> Option<String> {
         Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",
         Refusal::NotPausable(id) => {
             return Some(format!("POST /api/v1/schedules/{id}/disable, and /enable to continue"));
+        }
+        Refusal::ArgumentsMismatched { workflow, .. } => {
+            return Some(format!("GET /api/v1/workflows/{workflow} lists its parameters"));
         }
         Refusal::ArgumentsTooLarge { .. } => "write what is large to a file, and give its path",
         Refusal::StillLive(..) => "kill it first",

@@ -91,7 +91,8 @@ impl World {
     }
 
     fn submit(&mut self, jobs: Vec<SlotRef>) -> Done<Vec<RunId>> {
-        let request = SubmitRequest { jobs, priority: 0, readd: false, reason: None };
+        let request =
+            SubmitRequest { jobs, priority: 0, readd: false, arguments: kelos_model::Arguments::new(), reason: None };
         self.turn(vec![Input::Asked { token: 0, by: Actor::person("bench"), ask: request.into() }])
     }
 

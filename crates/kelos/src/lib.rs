@@ -21,8 +21,8 @@ pub use kelos_model::run::Report;
 pub use kelos_model::time::{CronSchedule, Schedule};
 pub use kelos_model::workflow::{CatchUp, DefinitionVersion, ProjectVersion, VersionChoice, WaitStart};
 pub use kelos_model::{
-    Actor, Constraint, Event, EventRecord, Job, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotKey, SlotRef,
-    SlotState, Trigger, Workflow, WorkflowId,
+    Actor, Arguments, Constraint, Event, EventRecord, Job, Outcome, Parameter, ParameterKind, RetryPolicy, Run, RunId,
+    RunState, Slot, SlotKey, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
 pub use kelos_storage::{Storage, StorageConfig};
 pub use kelos_store::{

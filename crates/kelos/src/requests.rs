@@ -20,7 +20,7 @@
 //!     range: Range::new("2026-03-01T00:00+01:00".parse()?, "2026-04-01T00:00+02:00".parse()?),
 //!     mode: BackfillMode::Missing,
 //!     priority: -1,
-//!     made_by: None,
+//!     made_by: None, arguments: kelos::Arguments::new(),
 //!     reason: Some("a new definition of visits".to_owned()),
 //!     dry_run: false,
 //! })?;

@@ -115,7 +115,7 @@ fn a_child_with_an_offset_waits_for_all_hours_that_it_looks_at() {
     let why = series.why("child", &key(4)).unwrap();
     assert!(why.contains("1 of 2 periods of parent: 2026-05-04T04:00Z (failed)"), "{why}");
     let slot = format!("parent@{}", key(4)).parse().unwrap();
-    series.ask(Rerun { slot, reason: None }).unwrap();
+    series.ask(Rerun::of(slot)).unwrap();
     pass(&mut series, 6);
     assert_eq!(periods(&series, "child", SlotState::Succeeded), [2, 3, 4, 5]);
 }
@@ -135,7 +135,17 @@ fn a_period_that_is_done_is_not_done_again() {
 
 fn backfill(job: &str, range: Range, mode: BackfillMode) -> BackfillRequest {
     let (id, workflow) = ("again".parse().unwrap(), job.parse().unwrap());
-    BackfillRequest { id, workflow, range, mode, priority: -1, reason: None, made_by: None, dry_run: false }
+    BackfillRequest {
+        id,
+        workflow,
+        range,
+        mode,
+        priority: -1,
+        reason: None,
+        made_by: None,
+        arguments: kelos::Arguments::new(),
+        dry_run: false,
+    }
 }
 
 #[test]

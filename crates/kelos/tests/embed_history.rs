@@ -73,6 +73,7 @@ fn what_a_version_made_is_made_again() {
         mode: BackfillMode::Missing,
         priority: -1,
         made_by: Some(made_by.parse().unwrap()),
+        arguments: kelos::Arguments::new(),
         reason: None,
         dry_run: false,
     };

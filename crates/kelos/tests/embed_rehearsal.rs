@@ -194,7 +194,7 @@ fn offsets_widen_what_is_covered_and_of_itself_the_past_counts() {
     let words = rehearsal.why("score", "2026-05-05T03:00Z").unwrap();
     assert!(words.contains("1 of 1 periods of visits: 2026-05-05T00:00Z (waiting)"), "{words}");
     let slot = "clicks@2026-05-04T23:00Z".parse().unwrap();
-    rehearsal.ask(Rerun { slot, reason: None }).unwrap();
+    rehearsal.ask(Rerun::of(slot)).unwrap();
     rehearsal.run_until("2026-05-07T01:01Z").unwrap();
     assert_eq!(states(&rehearsal), [SlotState::Succeeded; 3]);
     assert_eq!(rehearsal.state("score", "2026-05-05T03:00Z").unwrap(), Some(SlotState::Succeeded));
@@ -411,7 +411,7 @@ fn a_batch_that_fails_is_tried_again_whole_and_holds_up_the_day() {
     let why = rehearsal.why("days", "2026-05-01T00:00Z").unwrap();
     assert!(why.contains("6 of 24 periods of load") && why.contains("failed"), "{why}");
     // A rerun of one slot runs it by itself.
-    rehearsal.ask(Rerun { slot: "load@2026-05-01T20:00Z".parse().unwrap(), reason: None }).unwrap();
+    rehearsal.ask(Rerun::of("load@2026-05-01T20:00Z".parse().unwrap())).unwrap();
     rehearsal.run_until("2026-05-02T12:01Z").unwrap();
     assert_eq!(rehearsal.output::<usize>("load", "2026-05-01T20:00Z").unwrap(), 1);
 }

@@ -210,7 +210,7 @@ async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
     let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, vec![hourly("a", Trigger::Always)]);
     handle.step(at("2016-01-01T01:30Z"), None).await.unwrap();
     let slot = SlotRef::at(named("a"), at("2016-01-01T00:00Z"));
-    let rerun = handle.ask(&Actor::person("me"), Rerun { slot: slot.clone(), reason: None }).await;
+    let rerun = handle.ask(&Actor::person("me"), Rerun::of(slot.clone())).await;
     assert!(matches!(rerun, Err(AskError::Refused(Refusal::StillLive(_, SlotState::Running)))), "{rerun:?}");
     handle
         .ask(&Actor::person("me"), Kill { slot: slot.clone(), reason: Some("wrong input".to_owned()) })
@@ -220,7 +220,7 @@ async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
     let why = kelos_explain::why::why(&handle, &slot, None).await.unwrap();
     assert!(why.headline.contains("killed by me") && why.headline.contains("wrong input"), "{}", why.headline);
     let off = SlotRef::at(named("a"), at("2016-01-01T00:30Z"));
-    let refused = handle.ask(&Actor::person("me"), Rerun { slot: off, reason: None }).await.unwrap_err().to_string();
+    let refused = handle.ask(&Actor::person("me"), Rerun::of(off)).await.unwrap_err().to_string();
     assert!(refused.contains("not a time of its workflow's schedule"), "{refused}");
     handle.stop().await;
 }

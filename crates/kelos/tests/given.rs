@@ -69,7 +69,7 @@ impl Bench {
         let mut status = self.node.handle().watch_status();
         let leads = |status: &kelos_engine::Status| matches!(status, kelos_engine::Status::Leading { .. });
         status.wait_for(leads).await.unwrap();
-        let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         let request =
             FireRequest { workflow: named(id), arguments, key: None, priority: 0, unconstrained: false, reason: None };
         self.node.handle().ask(&Actor::person("test"), request).await.unwrap()
@@ -139,7 +139,7 @@ async fn what_a_run_gives_becomes_an_argument_of_what_it_triggers() {
     assert_eq!(state, SlotState::Succeeded);
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines[..3], ["12 of $(reboot)", "12", "12"]);
-    let arguments: BTreeMap<String, String> = serde_json::from_str(lines[3]).unwrap();
+    let arguments: kelos_model::Arguments = serde_json::from_str(lines[3]).unwrap();
     let names: Vec<&str> = arguments.keys().map(String::as_str).collect();
     assert_eq!(names, ["day", "logicalStartTime", "own", "taken", "triggering.properties.mapping"]);
     assert_eq!(arguments["day"], "2014-06-01");
@@ -149,7 +149,7 @@ async fn what_a_run_gives_becomes_an_argument_of_what_it_triggers() {
     assert_eq!((&info["outputs"]["rows"], &info["runtimeArguments"]["unasked"]), (&json!(12), &json!("x")));
     let [of_a, of_s] = ["a", "s"].map(|id| bench.run_of(id));
     assert_eq!(of_a.outputs.as_deref(), Some(&object(json!({ "rows": 12 }))));
-    assert_eq!((of_a.arguments["date"].as_str(), of_s.outputs), ("2014-06-01", None));
+    assert_eq!((&of_a.arguments["date"], of_s.outputs), (&json!("2014-06-01"), None));
     assert_eq!(of_s.arguments, arguments);
     bench.node.stop().await;
 }

@@ -237,7 +237,7 @@ async fn what_the_eleventh_schema_had_under_way_goes_on() {
     handle.ask(&me, Resume { workflow: WorkflowId::new("report").unwrap(), reason: None }).await.unwrap();
     ready(folder.path(), "2016-01-01/0000");
     ready(folder.path(), "2026-11-23/0000");
-    handle.ask(&me, Rerun { slot: DONE.parse().unwrap(), reason: Some("again".to_owned()) }).await.unwrap();
+    handle.ask(&me, Rerun { reason: Some("again".to_owned()), ..Rerun::of(DONE.parse().unwrap()) }).await.unwrap();
     step(&handle, "2026-11-23T02:00Z").await;
 
     for done in [COLLECTING, JOB, OF_BACKFILL, DONE] {

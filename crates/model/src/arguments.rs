@@ -1,6 +1,6 @@
 //! What a run is given of what its slot collected: its arguments.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -8,8 +8,12 @@ use serde_json::{Map, Value};
 use crate::facts::{Collection, Occurrence, Subject};
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
+pub use crate::parameter::Arguments;
+use crate::parameter::complete;
 use crate::project::{DEFAULT_NAMESPACE, Member};
-use crate::run::beyond_largest;
+use crate::run::{Outcome, beyond_largest};
+use crate::template::KeyValues;
+pub use crate::template::text;
 use crate::trigger::Trigger;
 use crate::workflow::Workflow;
 
@@ -19,14 +23,27 @@ pub const MAPPING: &str = "triggering.properties.mapping";
 /// The scheduled time, in milliseconds since 1970.
 pub const LOGICAL_START_TIME: &str = "logicalStartTime";
 
-/// The arguments of a slot's runs: the schedule's properties, then what they take over from the run that triggered it,
-/// then the time, then those of a manual start; the later take precedence.
+/// The arguments of a slot's runs: the defaults of the parameters, then the schedule's properties, then what they take over from the run
+/// that triggered it, then the time, then those of a manual start, then those of later requests; the later take precedence.
 #[must_use]
-pub fn arguments(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> BTreeMap<String, String> {
-    let Some(collected) = collected else { return BTreeMap::new() };
-    let mut all = BTreeMap::new();
+pub fn arguments(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> Arguments {
+    judged(workflow, collected, key).0
+}
+
+/// The same, with what is wrong with them.
+fn judged(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> (Arguments, Vec<String>) {
+    let given = collected.map(|collected| gathered(workflow, collected, key)).unwrap_or_default();
+    if workflow.parameters.is_empty() {
+        return (given, Vec::new());
+    }
+    complete(&workflow.parameters, given, &KeyValues::of(&workflow.keys, key))
+}
+
+/// The arguments without defaults.
+fn gathered(workflow: &Workflow, collected: &Collection, key: &SlotKey) -> Arguments {
+    let mut all = Arguments::new();
     if let Some(events) = workflow.keys.events() {
-        all.extend(events.properties.clone());
+        all.extend(events.properties.iter().map(|(name, text)| (name.clone(), text.as_str().into())));
         if let Some(mapping) = events.properties.get(MAPPING) {
             all.extend(mapped(mapping, collected));
         }
@@ -34,23 +51,58 @@ pub fn arguments(workflow: &Workflow, collected: Option<&Collection>, key: &Slot
     if workflow.keys.are_moments()
         && let Some(at) = logical_start(&workflow.trigger, collected).or_else(|| key.time())
     {
-        all.insert(LOGICAL_START_TIME.to_owned(), at.as_millisecond().to_string());
+        all.insert(LOGICAL_START_TIME.to_owned(), at.as_millisecond().to_string().into());
     }
     all.extend(collected.asked.iter().flat_map(|asked| asked.arguments.clone()));
+    all.extend(collected.arguments.clone());
     all
 }
 
-/// The same where a run keeps so much.
+/// The arguments with which a run can't be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgumentFault {
+    /// They are more than a run keeps: so many bytes as JSON.
+    TooLarge(usize),
+    /// They are not those that the parameters expect. In words.
+    Mismatched(Vec<String>),
+}
+
+impl ArgumentFault {
+    /// The end of a run that was not started because of them.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            ArgumentFault::TooLarge(bytes) => Outcome::given_too_much(*bytes),
+            ArgumentFault::Mismatched(mistakes) => Outcome::given_wrongly(mistakes),
+        }
+    }
+}
+
+/// The same where a run can be started with them.
 ///
 /// # Errors
-/// How many bytes they have as JSON, where that is more than [`LARGEST_GIVEN`](crate::run::LARGEST_GIVEN).
+/// When they have more than [`LARGEST_GIVEN`](crate::run::LARGEST_GIVEN) bytes as JSON, or the parameters expect others.
 pub fn kept_arguments(
     workflow: &Workflow,
     collected: Option<&Collection>,
     key: &SlotKey,
-) -> Result<BTreeMap<String, String>, usize> {
-    let all = arguments(workflow, collected, key);
-    beyond_largest(&all).map_or(Ok(all), Err)
+) -> Result<Arguments, ArgumentFault> {
+    let (all, mistakes) = judged(workflow, collected, key);
+    if !mistakes.is_empty() {
+        return Err(ArgumentFault::Mismatched(mistakes));
+    }
+    beyond_largest(&all).map_or(Ok(all), |bytes| Err(ArgumentFault::TooLarge(bytes)))
+}
+
+/// The arguments that a mapping may take over, by name.
+#[must_use]
+pub fn mapping_targets(mapping: &str) -> BTreeSet<String> {
+    let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return BTreeSet::new() };
+    if !has_lists(&mapping) {
+        return mapping.keys().cloned().collect();
+    }
+    let all = LISTS.iter().filter_map(|list| mapping.get(*list)?.as_array()).flatten();
+    all.filter_map(|entry| Some(target(entry, entry.get("source")?.as_str()?))).collect()
 }
 
 /// The time that was scheduled: that of the first cron time that the slot collected.
@@ -65,9 +117,7 @@ pub fn logical_start(trigger: &Trigger, collected: &Collection) -> Option<Timest
 }
 
 /// The runs that triggered a slot, in the order of their subjects.
-fn upstream(
-    collected: &Collection,
-) -> impl Iterator<Item = (&BTreeMap<String, String>, &Map<String, Value>, &WorkflowId)> {
+fn upstream(collected: &Collection) -> impl Iterator<Item = (&Arguments, &Map<String, Value>, &WorkflowId)> {
     collected.tallies.values().filter_map(|tally| match tally.first.as_deref() {
         Some(Occurrence::Ended { program, arguments, outputs, .. }) => Some((arguments, outputs, program)),
         _ => None,
@@ -138,9 +188,9 @@ fn check_entry(at: &str, entry: &Value, of_stage: bool) -> Result<(), String> {
 
 /// The arguments that a mapping takes over. It has one of two forms: an object from each argument to its name upstream, and that of
 /// pipelines, with lists of `arguments` and `pluginProperties`. What upstream does not have is left out.
-fn mapped(mapping: &str, collected: &Collection) -> BTreeMap<String, String> {
-    let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return BTreeMap::new() };
-    let mut taken = BTreeMap::new();
+fn mapped(mapping: &str, collected: &Collection) -> Arguments {
+    let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return Arguments::new() };
+    let mut taken = Arguments::new();
     for (arguments, outputs, program) in upstream(collected) {
         if !has_lists(&mapping) {
             taken.extend(flat(&mapping, arguments, outputs));
@@ -155,7 +205,7 @@ fn mapped(mapping: &str, collected: &Collection) -> BTreeMap<String, String> {
             let source = entry.get("source")?.as_str()?;
             let stage = entry.get("stageName")?.as_str()?;
             let value = outputs.get(PLUGIN_PROPERTIES)?.get(stage)?.get(source)?;
-            Some((target(entry, source), argument_text(value)))
+            Some((target(entry, source), text(value).into_owned().into()))
         }));
     }
     taken
@@ -166,9 +216,9 @@ const PLUGIN_PROPERTIES: &str = "resolved.plugin.properties.map";
 
 fn flat<'a>(
     mapping: &'a Map<String, Value>,
-    arguments: &'a BTreeMap<String, String>,
+    arguments: &'a Arguments,
     outputs: &'a Map<String, Value>,
-) -> impl Iterator<Item = (String, String)> + 'a {
+) -> impl Iterator<Item = (String, Value)> + 'a {
     mapping
         .iter()
         .filter_map(|(target, source)| Some((target.clone(), argument(source.as_str()?, arguments, outputs)?)))
@@ -196,12 +246,6 @@ fn target(entry: &Value, source: &str) -> String {
 }
 
 /// An argument of the run upstream, or else what it gave.
-fn argument(name: &str, arguments: &BTreeMap<String, String>, outputs: &Map<String, Value>) -> Option<String> {
-    arguments.get(name).cloned().or_else(|| outputs.get(name).map(argument_text))
-}
-
-/// A value as the text of an argument: a text as it is, all else as JSON.
-#[must_use]
-pub fn argument_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+fn argument(name: &str, arguments: &Arguments, outputs: &Map<String, Value>) -> Option<Value> {
+    arguments.get(name).or_else(|| outputs.get(name)).cloned()
 }

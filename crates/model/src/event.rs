@@ -12,6 +12,7 @@ use crate::facts::{Fact, Occurrence};
 use crate::flow::StepName;
 use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::key::SlotRef;
+use crate::parameter::Arguments;
 use crate::ranges::Range;
 use crate::reason::Reason;
 use crate::run::{Batch, Outcome};
@@ -153,10 +154,17 @@ pub enum SlotEvent {
         reason: Option<String>,
         /// Arguments beside those of its workflow.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        arguments: BTreeMap<String, String>,
+        arguments: Arguments,
         /// Whether its constraints are passed over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unconstrained: bool,
+    },
+    /// A person or a backfill gave it arguments for its next runs. They go before those of its workflow, and before earlier ones.
+    ArgumentsSet {
+        /// The actor who asked for it.
+        by: Actor,
+        /// The arguments.
+        arguments: Arguments,
     },
     /// Its trigger was evaluated and is not met; some node of its tree has a new answer.
     Looked {

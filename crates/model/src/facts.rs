@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::actor::Actor;
 use crate::id::WorkflowId;
+use crate::parameter::Arguments;
 use crate::state::SlotState;
 
 /// The subject of a fact. Triggers name subjects, and facts are counted by them.
@@ -107,7 +108,7 @@ pub enum Occurrence {
         run: Option<String>,
         /// Its arguments.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        arguments: BTreeMap<String, String>,
+        arguments: Arguments,
         /// Its outputs.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         outputs: Map<String, Value>,
@@ -224,6 +225,9 @@ pub struct Collection {
     /// Fired by hand without its trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<ManualStart>,
+    /// The arguments that later requests gave it: reruns, backfills and submits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: Arguments,
     /// Its trigger was met once; it stays so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub met: bool,
@@ -249,7 +253,7 @@ pub struct Tally {
 pub struct ManualStart {
     /// Arguments beside those of its workflow.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: Arguments,
     /// Whether its constraints are passed over, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconstrained: bool,
@@ -262,7 +266,14 @@ impl Collection {
     /// Nothing yet.
     #[must_use]
     pub fn new(since: Timestamp) -> Collection {
-        Collection { since, tallies: BTreeMap::new(), asked: None, met: false, again: false }
+        Collection {
+            since,
+            tallies: BTreeMap::new(),
+            asked: None,
+            arguments: Arguments::new(),
+            met: false,
+            again: false,
+        }
     }
 
     /// The collection in words, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.

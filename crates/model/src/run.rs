@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::id::{PoolId, WorkflowId};
 use crate::key::{SlotKey, SlotRef};
+use crate::parameter::Arguments;
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -139,6 +140,8 @@ impl FailureCode {
     pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
     /// It would have been given more than a run keeps.
     pub const ARGUMENTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("arguments-too-large"));
+    /// It would have been given other arguments than its parameters expect.
+    pub const ARGUMENTS_MISMATCHED: FailureCode = FailureCode(Cow::Borrowed("arguments-mismatched"));
     /// The job said that another attempt would fail in the same way.
     pub const FINAL: FailureCode = FailureCode(Cow::Borrowed("final"));
     /// The service that does the job said that it failed.
@@ -181,6 +184,13 @@ impl Outcome {
             "its arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}: write what is large to a file, and give its path"
         );
         Outcome::Refused { reason, code: Some(FailureCode::ARGUMENTS_TOO_LARGE) }
+    }
+
+    /// The end of a run whose arguments are not those that its parameters expect: one mistake or more, in words.
+    #[must_use]
+    pub fn given_wrongly(mistakes: &[String]) -> Outcome {
+        let reason = format!("its arguments are wrong: {}", mistakes.join("; "));
+        Outcome::Refused { reason, code: Some(FailureCode::ARGUMENTS_MISMATCHED) }
     }
 
     /// The code of how it ended. Logs of before say no more of a failure than its exit status.
@@ -247,7 +257,7 @@ pub struct Run {
     pub outcome: Option<Outcome>,
     /// The arguments that it was dispatched with, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: Arguments,
     /// Its outputs for the runs that it triggers; none where it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Box<Map<String, Value>>>,

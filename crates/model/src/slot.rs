@@ -10,6 +10,7 @@ use crate::event::{Origin, SlotEvent};
 use crate::facts::{Collection, ManualStart};
 use crate::flow::StepName;
 use crate::id::BackfillId;
+use crate::parameter::Arguments;
 use crate::permit::Hold;
 use crate::state::SlotState;
 
@@ -24,6 +25,7 @@ impl SlotState {
             (Waiting, SlotEvent::Looked { .. }) => Waiting,
             (Waiting | Held, SlotEvent::Collected { .. }) => self,
             (Waiting, SlotEvent::FiredBy { .. }) => Waiting,
+            (Waiting | Held | Queued | Backoff, SlotEvent::ArgumentsSet { .. }) => self,
             (Waiting, SlotEvent::TriggerMet { .. }) => Queued,
             (Waiting, SlotEvent::Held { .. }) => Held,
             (Held, SlotEvent::Looked { .. }) => Held,
@@ -210,6 +212,12 @@ impl Slot {
         self.flow = Some(Box::new(PartInFlow::Run(run)));
     }
 
+    /// The arguments that later requests than its start gave it, if there are any.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&Arguments> {
+        self.collected.as_ref().map(|collected| &collected.arguments).filter(|arguments| !arguments.is_empty())
+    }
+
     /// Whether the scheduler still has something to do for it.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -245,6 +253,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         SlotEvent::Released { request, .. } => slot.held.retain(|held| held.request != *request),
         SlotEvent::Collected { .. }
         | SlotEvent::FiredBy { .. }
+        | SlotEvent::ArgumentsSet { .. }
         | SlotEvent::Held { .. }
         | SlotEvent::TriggerMet { .. } => collect(&mut slot, event, at),
         SlotEvent::Reopened { .. }
@@ -316,6 +325,7 @@ fn collect(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             let asked = ManualStart { arguments, unconstrained: *unconstrained, by };
             collection(slot, at).asked = Some(asked);
         }
+        SlotEvent::ArgumentsSet { arguments, .. } => collection(slot, at).arguments.extend(arguments.clone()),
         SlotEvent::Held { opened, .. } => {
             let collected = collection(slot, at);
             collected.met = true;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use crate::key::SlotKey;
 use crate::time::{Period, Zone};
@@ -52,11 +53,11 @@ impl KeyValues {
         KeyValues { last: Some(last), ..self }
     }
 
-    /// The same with further names, which take precedence over all others.
+    /// The same with further names, which take precedence over all others. A text fills as it is, everything else as JSON.
     #[must_use]
-    pub fn with<'a>(mut self, arguments: impl IntoIterator<Item = (&'a String, &'a String)>) -> KeyValues {
+    pub fn with<'a>(mut self, arguments: impl IntoIterator<Item = (&'a String, &'a Value)>) -> KeyValues {
         self.arguments =
-            arguments.into_iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
+            arguments.into_iter().map(|(name, value)| (name.as_str().into(), text(value).into())).collect();
         self
     }
 
@@ -173,6 +174,12 @@ pub fn fill_from<N: AsRef<str>>(template: &str, values: &[(N, String)]) -> Strin
     filled
 }
 
+/// A value as a template is filled with it: a text as it is, everything else as JSON.
+#[must_use]
+pub fn text(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,9 +198,10 @@ mod tests {
 
     #[test]
     fn an_argument_goes_before_a_part_of_the_time() {
-        let given = [("day".to_owned(), "${month}".to_owned()), ("cleanup_dir".to_owned(), "/tmp".to_owned())];
+        let given = [("day", "${month}".into()), ("cleanup_dir", "/tmp".into()), ("rows", Value::from(12))];
+        let given = given.map(|(name, value): (&str, Value)| (name.to_owned(), value));
         let values = KeyValues::at("2015-09-03T04:05:06.007Z".parse().unwrap());
         let values = values.with(given.iter().map(|(name, value)| (name, value)));
-        assert_eq!(values.fill("${cleanup_dir}/${year}/${day}"), "/tmp/2015/${month}");
+        assert_eq!(values.fill("${cleanup_dir}/${year}/${day}/${rows}"), "/tmp/2015/${month}/12");
     }
 }

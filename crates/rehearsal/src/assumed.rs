@@ -51,9 +51,9 @@ impl Ledger {
         }
     }
 
-    /// Notes a run.
-    pub(crate) fn ran(&mut self, workflow: &Workflow) {
-        *self.found.runs.entry(workflow.job.executor.clone()).or_default() += 1;
+    /// Notes a run by an executor.
+    pub(crate) fn ran(&mut self, workflow: &Workflow, executor: &str) {
+        *self.found.runs.entry(executor.to_owned()).or_default() += 1;
         let pools = workflow.pools.iter().map(|pool| (pool.pool.to_string(), pool.size));
         self.found.pools.extend(pools);
     }

@@ -4,20 +4,23 @@
 //! the same time and succeeds. Slots before the range count as succeeded.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input, StepError, Surroundings, drive, live_through};
+use kelos_model::flow::FLOW;
 use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
-    Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, Run, RunId, Slot, SlotEvent, SlotRef, SlotState,
-    Workflow, WorkflowId, reason,
+    Breach, Event, EventRecord, FactKey, Job, Outcome, Probe, ProbeAnswer, Run, RunId, Slot, SlotEvent, SlotRef,
+    SlotState, Workflow, WorkflowId, reason,
 };
+
+use serde_json::Map;
 
 use crate::assumed::{Assumptions, Ledger};
 use crate::stage::{Past, enabled, ended, first_deployment, from_then_on, resolved};
@@ -101,7 +104,7 @@ pub struct Forecasts {
 #[must_use]
 pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> Forecasts {
     let mut world = World::new(suppose, workflows);
-    let all = workflows.iter().map(|workflow| Arc::new(enabled(from_then_on(workflow, suppose.from)))).collect();
+    let all = workflows.iter().map(|workflow| Arc::new(whole(enabled(from_then_on(workflow, suppose.from))))).collect();
     let deployed = first_deployment(workflows);
     if let Err(breach) = world.play(vec![Input::Definitions { provenance: Provenance::File, all, deployed }]) {
         // The forecast so far is returned, and every part of it is marked as incomplete.
@@ -112,11 +115,20 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> Forecasts {
     Forecasts { workflows: world.forecasts, assumed: world.ledger.close() }
 }
 
+/// The workflow with a job in place of a flow: what its steps give, and so which of them there are, is not known before they run.
+fn whole(workflow: Workflow) -> Workflow {
+    match workflow.flow {
+        Some(_) => Workflow { flow: None, job: Job::new("command", Map::new()), ..workflow },
+        None => workflow,
+    }
+}
+
 struct World<'a> {
     suppose: &'a DryRun,
     now: Timestamp,
     core: Core,
     past: Past,
+    flows: BTreeSet<WorkflowId>,
     /// Live runs, by the time of their end.
     runs: BinaryHeap<Reverse<(Timestamp, RunId)>>,
     running: BTreeMap<WorkflowId, u32>,
@@ -149,6 +161,7 @@ impl<'a> World<'a> {
             now: suppose.from - SignedDuration::from_millis(1),
             core: Core::new(config),
             past: Past::of(workflows, suppose.from),
+            flows: workflows.iter().filter(|one| one.flow.is_some()).map(|one| one.id.clone()).collect(),
             runs: BinaryHeap::new(),
             running: BTreeMap::new(),
             unfinished: 0,
@@ -197,7 +210,8 @@ impl<'a> World<'a> {
             }
             Command::StartRun { run, workflow, .. } => {
                 if run.slot.key.time().is_some_and(|at| at < self.suppose.to) {
-                    self.ledger.ran(&workflow);
+                    let is_flow = self.flows.contains(&workflow.id);
+                    self.ledger.ran(&workflow, if is_flow { FLOW } else { &workflow.job.executor });
                 }
                 let started = Report::Started { external_id: String::new() };
                 let start = Input::RunReported { run: run.clone(), report: started };

@@ -1,13 +1,13 @@
 //! Hold what came of a rehearsal against what was expected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_explain::why;
 use kelos_model::ranges::Range;
 use kelos_model::time::{format_full, format_short};
-use kelos_model::{Run, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Run, Slot, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_sandbox::{ExpectedCounts, ExpectedRun, ExpectedState, Problem, TestPaths};
 use kelos_store::{Journal, PageRequest, Queries, RunFilter, SlotFilter, SlotRow};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use super::files::Place;
 use super::outside::{Outside, lock};
 use super::real::RealRuns;
 use super::report::{Mismatch, Report, Trouble, Verdict};
-use super::{Play, disk, inputs};
+use super::{Play, disk, inputs, steps};
 
 /// Slots and paths that one mismatch names.
 const EXAMPLES: usize = 3;
@@ -32,9 +32,15 @@ pub(super) fn judge(
     warnings: Vec<Problem>,
 ) -> Result<Report, Trouble> {
     let reader = outside.store.reader();
-    let slots = slots(&*reader, Range::new(play.plan().from, play.plan().until))?;
+    let range = Range::new(play.plan().from, play.plan().until);
+    let mut slots = slots(&*reader, &SlotFilter { range: Some(range), ..SlotFilter::default() })?;
+    for workflow in workflows.iter().filter(|one| one.keys.schedule().is_none() && one.flow.is_some()) {
+        let filter = SlotFilter { workflow: Some(workflow.id.clone()), ..SlotFilter::default() };
+        slots.extend(self::slots(&*reader, &filter)?);
+    }
+    let steps = steps_of(&*reader, &slots, workflows)?;
     let runs = runs(&*reader)?;
-    let mut judging = TestJudge { play, outside, reader, slots, runs, workflows, found: Vec::new() };
+    let mut judging = TestJudge { play, outside, reader, slots, steps, runs, workflows, found: Vec::new() };
     judging.all()?;
     let acted = std::mem::take(&mut judging.outside.mismatches);
     let mismatches: Vec<Mismatch> = acted.into_iter().chain(judging.found).collect();
@@ -43,13 +49,12 @@ pub(super) fn judge(
     Ok(Report { verdict, slots: judging.slots.len(), runs: judging.runs.len(), warnings, folder })
 }
 
-/// The slots of a range, by workflow and time.
-fn slots(reader: &dyn Queries, range: Range) -> Result<BTreeMap<SlotRef, SlotState>, Trouble> {
-    let filter = SlotFilter { range: Some(range), ..SlotFilter::default() };
+/// The slots of a choice, by workflow and key.
+fn slots(reader: &dyn Queries, filter: &SlotFilter) -> Result<BTreeMap<SlotRef, SlotState>, Trouble> {
     let mut slots = BTreeMap::new();
     let mut next = None;
     loop {
-        let page = reader.slots(&filter, PageRequest::newest(PAGE).after(next.as_deref()))?;
+        let page = reader.slots(filter, PageRequest::newest(PAGE).after(next.as_deref()))?;
         slots.extend(page.rows.into_iter().map(|SlotRow { id, slot }| (id, slot.state)));
         next = page.next;
         if next.is_none() {
@@ -58,12 +63,35 @@ fn slots(reader: &dyn Queries, range: Range) -> Result<BTreeMap<SlotRef, SlotSta
     }
 }
 
+/// The steps of the runs of flows, with the items of their lists.
+fn steps_of(
+    reader: &dyn Queries,
+    slots: &BTreeMap<SlotRef, SlotState>,
+    workflows: &[Arc<Workflow>],
+) -> Result<BTreeMap<SlotRef, Slot>, Trouble> {
+    let flows: BTreeSet<&WorkflowId> = workflows.iter().filter(|one| one.flow.is_some()).map(|one| &one.id).collect();
+    let mut steps = BTreeMap::new();
+    for run in slots.keys().filter(|slot| flows.contains(&slot.workflow)) {
+        let mut next = None;
+        loop {
+            let page = reader.steps(run, PageRequest::newest(PAGE).after(next.as_deref()))?;
+            steps.extend(page.rows.into_iter().map(|SlotRow { id, slot }| (id, slot)));
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(steps)
+}
+
 /// All runs, oldest first.
 fn runs(reader: &dyn Queries) -> Result<Vec<Run>, Trouble> {
+    let all = RunFilter { with_steps: true, ..RunFilter::default() };
     let mut runs = Vec::new();
     let mut next = None;
     loop {
-        let page = reader.runs(&RunFilter::default(), PageRequest::newest(PAGE).after(next.as_deref()))?;
+        let page = reader.runs(&all, PageRequest::newest(PAGE).after(next.as_deref()))?;
         runs.extend(page.rows);
         next = page.next;
         if next.is_none() {
@@ -78,6 +106,7 @@ struct TestJudge<'a> {
     outside: Outside<'a>,
     reader: Arc<dyn Queries>,
     slots: BTreeMap<SlotRef, SlotState>,
+    steps: BTreeMap<SlotRef, Slot>,
     runs: Vec<Run>,
     workflows: &'a [Arc<Workflow>],
     found: Vec<Mismatch>,
@@ -109,9 +138,21 @@ impl TestJudge<'_> {
         expect.check.map_or(Ok(()), |function| self.check(function))
     }
 
-    fn of<'s>(&'s self, workflow: &'s WorkflowId) -> impl Iterator<Item = (&'s SlotRef, SlotState)> {
-        let own = self.slots.iter().filter(move |(slot, _)| slot.workflow == *workflow);
-        own.map(|(slot, state)| (slot, *state))
+    /// The slots of a workflow, or of a step of one; items of lists are no slots of the step.
+    fn of<'s>(&'s self, name: &'s WorkflowId) -> impl Iterator<Item = (&'s SlotRef, SlotState)> {
+        let own = self.slots.iter().filter(move |(slot, _)| slot.workflow == *name);
+        let step = steps::named(name.as_str(), self.workflows);
+        let of_step = self.steps.iter().filter(move |(slot, _)| {
+            step.is_some_and(|(workflow, step, _)| {
+                let key = slot.key.step().filter(|_| slot.workflow == workflow.id);
+                key.is_some_and(|key| key.within_run() == step.name.as_str())
+            })
+        });
+        own.map(|(slot, state)| (slot, *state)).chain(of_step.map(|(id, slot)| (id, slot.state)))
+    }
+
+    fn state_of(&self, slot: &SlotRef) -> Option<SlotState> {
+        self.slots.get(slot).copied().or_else(|| Some(self.steps.get(slot)?.state))
     }
 
     fn counts(&mut self, workflow: &WorkflowId, expected: &ExpectedCounts) -> Result<(), Trouble> {
@@ -136,7 +177,7 @@ impl TestJudge<'_> {
         let odd: Vec<SlotRef> =
             self.of(workflow).filter(|(_, state)| surplus(*state)).map(|(id, _)| id.clone()).collect();
         let mut mismatch = Mismatch::new(format!("slots of {workflow}"), words, counted(&found));
-        let succeeded_too = odd.iter().all(|slot| self.slots.get(slot) == Some(&SlotState::Succeeded));
+        let succeeded_too = odd.iter().all(|slot| self.state_of(slot) == Some(SlotState::Succeeded));
         if !succeeded_too {
             self.explain(&odd, &mut mismatch)?;
         }
@@ -175,9 +216,16 @@ impl TestJudge<'_> {
     }
 
     fn state(&mut self, expected: &ExpectedState) -> Result<(), Trouble> {
-        let slot = &expected.slot;
+        let slot = &steps::slot(&expected.slot, self.workflows);
         let why = self.why(slot)?;
+        let has_recovered = self.outside.store.news.recovered.contains(slot);
         let mut mismatch = match why.state {
+            Some(SlotState::Succeeded) if expected.recovered && !has_recovered => {
+                Mismatch::new(slot.short(), "recovered", "succeeded, and no step failed")
+            }
+            Some(state) if expected.recovered && state != SlotState::Succeeded => {
+                Mismatch::new(slot.short(), "recovered", state.to_string())
+            }
             None => Mismatch::new(slot.short(), expected.state.to_string(), "no such slot"),
             Some(state) if state != expected.state => {
                 Mismatch::new(slot.short(), expected.state.to_string(), state.to_string())
@@ -217,18 +265,19 @@ impl TestJudge<'_> {
     }
 
     fn run(&mut self, expected: &ExpectedRun) -> Result<(), Trouble> {
-        let of_slot = |run: &&Run| run.id.slot == expected.slot;
+        let slot = steps::slot(&expected.slot, self.workflows);
+        let of_slot = |run: &&Run| run.id.slot == slot;
         let run = match expected.number {
             Some(number) => self.runs.iter().filter(of_slot).find(|run| run.id.number == number),
             None => self.runs.iter().rfind(of_slot),
         };
         let about = |number: Option<u32>| {
             let number = number.map(|number| format!("run {number} of ")).unwrap_or_default();
-            format!("{number}{}", expected.slot.short())
+            format!("{number}{}", slot.short())
         };
         let Some(run) = run.cloned() else {
             let mut mismatch = Mismatch::new(about(expected.number), "a run", "none");
-            mismatch.because.push(self.why(&expected.slot)?.headline);
+            mismatch.because.push(self.why(&slot)?.headline);
             self.found.push(mismatch);
             return Ok(());
         };
@@ -242,12 +291,30 @@ impl TestJudge<'_> {
         let (settings, properties) = given.map(|given| (given.settings, given.properties)).unwrap_or_default();
         self.found.extend(unlike(&about, "setting", &expected.settings, &settings));
         self.found.extend(unlike(&about, "property", &expected.properties, &properties));
+        self.found.extend(unlike(&about, "input", &expected.inputs, &self.inputs_of(&run)));
+        self.found.extend(unlike(&about, "output", &expected.gives, run.outputs.as_deref().unwrap_or(&Map::new())));
         Ok(())
+    }
+
+    /// The inputs of a run: those of a step, or the arguments.
+    fn inputs_of(&self, run: &Run) -> Map<String, Value> {
+        let step = self.steps.get(&run.id.slot).and_then(Slot::step_of_run);
+        let arguments = || run.arguments.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        step.map_or_else(arguments, |step| step.inputs.clone())
+    }
+
+    /// Whether runs of a slot are those of a workflow or a step: of a list those of its items.
+    fn counts_for(&self, slot: &SlotRef, name: &WorkflowId) -> bool {
+        let Some((workflow, step, _)) = steps::named(name.as_str(), self.workflows) else {
+            return steps::name_of(slot) == name.as_str();
+        };
+        let key = slot.key.step().filter(|key| slot.workflow == workflow.id && key.step() == step.name.as_str());
+        key.is_some_and(|key| key.item_number().is_some() == step.for_each.is_some())
     }
 
     fn at_once(&mut self, workflow: &WorkflowId, expected: u32) {
         let mut changes: Vec<(Timestamp, i32)> = Vec::new();
-        for run in self.runs.iter().filter(|run| run.id.slot.workflow == *workflow && !run.is_follower()) {
+        for run in self.runs.iter().filter(|run| self.counts_for(&run.id.slot, workflow) && !run.is_follower()) {
             changes.push((run.dispatched_at, 1));
             changes.extend(run.ended_at.map(|at| (at, -1)));
         }
@@ -293,11 +360,13 @@ impl TestJudge<'_> {
         for run in &self.runs {
             runs.entry(&run.id.slot).or_default().push(self.run_json(run));
         }
-        let slot = |(id, state): (&SlotRef, &SlotState)| {
+        let slot = |(id, state): (&SlotRef, SlotState)| {
             let runs = runs.get(id).cloned().unwrap_or_default();
-            json!({ "workflow": id.workflow, "time": id.key.time().map(format_full), "state": state, "runs": runs })
+            let time = id.key.of_run().time().map(format_full);
+            json!({ "workflow": steps::name_of(id), "key": steps::key_of(id), "time": time, "state": state, "runs": runs })
         };
-        let slots: Vec<Value> = self.slots.iter().map(slot).collect();
+        let steps = self.steps.iter().map(|(id, step)| (id, step.state));
+        let slots: Vec<Value> = self.slots.iter().map(|(id, state)| (id, *state)).chain(steps).map(slot).collect();
         json!({ "slots": slots, "paths": lock(&self.outside.files).paths() })
     }
 
@@ -311,6 +380,8 @@ impl TestJudge<'_> {
             "outcome": run.outcome.as_ref().map(ToString::to_string),
             "settings": given.map(|given| &given.settings),
             "properties": given.map(|given| &given.properties),
+            "inputs": self.inputs_of(run),
+            "gives": run.outputs,
         })
     }
 }

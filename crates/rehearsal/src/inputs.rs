@@ -134,10 +134,11 @@ fn schedule(play: &Play<'_>, each: &str, workflows: &[Arc<Workflow>]) -> Result<
 /// The workflow of an action.
 pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
     match verb {
-        TestVerb::Rerun { slot } | TestVerb::Kill { slot } => Some(&slot.workflow),
-        TestVerb::Pause { workflow } | TestVerb::Resume { workflow } | TestVerb::Backfill { workflow, .. } => {
-            Some(workflow)
-        }
+        TestVerb::Rerun { slot } | TestVerb::Kill { slot } | TestVerb::Signal { slot, .. } => Some(&slot.workflow),
+        TestVerb::Pause { workflow }
+        | TestVerb::Resume { workflow }
+        | TestVerb::Start { workflow, .. }
+        | TestVerb::Backfill { workflow, .. } => Some(workflow),
         TestVerb::SetRegister { .. } => None,
     }
 }
@@ -145,8 +146,10 @@ pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
 /// The first slot that an action may be about.
 pub(super) fn earliest_of(verb: &TestVerb) -> Option<Timestamp> {
     match verb {
-        TestVerb::Rerun { slot } | TestVerb::Kill { slot } => slot.key.time(),
+        TestVerb::Rerun { slot } | TestVerb::Kill { slot } | TestVerb::Signal { slot, .. } => slot.key.time(),
         TestVerb::Backfill { from, .. } => Some(*from),
-        TestVerb::Pause { .. } | TestVerb::Resume { .. } | TestVerb::SetRegister { .. } => None,
+        TestVerb::Pause { .. } | TestVerb::Resume { .. } | TestVerb::Start { .. } | TestVerb::SetRegister { .. } => {
+            None
+        }
     }
 }

@@ -15,6 +15,7 @@ mod past;
 mod real;
 mod report;
 pub(crate) mod stage;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ use past::PastStore;
 use real::RealRuns;
 use report::Trouble;
 use stage::{Past, enabled, from_then_on, resolved};
+use steps::FlowNews;
 
 use kelos_engine::turn::Turns;
 
@@ -145,7 +147,7 @@ impl Play<'_> {
         real: Option<RealRuns>,
     ) -> Result<Outside<'_>, Trouble> {
         let plan = self.plan();
-        let mut store = PastStore { inner: MemoryStore::new(), past: None };
+        let mut store = PastStore { inner: MemoryStore::new(), past: None, news: FlowNews::default() };
         let lease = store.lease("test", plan.from, u64::MAX)?;
         let lease = lease.ok_or(Trouble::Files("lead: somebody else holds the lease".to_owned()))?;
         let (turns, _) = Turns::restore(self.config(), &mut store, lease, plan.from)?;
@@ -160,6 +162,7 @@ impl Play<'_> {
             turns,
             agenda: Agenda::default(),
             real,
+            workflows: Vec::new(),
             live: BTreeMap::new(),
             given: BTreeMap::new(),
             mismatches: Vec::new(),
@@ -258,15 +261,26 @@ impl Play<'_> {
             true => Ok(()),
             false => Err(self.unknown(field, id, &ids)),
         };
+        let names = steps::names(workflows);
+        let with_steps: Vec<&str> = ids.iter().copied().chain(names.iter().map(String::as_str)).collect();
+        let known_with_steps = |field: &str, id: &str| match steps::named(id, workflows) {
+            None if !ids.contains(&id) => Err(self.unknown(field, id, &with_steps)),
+            _ => Ok(()),
+        };
         for id in &plan.met {
             known("met", id.as_str())?;
         }
-        for (id, _) in plan.runs.iter().filter(|(id, _)| id != "*") {
-            known("runs", id)?;
+        for (id, fake) in plan.runs.iter().filter(|(id, _)| id != "*") {
+            known_with_steps("runs", id)?;
+            if steps::is_signal_that_fails(id, fake, workflows) {
+                let hint = "with hangs: true no signal comes, and what it waits for does not come in time".to_owned();
+                let words = format!("runs: {id} waits for a signal: expected takes, gives or hangs");
+                return Err(self.wrong(words, Some(hint)));
+            }
         }
         for action in &plan.actions {
             if let Some(id) = inputs::workflow_of(&action.what) {
-                known("actions", id.as_str())?;
+                known_with_steps("actions", id.as_str())?;
             }
             if let Some(early) = inputs::earliest_of(&action.what).filter(|at| *at < plan.from) {
                 let early = kelos_model::time::format_short(early);
@@ -279,10 +293,10 @@ impl Play<'_> {
             }
         }
         let expect = &plan.expect;
-        expect.slots.iter().try_for_each(|(id, _)| known("expect: slots", id.as_str()))?;
-        expect.most_at_once.iter().try_for_each(|(id, _)| known("expect: mostAtOnce", id.as_str()))?;
-        expect.states.iter().try_for_each(|one| known("expect: states", one.slot.workflow.as_str()))?;
-        expect.runs.iter().try_for_each(|one| known("expect: runs", one.slot.workflow.as_str()))
+        expect.slots.iter().try_for_each(|(id, _)| known_with_steps("expect: slots", id.as_str()))?;
+        expect.most_at_once.iter().try_for_each(|(id, _)| known_with_steps("expect: mostAtOnce", id.as_str()))?;
+        expect.states.iter().try_for_each(|one| known_with_steps("expect: states", one.slot.workflow.as_str()))?;
+        expect.runs.iter().try_for_each(|one| known_with_steps("expect: runs", one.slot.workflow.as_str()))
     }
 
     fn supply(&self, outside: &mut Outside<'_>, workflows: &[Arc<Workflow>]) -> Result<(), Trouble> {

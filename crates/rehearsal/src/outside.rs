@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, BackfillRequest, Command, Core, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun, Resume,
-    SetRegister, Surroundings, drive, live_through,
+    Ask, BackfillRequest, Command, Core, FireRequest, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun,
+    Resume, SetRegister, SignalFlow, Surroundings, drive, live_through,
 };
 use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::job::{self, Functions, JobInput};
@@ -19,14 +19,15 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, Workflow};
+use kelos_model::{Actor, BackfillId, Outcome, Probe, ProbeAnswer, RunId, RunName, SlotRef, Workflow};
 use kelos_sandbox::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::files::{Files, Place, TimedAnswer};
 use super::past::PastStore;
 use super::real::RealRuns;
 use super::stage::{ended, first_deployment};
+use super::steps::{self, AwaitedSignal};
 use super::{Mismatch, Trouble, disk};
 
 /// The duration of a run if the test doesn't give it.
@@ -74,6 +75,8 @@ pub(super) enum OutsideEvent {
     Acts(usize),
     /// A question is asked again, after a wait.
     AsksAgain(Probe, SignedDuration),
+    /// A signal comes.
+    Signals(Box<Input>),
 }
 
 /// A path that appears.
@@ -123,6 +126,7 @@ enum Ending {
     Fake {
         outcome: Outcome,
         writes: Vec<FakeWrite>,
+        gives: Option<Map<String, Value>>,
         /// The times of the slots that it serves, each of which is written for.
         times: Vec<Timestamp>,
     },
@@ -143,6 +147,8 @@ pub(super) struct Outside<'a> {
     pub(super) agenda: Agenda,
     /// Real executors and their folder.
     pub(super) real: Option<RealRuns>,
+    /// The workflows that take part.
+    pub(super) workflows: Vec<Arc<Workflow>>,
     pub(super) live: BTreeMap<RunId, LiveRun>,
     pub(super) given: BTreeMap<RunId, JobInput>,
     pub(super) mismatches: Vec<Mismatch>,
@@ -183,6 +189,7 @@ impl Surroundings for Outside<'_> {
         self.clock.set(now);
         self.count_turn(now)?;
         let acted = self.turns.turn(&mut self.store, now, inputs)?;
+        self.expect_signals(now)?;
         match acted.broken.into_iter().next() {
             Some(broken) => Err(Trouble::Broken(broken.breach)),
             None => Ok(acted.commands),
@@ -201,6 +208,7 @@ impl Surroundings for Outside<'_> {
 impl Outside<'_> {
     /// Lives from the start to the end.
     pub(super) fn play(&mut self, workflows: Vec<Arc<Workflow>>) -> Result<(), Trouble> {
+        self.workflows.clone_from(&workflows);
         let mut inputs = self.due(self.plan.from)?;
         let deployed = first_deployment(&workflows);
         inputs.push(Input::Definitions { provenance: Provenance::File, deployed, all: workflows });
@@ -213,9 +221,11 @@ impl Outside<'_> {
     fn carry_out(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow, collected, batch, .. } => {
+            Command::StartRun { run, workflow, collected, batch, inputs, .. } => {
                 let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                self.start(now, run, &workflow, given)
+                let given = given.with_inputs(inputs.as_deref());
+                let inputs = inputs.map_or_else(|| json!(given.arguments), |inputs| json!(*inputs));
+                self.start(now, run, &workflow, given, &inputs)
             }
             Command::CancelRun { run, .. } => {
                 self.live.remove(&run);
@@ -254,6 +264,7 @@ impl Outside<'_> {
                 OutsideEvent::Goes(place) => inputs.extend(self.remove(&place, now)?),
                 OutsideEvent::Ends(run) => inputs.extend(self.end(run, now)?),
                 OutsideEvent::Acts(number) => inputs.extend(self.act(number)),
+                OutsideEvent::Signals(signal) => inputs.push(*signal),
                 OutsideEvent::AsksAgain(probe, wait) if self.turns.core().is_asked(&probe) => {
                     let longer = wait.checked_add(wait / 2).unwrap_or(wait).min(LONGEST_CALL_AGAIN);
                     inputs.extend(self.ask(probe, now, longer));
@@ -343,6 +354,7 @@ impl Outside<'_> {
         run: RunId,
         workflow: &Arc<Workflow>,
         given: RunInput,
+        inputs: &Value,
     ) -> Result<Vec<Input>, Trouble> {
         let start = match job::fill(&run, workflow, given, &*self.functions) {
             Ok(start) => start,
@@ -350,66 +362,77 @@ impl Outside<'_> {
         };
         let given = JobInput { settings: start.settings.clone(), properties: start.properties.clone() };
         self.given.insert(run.clone(), given);
-        let (ending, takes) = self.ending(start)?;
+        let (ending, takes) = self.ending(start, inputs)?;
         let external_id = format!("test {}", run.number);
-        let mut inputs = vec![Input::RunReported { run: run.clone(), report: Report::Started { external_id } }];
+        let mut reports = vec![Input::RunReported { run: run.clone(), report: Report::Started { external_id } }];
         let ends_at = takes.and_then(|takes| now.checked_add(takes).ok());
         self.live.insert(run.clone(), LiveRun { ending: Some(ending), ends_at });
         match ends_at {
             Some(at) if at > now => self.agenda.add(at, OutsideEvent::Ends(run)),
-            Some(_) => inputs.extend(self.end(run, now)?),
+            Some(_) => reports.extend(self.end(run, now)?),
             None => {}
         }
-        Ok(inputs)
+        Ok(reports)
     }
 
     /// The end of a run, and its duration; none for a run that never ends.
-    fn ending(&self, start: Start) -> Result<(Ending, Option<SignedDuration>), Trouble> {
-        let workflow = &start.run.slot.workflow;
-        let named = |name: &str| self.plan.runs.iter().find(|(known, _)| known == name).map(|(_, fake)| fake);
-        let fake = match named(workflow.as_str()).or_else(|| named("*")) {
+    fn ending(&self, start: Start, inputs: &Value) -> Result<(Ending, Option<SignedDuration>), Trouble> {
+        let fake = match steps::fake_of(self.plan, &start.run.slot) {
             None if self.real.is_some() => return Ok((Ending::Real(start), Some(RUN_TIME))),
             None => FakeRun::default(),
             Some(Fake::Runs(runs)) => nth(runs, start.run.number),
-            Some(Fake::Function(function)) => self.say(*function, &start)?,
+            Some(Fake::Function(function)) => self.say(*function, &steps::argument_of(&start, inputs))?,
         };
         let takes = fake.takes_ms.map_or(RUN_TIME, millis);
         let outcome = outcome_of(&fake, start.run.number);
         let writes = if outcome == Outcome::Succeeded { fake.writes } else { Vec::new() };
         let times = start.workflow.keys.times_of_run(&start.run.slot.key, start.given.batch.as_ref());
-        Ok((Ending::Fake { outcome, writes, times }, (!fake.hangs).then_some(takes)))
+        Ok((Ending::Fake { outcome, writes, gives: fake.gives, times }, (!fake.hangs).then_some(takes)))
     }
 
-    fn say(&self, function: u32, start: &Start) -> Result<FakeRun, Trouble> {
-        let slot = &start.run.slot;
-        let argument = json!({
-            "workflow": slot.workflow,
-            "ms": slot.key.time().map(Timestamp::as_millisecond),
-            "number": start.run.number,
-            "slots": start.given.extent(&start.workflow, &slot.key).map_or(1, |(_, slots)| slots),
-            "settings": start.settings,
-            "properties": start.properties,
-        });
-        let said = self.file.call(function, &argument)?;
+    /// Has the signals come that the test gives to steps which have begun to wait.
+    fn expect_signals(&mut self, now: Timestamp) -> Result<(), Trouble> {
+        for slot in std::mem::take(&mut self.store.news.opened) {
+            let Some(awaited) = AwaitedSignal::of(slot, self.plan, &self.workflows) else { continue };
+            let fake = match awaited.fake {
+                Fake::Runs(runs) => nth(runs, 1),
+                Fake::Function(function) => self.say(*function, &awaited.argument())?,
+            };
+            let takes = fake.takes_ms.map_or(RUN_TIME, millis);
+            if let Ok(at) = now.checked_add(takes)
+                && !fake.hangs
+                && fake.fails == 0
+            {
+                let signal = steps::signalled(&awaited.slot, &awaited.signal, fake);
+                self.agenda.add(at, OutsideEvent::Signals(Box::new(signal)));
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, function: u32, argument: &Value) -> Result<FakeRun, Trouble> {
+        let said = self.file.call(function, argument)?;
         serde_json::from_value(said).map_err(|error| Trouble::Files(format!("read what a function said: {error}")))
     }
 
     fn end(&mut self, run: RunId, now: Timestamp) -> Result<Vec<Input>, Trouble> {
         let Some(ending) = self.live.remove(&run).and_then(|live| live.ending) else { return Ok(Vec::new()) };
         match ending {
-            Ending::Fake { outcome, writes, times } => {
+            Ending::Fake { outcome, writes, gives, times } => {
                 let mut inputs = Vec::new();
                 let values: Vec<KeyValues> = times.into_iter().map(KeyValues::at).collect();
                 for write in values.iter().flat_map(|values| writes.iter().map(|write| written(write, values))) {
                     inputs.extend(self.put(&write, now)?);
                 }
+                inputs.extend(gave(&run, gives));
                 inputs.push(ended(run, outcome));
                 Ok(inputs)
             }
             Ending::Real(start) => {
                 let Some(real) = &self.real else { return Ok(Vec::new()) };
-                let outcome = real.run(start).map_err(Trouble::Files)?;
+                let (outputs, outcome) = real.run(start).map_err(Trouble::Files)?;
                 let mut inputs = self.see_disk(now)?;
+                inputs.extend(gave(&run, outputs));
                 inputs.push(ended(run, outcome));
                 Ok(inputs)
             }
@@ -419,7 +442,7 @@ impl Outside<'_> {
     fn act(&self, number: usize) -> Option<Input> {
         let action = self.plan.actions.get(number)?;
         let token = u64::try_from(number).ok()?.checked_add(1)?;
-        Some(Input::Asked { token, by: Actor::system("test"), ask: ask_of(action, number)? })
+        Some(Input::Asked { token, by: Actor::system("test"), ask: ask_of(action, number, &self.workflows)? })
     }
 
     /// The answer to an action; 0 is the token of a question of our own.
@@ -477,11 +500,25 @@ pub(super) fn millis(span: u64) -> SignedDuration {
     SignedDuration::from_millis(i64::try_from(span).unwrap_or(i64::MAX / 2))
 }
 
-fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
+fn gave(run: &RunId, outputs: Option<Map<String, Value>>) -> Option<Input> {
+    Some(Input::RunReported { run: run.clone(), report: Report::Gave { outputs: outputs? } })
+}
+
+fn ask_of(action: &TestAction, number: usize, workflows: &[Arc<Workflow>]) -> Option<Ask> {
     let reason = action.reason.clone();
+    let slot = |given| steps::slot(&given, workflows);
     Some(match action.what.clone() {
-        TestVerb::Rerun { slot } => Rerun { slot, reason }.into(),
-        TestVerb::Kill { slot } => Kill { slot, reason }.into(),
+        TestVerb::Rerun { slot: given } => {
+            Rerun { slot: slot(given), arguments: kelos_model::Arguments::new(), reason }.into()
+        }
+        TestVerb::Kill { slot: given } => Kill { slot: slot(given), reason }.into(),
+        TestVerb::Signal { slot: given, signal, payload } => {
+            SignalFlow { run: slot(given), signal, payload, reason }.into()
+        }
+        TestVerb::Start { workflow, name, arguments } => {
+            let key = name.and_then(|name| RunName::new(&name).ok());
+            FireRequest { workflow, arguments, key, priority: 0, unconstrained: false, reason }.into()
+        }
         TestVerb::Pause { workflow } => Pause { workflow, reason: None }.into(),
         TestVerb::Resume { workflow } => Resume { workflow, reason: None }.into(),
         TestVerb::SetRegister { bucket, key, value } => SetRegister { bucket, key, value, reason: None }.into(),
@@ -492,6 +529,7 @@ fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
             mode,
             priority: -1,
             made_by: None,
+            arguments: kelos_model::Arguments::new(),
             reason: None,
             dry_run: false,
         }
@@ -503,6 +541,9 @@ fn verb(what: &TestVerb) -> String {
     match what {
         TestVerb::Rerun { slot } => format!("rerun {}", slot.short()),
         TestVerb::Kill { slot } => format!("kill {}", slot.short()),
+        TestVerb::Signal { slot, signal, .. } => format!("signal {signal} to {}", slot.short()),
+        TestVerb::Start { workflow, name: Some(name), .. } => format!("start {workflow}@{name}"),
+        TestVerb::Start { workflow, .. } => format!("start {workflow}"),
         TestVerb::Pause { workflow } => format!("pause {workflow}"),
         TestVerb::Resume { workflow } => format!("resume {workflow}"),
         TestVerb::Backfill { workflow, .. } => format!("backfill {workflow}"),

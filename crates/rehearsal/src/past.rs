@@ -7,12 +7,15 @@ use kelos_model::{FactKey, Recall, Run, Slot};
 use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError, Watch};
 
 use super::stage::Past;
+use super::steps::FlowNews;
 
 /// Adds a past to what a store in memory recalls.
 pub(super) struct PastStore {
     pub(super) inner: MemoryStore,
     /// The slots before the start; none if there are none.
     pub(super) past: Option<Past>,
+    /// The news about flows.
+    pub(super) news: FlowNews,
 }
 
 impl PastStore {
@@ -57,7 +60,9 @@ impl Journal for PastStore {
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
-        self.inner.commit(lease, commit)
+        self.inner.commit(lease, commit)?;
+        self.news.note(commit);
+        Ok(())
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {

@@ -15,6 +15,7 @@ use kelos_executors::local::{self, Launcher};
 use kelos_executors::{CommandExecutor, run_ref};
 use kelos_model::run::Report;
 use kelos_model::{FailureCode, Outcome, RunId};
+use serde_json::{Map, Value};
 use tokio::runtime::Handle as Runtime;
 
 use super::disk;
@@ -27,6 +28,9 @@ const LAST_WORDS: usize = 400;
 
 /// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(20);
+
+/// The outputs of a run, if it gave any, and its outcome.
+type RunEnd = (Option<Map<String, Value>>, Outcome);
 
 /// The environment of real commands.
 #[derive(Clone)]
@@ -77,8 +81,8 @@ impl RealRuns {
         self.folder.path.file_name().unwrap_or_default().to_string_lossy().replace('-', "_")
     }
 
-    /// Runs a command and waits for its end.
-    pub(super) fn run(&self, start: Start) -> Result<Outcome, String> {
+    /// Runs a command and waits for its end; what it gives comes first.
+    pub(super) fn run(&self, start: Start) -> Result<RunEnd, String> {
         let executor = &start.workflow.job.executor;
         if executor != "command" {
             return Err(format!(
@@ -92,13 +96,13 @@ impl RealRuns {
         let (say, hear) = channel();
         let reports = Reports::new(move |input| drop(say.send(input)));
         self.executor.start(start, reports.clone());
-        if let Some(outcome) = end_of(&hear, PATIENCE)? {
-            return Ok(self.with_last_words(&run, outcome));
+        if let Some((outputs, outcome)) = end_of(&hear, PATIENCE)? {
+            return Ok((outputs, self.with_last_words(&run, outcome)));
         }
         self.executor.cancel(&run, None, reports);
         end_of(&hear, GRACE)?;
         let reason = format!("it took longer than {} s, and a test does not wait longer", PATIENCE.as_secs());
-        Ok(Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::TIMED_OUT) })
+        Ok((None, Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::TIMED_OUT) }))
     }
 
     /// A failure with the end of the command's output.
@@ -127,11 +131,13 @@ impl RealRuns {
 }
 
 /// The end of a run, or none where it does not come in time.
-fn end_of(hear: &Receiver<Input>, patience: Duration) -> Result<Option<Outcome>, String> {
+fn end_of(hear: &Receiver<Input>, patience: Duration) -> Result<Option<RunEnd>, String> {
     let until = Instant::now() + patience;
+    let mut given = None;
     loop {
         match hear.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Input::RunReported { report: Report::Ended { outcome }, .. }) => return Ok(Some(outcome)),
+            Ok(Input::RunReported { report: Report::Gave { outputs }, .. }) => given = Some(outputs),
+            Ok(Input::RunReported { report: Report::Ended { outcome }, .. }) => return Ok(Some((given, outcome))),
             Ok(Input::RunReported { run, report: Report::Deferred { reason } }) => {
                 return Err(format!("start {}: {reason}", run.slot.short()));
             }

@@ -164,7 +164,8 @@ type Sizes<'a> = BTreeMap<u32, Vec<(&'a Arc<Workflow>, &'a PoolUse)>>;
 fn disputed(loaded: &LoadResult) -> Vec<Problem> {
     let mut pools: BTreeMap<&PoolId, Sizes<'_>> = BTreeMap::new();
     for workflow in &loaded.workflows {
-        for one in &workflow.pools {
+        let of_steps = workflow.flow.iter().flat_map(|flow| &flow.steps).flat_map(|step| &step.pools);
+        for one in workflow.pools.iter().chain(of_steps) {
             pools.entry(&one.pool).or_default().entry(one.size).or_default().push((workflow, one));
         }
     }

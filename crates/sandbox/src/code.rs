@@ -136,6 +136,8 @@ codes! {
     PoolDisputed "pool-disputed",
     /// A run takes more permits than its pool has, or more tokens than add up.
     PoolTooSmall "pool-too-small",
+    /// The steps of a flow don't fit together.
+    BadFlow "bad-flow",
     /// The description of an app is wrong.
     BadApp "bad-app",
     /// An app has nothing to run.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::project::ProjectName;
 use kelos_model::template::KeyValues;
 use kelos_model::time::Dates;
@@ -115,16 +116,16 @@ impl Desk {
     }
 
     fn report(&self, severity: Severity, code: ProblemCode, message: String, stack: &str) {
-        if self.calling.get().is_none() {
-            let problem =
-                fault::at_stack(Problem { severity, ..Problem::error(&self.file, code, message) }, stack, &|file| {
-                    self.source(file)
-                });
-            // A mistake that a loop repeats is reported once.
-            let mut problems = self.problems.borrow_mut();
-            if problems.len() < MOST_PROBLEMS && !problems.contains(&problem) {
-                problems.push(problem);
-            }
+        let problem = Problem { severity, ..Problem::error(&self.file, code, message) };
+        self.note(fault::at_stack(problem, stack, &|file| self.source(file)));
+    }
+
+    /// Reports a problem, unless a function is called later, outside of the evaluation.
+    pub(crate) fn note(&self, problem: Problem) {
+        // A mistake that a loop repeats is reported once.
+        let mut problems = self.problems.borrow_mut();
+        if self.calling.get().is_none() && problems.len() < MOST_PROBLEMS && !problems.contains(&problem) {
+            problems.push(problem);
         }
     }
 
@@ -149,7 +150,9 @@ impl Desk {
             return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
         }
         let draft = Draft::parse(json).and_then(|draft| draft.workflow(&self.file, self.line(stack)));
-        self.add(draft.map_err(|error| format!("{call}: {error}"))?)
+        let workflow = draft.map_err(|error| format!("{call}: {error}"))?;
+        self.judge_flow(&workflow, stack, call);
+        self.add(workflow)
     }
 
     /// Defines the apps that a script describes. Their positions are known only as the line of the call.
@@ -192,6 +195,7 @@ impl Desk {
         }
         let line = self.line(stack);
         for workflow in apps.workflows {
+            self.judge_flow(&workflow, stack, WHERE);
             self.add(Workflow { source: Source::file(&*self.file, line), ..workflow })?;
         }
         Ok(())
@@ -231,6 +235,12 @@ impl Desk {
             let words =
                 format!("Workflow with this ID already exists: {} (defined in line {line} of this file)", workflow.id);
             return Err(ScriptRefusal::new(ProblemCode::NameTaken, words));
+        }
+        // Those of an event schedule are known once its program is.
+        let mistakes = parameter_mistakes(&workflow);
+        if workflow.keys.events().is_none() && !mistakes.is_empty() {
+            let words = format!("the parameters of {:?} are wrong: {}", workflow.id.as_str(), mistakes.join("; "));
+            return Err(ScriptRefusal::new(ProblemCode::BadArgument, words));
         }
         let mut workflows = self.workflows.borrow_mut();
         self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());

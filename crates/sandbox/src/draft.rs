@@ -1,9 +1,13 @@
 //! A workflow as the prelude describes it, and its conversion to a definition.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
+use kelos_model::flow::Flow;
+use kelos_model::parameter::Parameters;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, CatchUp, Keys, ProjectVersion, Source, WaitStart};
+use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Source, WaitStart};
 use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +17,9 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Draft {
     pub(crate) id: WorkflowId,
-    schedule: ScheduleDraft,
+    /// None where only requests and event schedules begin runs.
+    #[serde(default)]
+    schedule: Option<ScheduleDraft>,
     concurrency: u32,
     #[serde(default)]
     batch: Option<BatchRule>,
@@ -23,6 +29,10 @@ pub(crate) struct Draft {
     #[serde(default)]
     constraints: Vec<ConstraintDraft>,
     job: Job,
+    #[serde(default)]
+    parameters: Parameters,
+    #[serde(default)]
+    flow: Option<FlowDraft>,
     #[serde(default)]
     start_time: Option<i64>,
     #[serde(default)]
@@ -89,11 +99,15 @@ impl Draft {
         if end_time.is_some_and(|end| start_time.is_some_and(|start| end <= start)) {
             return Err(format!("\"{}\" ends before it starts: expected an endTime after the startTime", self.id));
         }
+        let keys = match self.schedule {
+            Some(schedule) => Keys::Schedule(schedule.schedule()?),
+            None => Keys::Requests(Box::new(Program { name: self.id.to_string(), kind: None })),
+        };
         Ok(Workflow {
             id: self.id,
             project: file.strip_suffix(".js").unwrap_or(file).to_owned(),
             source: Source::file(file, line),
-            keys: Keys::Schedule(self.schedule.schedule()?),
+            keys,
             trigger: self.trigger,
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
             concurrency: Some(self.concurrency),
@@ -107,7 +121,8 @@ impl Draft {
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,
             job: self.job,
-            flow: None,
+            flow: self.flow.map(FlowDraft::flow),
+            parameters: self.parameters.0,
             writes: self.writes,
             version: self.version,
             about: self.about,
@@ -118,6 +133,28 @@ impl Draft {
 pub(crate) fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
     pools.sort_by(|a, b| a.pool.cmp(&b.pool));
     pools
+}
+
+/// A flow as the prelude writes it: in the JSON form of the model, with the pools of its steps in any order.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Flow")]
+pub struct FlowDraft(Arc<Flow>);
+
+impl FlowDraft {
+    /// The flow.
+    #[must_use]
+    pub fn flow(self) -> Arc<Flow> {
+        self.0
+    }
+}
+
+impl From<Flow> for FlowDraft {
+    fn from(mut flow: Flow) -> FlowDraft {
+        for step in &mut flow.steps {
+            step.pools = ascending(std::mem::take(&mut step.pools));
+        }
+        FlowDraft(Arc::new(flow))
+    }
 }
 
 /// A constraint as the prelude writes it: in the JSON form of the model, where the consequence may be left out.

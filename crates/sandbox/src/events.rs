@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 use kelos_model::arguments::{MAPPING, check_mapping};
+use kelos_model::mistakes::parameter_mistakes;
+use kelos_model::parameter::Parameters;
 use kelos_model::project::{self, Member, ProjectName};
 use kelos_model::time::{Firing, Zone};
 use kelos_model::workflow::{About, CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program, Source};
@@ -28,6 +30,8 @@ struct ProgramDraft {
     retry: RetryPolicy,
     #[serde(default)]
     pools: Vec<PoolUse>,
+    #[serde(default)]
+    parameters: Parameters,
     about: About,
 }
 
@@ -148,6 +152,7 @@ impl Desk {
             source: Source::file(&*self.file, self.line(stack)),
             retry: draft.retry,
             pools: ascending(draft.pools),
+            parameters: draft.parameters.0,
             about: draft.about,
             concurrency: None,
             ..Workflow::keyed(id, keys, draft.job)
@@ -216,13 +221,23 @@ impl Desk {
                 mapping
                     .map_err(|words| self.misses(ProblemCode::BadArgument, &events.name, &words, &workflow.source))?;
             } else {
-                jobs.insert(workflow.id.clone(), (workflow.job.clone(), workflow.retry, workflow.pools.clone()));
+                jobs.insert(workflow.id.clone(), workflow.clone());
             }
         }
         for workflow in workflows.iter_mut() {
             let job = workflow.keys.events().and_then(|events| jobs.get(&events.program));
-            if let Some((job, retry, pools)) = job {
-                (workflow.job, workflow.retry, workflow.pools) = (job.clone(), *retry, pools.clone());
+            let Some(program) = job else { continue };
+            (workflow.job, workflow.flow) = (program.job.clone(), program.flow.clone());
+            (workflow.retry, workflow.pools) = (program.retry, program.pools.clone());
+            workflow.parameters.clone_from(&program.parameters);
+            let mistakes = parameter_mistakes(workflow);
+            if let (Some(events), false) = (workflow.keys.events(), mistakes.is_empty()) {
+                return Err(self.misses(
+                    ProblemCode::BadArgument,
+                    &events.name,
+                    &mistakes.join("; "),
+                    &workflow.source,
+                ));
             }
         }
         Ok(())
@@ -329,6 +344,12 @@ fn without_place(words: &str) -> String {
     words.rsplit_once(" at line ").map_or(words, |(words, _)| words).to_owned()
 }
 
+/// Checks parameters that are given as JSON.
+fn parameters(json: &str) -> Result<(), String> {
+    let read: Result<Parameters, _> = serde_json::from_str(json);
+    read.map(drop).map_err(|error| without_place(&error.to_string()))
+}
+
 /// Checks a constraint that is given as JSON.
 fn constraint(json: &str) -> Result<(), String> {
     let read: Result<ConstraintDraft, _> = serde_json::from_str(json);
@@ -346,6 +367,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) 
     let firing = |cron: String| Firing::parse(&cron, Zone::utc()).err().map(|error| error.to_string());
     define("firing", Function::new(ctx.clone(), firing)?)?;
     define("constraint", Function::new(ctx.clone(), |json: String| constraint(&json).err())?)?;
+    define("parameters", Function::new(ctx.clone(), |json: String| parameters(&json).err())?)?;
     let d = desk.clone();
     define("application", Function::new(ctx.clone(), move |json: String| refused(d.application(&json)))?)?;
     let d = desk.clone();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Calendar, Cron, Zone, parse_instant};
 use kelos_model::workflow::ProjectVersion;
-use kelos_model::{PoolId, SlotState, WorkflowId};
+use kelos_model::{PoolId, RunName, SlotState, StepName, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
 
 use crate::closest;
@@ -38,6 +38,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     host.set("suffix", sandbox.map_or("", |sandbox| &sandbox.suffix))?;
     let define = |name: &str, function: Function<'js>| host.set(name, function);
     define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
+    define("stepName", Function::new(ctx.clone(), |name: String| words(StepName::new(&name)))?)?;
+    define("runName", Function::new(ctx.clone(), |name: String| words(RunName::new(&name)))?)?;
     define("pool", Function::new(ctx.clone(), |name: String| words(PoolId::new(&name)))?)?;
     define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
     define("writtenPath", Function::new(ctx.clone(), |path: String| words(check_written_path(&path)))?)?;
@@ -87,6 +89,11 @@ fn install_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rqu
         d.blame(ProblemCode::read(&code).unwrap_or_default(), message, &stack);
     };
     host.set("blame", Function::new(ctx.clone(), blame)?)?;
+    let d = desk.clone();
+    let blame_step = move |message: String, stack: String, code: String, step: String, text: String| {
+        d.blame_step(ProblemCode::read(&code).unwrap_or_default(), message, &stack, [&step, &text]);
+    };
+    host.set("blameStep", Function::new(ctx.clone(), blame_step)?)?;
     let d = desk.clone();
     let thrown = move |text: String, told: String, stack: String| {
         d.thrown.replace(Some([text, told, stack]));

@@ -18,6 +18,7 @@ mod draft;
 mod events;
 mod fault;
 mod files;
+mod flows;
 mod host;
 mod host_functions;
 mod keyed;
@@ -43,7 +44,7 @@ mod written_path;
 
 pub use check::{check, warnings};
 pub use code::{ProblemCode, fault_code};
-pub use draft::ConstraintDraft;
+pub use draft::{ConstraintDraft, FlowDraft};
 pub use files::{answered, read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use kelos_model::similar::closest;

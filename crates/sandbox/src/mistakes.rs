@@ -73,12 +73,14 @@ pub(crate) fn weekdays(loaded: &LoadResult) -> Vec<Problem> {
 }
 
 fn placeholder(loaded: &LoadResult, workflow: &Arc<Workflow>, unknown: &UnknownPlaceholder) -> Problem {
-    let UnknownPlaceholder { used_in, name, meant, text, known } = unknown;
+    let UnknownPlaceholder { used_in, step, name, meant, text, known } = unknown;
+    let step = step.as_ref().map(|step| format!(" in step {step}")).unwrap_or_default();
     let what = match used_in {
         PlaceholderUse::Path => format!("the path {text:?} of the trigger"),
         PlaceholderUse::JobId => format!("the job id {text:?} of the trigger"),
         PlaceholderUse::Written => format!("the path {text:?} in writes"),
         PlaceholderUse::Job => format!("{text:?} in the job"),
+        PlaceholderUse::Step | PlaceholderUse::NoInput => format!("{text:?}{step}"),
     };
     let words = format!("{what} of \"{}\" has ${{{name}}}, which has no value", workflow.id);
     let hint = match meant {
@@ -86,7 +88,7 @@ fn placeholder(loaded: &LoadResult, workflow: &Arc<Workflow>, unknown: &UnknownP
         None => format!("known names: {}", known.join(", ")),
     };
     let problem = warning(loaded, workflow, ProblemCode::UnknownPlaceholder, words, Some(hint));
-    let is_certain = *used_in != PlaceholderUse::Job && meant.is_some();
+    let is_certain = !matches!(used_in, PlaceholderUse::Job | PlaceholderUse::Step) && meant.is_some();
     let problem = if is_certain { error(problem) } else { problem };
     at_text(loaded, workflow, problem, &format!("${{{name}}}"))
 }

@@ -243,7 +243,7 @@ function application(options) {
     agreed(host.application(JSON.stringify(parts)), where);
 }
 
-const PROGRAM_FIELDS = ["kind", "description", "retry", "maxRetryCount", "pools"];
+const PROGRAM_FIELDS = ["kind", "description", "retry", "maxRetryCount", "pools", "parameters"];
 
 /** A job that people start, and schedules run; gives its name. */
 function program(name, job, options = {}) {
@@ -256,6 +256,7 @@ function program(name, job, options = {}) {
         kind: kindOf(options.kind, `${where}: kind`),
         retry: retryOf(options, where),
         pools: poolsOf(options.pools, `${where}: pools`),
+        parameters: parametersOf(options.parameters, `${where}: parameters`),
         about: aboutOf(options, where),
     };
     agreed(host.defineProgram(JSON.stringify(draft), here()), where);

@@ -34,6 +34,7 @@ function dependsOn(on, where) {
 
 /** What is more than data in an app. */
 const APP_READERS = {
+    steps: (value, where) => ({ steps: stepsOf(value, where.replace(/: steps$/, "")) }),
     externalService: (value, where) => Made.tree("external service", value, where),
     trigger: (value, where) => Made.tree("trigger", value, where),
     constraints: (value, where) => constraintsOf(value, where),

@@ -199,6 +199,9 @@ function ownService(options) {
     object(options, where, 'an object such as {executor: "outbox", settings: {task: "${year}"}}');
     known(options, OWN_FIELDS, where);
     const executor = text(options.executor, `${where}: executor`, "outbox");
+    if (["flow", "signal", "for-each"].includes(executor)) {
+        refuse(`${where}: executor: ${quote(executor)} is carried out by the scheduler itself: expected a flow, as in kelos.flow("my-flow", {steps: {...}})`);
+    }
     const settings = options.settings === undefined ? {} : jsonOf(object(options.settings, `${where}: settings`), `${where}: settings`);
     const properties = { fixed: shownProperties(options, where) };
     return new Made("external service", "externalService", { executor, settings, properties });

@@ -46,12 +46,20 @@ function span(value, where) {
     return Number(parts[1]) * UNITS[parts[2]];
 }
 
-/** A slot: a SlotID, or `workflow@time`. */
+/** A key: a time, a job id behind a ~, or the name of a run. */
+function keyOf(value, where) {
+    if (value.startsWith("~") && value.length > 1) return value;
+    if (typeof host.instant(value) === "number" || /^\d{4}-\d\d-/.test(value)) return moment(value, where);
+    agreed(host.runName(value), where, "bad-name");
+    return `.${value}`;
+}
+
+/** A slot: a SlotID, or `workflow@time`; of a step `flow.step@time`. */
 function slotOf(value, where) {
     if (SlotID.is(value)) return { workflow: value.getWorkflowID(), key: written(ScheduledTime.ms(value.getScheduledTime())) };
     const at = typeof value === "string" ? value.lastIndexOf("@") : -1;
     if (at < 1) refuse(`${where}: expected a slot such as "wordcount@2026-01-05T03:00Z", not ${describe(value)}`);
-    return { workflow: workflowId(value.slice(0, at), where), key: moment(value.slice(at + 1), where) };
+    return { workflow: workflowId(value.slice(0, at), where), key: keyOf(value.slice(at + 1), where) };
 }
 
 function pathText(value, where) {
@@ -104,7 +112,7 @@ function inputOf(given, where) {
     return input;
 }
 
-const FAKE_FIELDS = ["takes", "fails", "unknown", "hangs", "reason", "writes"];
+const FAKE_FIELDS = ["takes", "fails", "unknown", "hangs", "reason", "writes", "gives"];
 const FAKE = 'an object such as {takes: "5m", fails: 1, writes: ["/out/${hour}"]}, an array with one for each run of a slot, or a function that returns one';
 
 function writesOf(given, where) {
@@ -140,6 +148,7 @@ function outcomeOf(given, where) {
         if (given[flag] !== undefined) fake[flag] = among(given[flag], `${where}: ${flag}`, [true, false]);
     }
     if (given.writes !== undefined) fake.writes = writesOf(given.writes, `${where}: writes`);
+    if (given.gives !== undefined) fake.gives = jsonOf(object(given.gives, `${where}: gives`, "an object such as {rows: 3}"), `${where}: gives`);
     return fake;
 }
 
@@ -150,12 +159,12 @@ function fakeOf(given, where) {
     return { runs: given.map((one, n) => outcomeOf(one, `${where}[${n}]`)) };
 }
 
-const VERBS = ["rerun", "kill", "pause", "resume", "backfill", "setRegister"];
+const VERBS = ["rerun", "kill", "pause", "resume", "backfill", "setRegister", "start", "signal"];
 
 function actionOf(given, where) {
     object(given, where, 'an object such as {at: "2026-01-05T03:00Z", rerun: "my-workflow@2026-01-04T00:00Z"}');
     const verbs = VERBS.filter((verb) => given[verb] !== undefined);
-    const extra = { backfill: ["from", "until", "mode"], setRegister: ["key", "value"] };
+    const extra = { backfill: ["from", "until", "mode"], setRegister: ["key", "value"], start: ["name", "arguments"], signal: ["to", "payload"] };
     only(given, ["at", "reason", ...VERBS, ...(extra[verbs[0]] || [])], where);
     if (verbs.length !== 1) refuse(`${where}: expected one of ${VERBS.join(", ")}${verbs.length > 1 ? `, not ${verbs.join(" and ")}` : ""}`, "conflicting-options");
     const [verb] = verbs;
@@ -163,12 +172,29 @@ function actionOf(given, where) {
     if (given.reason !== undefined) action.reason = text(given.reason, `${where}: reason`);
     if (verb === "rerun" || verb === "kill") action.slot = slotOf(given[verb], `${where}: ${verb}`);
     else if (verb === "setRegister") Object.assign(action, { bucket: text(given.setRegister, `${where}: setRegister`), key: text(given.key, `${where}: key`), value: given.value });
+    else if (verb === "signal") Object.assign(action, signalAction(given, where));
     else action.workflow = workflowId(given[verb], `${where}: ${verb}`);
+    if (verb === "start") Object.assign(action, startAction(given, where));
     if (verb === "backfill") {
         action.from = moment(given.from, `${where}: from`);
         action.until = moment(given.until, `${where}: until`);
         action.mode = given.mode === undefined ? "missing" : among(given.mode, `${where}: mode`, ["missing", "unsuccessful", "all"]);
     }
+    return action;
+}
+
+function signalAction(given, where) {
+    const action = { signal: text(given.signal, `${where}: signal`, "approval"), slot: slotOf(given.to, `${where}: to`) };
+    return given.payload === undefined ? action : { ...action, payload: jsonOf(given.payload, `${where}: payload`) };
+}
+
+function startAction(given, where) {
+    const action = {};
+    if (given.name !== undefined) {
+        action.name = text(given.name, `${where}: name`, "order-42");
+        agreed(host.runName(action.name), `${where}: name`, "bad-name");
+    }
+    if (given.arguments !== undefined) action.arguments = jsonOf(object(given.arguments, `${where}: arguments`, 'an object such as {day: "2026-11-21"}'), `${where}: arguments`);
     return action;
 }
 
@@ -188,11 +214,13 @@ function countsOf(given, where) {
 }
 
 function standsOf(given, where) {
-    if (typeof given === "string") return { state: stateOf(given, where) };
+    // A run of a flow that recovered from failures of steps has succeeded.
+    const stands = (value, at) => (value === "recovered" ? { state: "succeeded", recovered: true } : { state: stateOf(value, at) });
+    if (typeof given === "string") return stands(given, where);
     only(object(given, where, 'a state, or an object such as {state: "waiting", because: "not ready"}'), ["state", "because"], where);
-    const stands = { state: stateOf(given.state, `${where}: state`) };
-    if (given.because !== undefined) stands.because = text(given.because, `${where}: because`);
-    return stands;
+    const expected = stands(given.state, `${where}: state`);
+    if (given.because !== undefined) expected.because = text(given.because, `${where}: because`);
+    return expected;
 }
 
 function expectedPath(given, where) {
@@ -201,11 +229,11 @@ function expectedPath(given, where) {
 }
 
 function expectedRun(given, where) {
-    only(object(given, where, 'an object such as {slot: "my-workflow@2026-01-05T03:00Z", properties: {name: "value"}}'), ["slot", "number", "state", "settings", "properties"], where);
+    only(object(given, where, 'an object such as {slot: "my-workflow@2026-01-05T03:00Z", properties: {name: "value"}}'), ["slot", "number", "state", "settings", "properties", "inputs", "gives"], where);
     const run = { slot: slotOf(given.slot, `${where}: slot`) };
     if (given.number !== undefined) run.number = count(given.number, `${where}: number`, 1);
     if (given.state !== undefined) run.state = among(given.state, `${where}: state`, ["dispatched", "running", "succeeded", "failed", "killed", "unknown"]);
-    for (const part of ["settings", "properties"]) {
+    for (const part of ["settings", "properties", "inputs", "gives"]) {
         if (given[part] !== undefined) run[part] = object(given[part], `${where}: ${part}`, 'an object such as {name: "value"}');
     }
     return run;
@@ -313,7 +341,7 @@ class Result {
     #paths;
 
     constructor(given) {
-        this.#slots = new Map(given.slots.map((slot) => [`${slot.workflow}@${slot.time}`, slot]));
+        this.#slots = new Map(given.slots.map((slot) => [`${slot.workflow}@${slot.key}`, slot]));
         this.#paths = given.paths;
     }
 
@@ -342,9 +370,10 @@ class Result {
 const slotFrom = (workflow, ms) => new SlotID(workflow, ScheduledTime.at(ms));
 
 const CALLS = {
-    run({ workflow, ms, number, settings, properties }, fn, where) {
-        const slot = slotFrom(workflow, ms);
-        return outcomeOf(fn({ workflow, slot, time: slot.getScheduledTime(), number, settings, properties }), `what the function of ${where} returned`);
+    run({ ms, ...run }, fn, where) {
+        // The run of a flow may have a name in place of a time.
+        const slot = ms === null ? undefined : slotFrom(run.workflow, ms);
+        return outcomeOf(fn({ slot, time: slot?.getScheduledTime(), ...run }), `what the function of ${where} returned`);
     },
     path({ workflow, times }, fn, where) {
         return times.map((ms) => {

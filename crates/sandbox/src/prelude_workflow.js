@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "version", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "parameters", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "version", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
@@ -210,6 +210,14 @@ function poolsOf(pools, where) {
         seen.add(use.pool);
         return use;
     });
+}
+
+/** The arguments that runs expect: by name a default, or what else is said of one. */
+function parametersOf(parameters, where) {
+    if (parameters === undefined || parameters === null) return undefined;
+    const read = jsonOf(object(parameters, where, 'an object such as {day: {type: "date"}, rows: 1000}'), where);
+    agreed(host.parameters(JSON.stringify(read)), where);
+    return read;
 }
 
 /** The paths that the runs of a workflow write: templates, as triggers ask for them. */
@@ -301,6 +309,7 @@ function versionOf(value, where) {
 function draftOf(options, where) {
     return {
         pools: poolsOf(options.pools, `${where}: pools`),
+        parameters: parametersOf(options.parameters, `${where}: parameters`),
         constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
         writes: writtenPathsOf(options.writes, `${where}: writes`),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),

@@ -38,6 +38,7 @@ const PRELUDE_TEXT: &str = concat!(
     include_str!("prelude_events.js"),
     include_str!("prelude_workflow.js"),
     include_str!("prelude_kelos.js"),
+    include_str!("prelude_flow.js"),
     include_str!("prelude_services.js"),
     include_str!("prelude_jobs.js")
 );
@@ -48,6 +49,7 @@ const TEST_PRELUDE_TEXT: &str = concat!(
     include_str!("prelude_events.js"),
     include_str!("prelude_workflow.js"),
     include_str!("prelude_kelos.js"),
+    include_str!("prelude_flow.js"),
     include_str!("prelude_services.js"),
     include_str!("prelude_jobs.js"),
     include_str!("prelude_test.js")

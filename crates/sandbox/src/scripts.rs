@@ -150,7 +150,8 @@ impl Scripts {
     }
 
     fn call_of_slot(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Value, CallError> {
-        let slot = SlotRef::new(workflow.clone(), key.clone());
+        // Functions know no steps: they are asked about the run.
+        let slot = SlotRef::new(workflow.clone(), key.of_run());
         let job = job_of(self.good(&function.file).as_deref(), &slot);
         self.call(function, Some(slot), job)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::backfill::BackfillMode;
-use kelos_model::{RunState, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Arguments, RunState, SlotRef, SlotState, WorkflowId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -153,6 +153,8 @@ pub struct FakeRun {
     pub hangs: bool,
     /// The files that it writes if it succeeds.
     pub writes: Vec<FakeWrite>,
+    /// Its outputs; of a step that waits for a signal what the signal says.
+    pub gives: Option<Map<String, Value>>,
 }
 
 /// A path that a made-up run writes.
@@ -190,6 +192,20 @@ pub enum TestVerb {
     Kill { slot: SlotRef },
     /// Leave a workflow alone.
     Pause { workflow: WorkflowId },
+    /// Start a workflow, as a run of a name.
+    Start {
+        workflow: WorkflowId,
+        name: Option<String>,
+        #[serde(default)]
+        arguments: Arguments,
+    },
+    /// Give a signal to a run of a flow.
+    Signal {
+        slot: SlotRef,
+        signal: String,
+        #[serde(default)]
+        payload: Value,
+    },
     /// End a pause.
     Resume { workflow: WorkflowId },
     /// Open the slots of a range.
@@ -237,6 +253,9 @@ pub struct ExpectedState {
     pub slot: SlotRef,
     /// Its state.
     pub state: SlotState,
+    /// Whether it has to have recovered from failures of steps.
+    #[serde(default)]
+    pub recovered: bool,
     /// A part of the reason.
     pub because: Option<String>,
 }
@@ -256,6 +275,12 @@ pub struct ExpectedRun {
     /// Properties of the job, besides others.
     #[serde(default)]
     pub properties: Map<String, Value>,
+    /// Inputs of a step, or arguments, besides others.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// Its outputs, besides others.
+    #[serde(default)]
+    pub gives: Map<String, Value>,
 }
 
 /// The expected file or folder.

@@ -88,7 +88,7 @@ fn a_check_says_what_is_wrong() {
         "check(result) { return result.state(\"w@2026-01-01T01:00Z\") === \"failed\" ? result.paths() : false; }",
     );
     let file = open(&text).unwrap();
-    let slot = |state: &str| json!({"workflow": "w", "time": "2026-01-01T01:00:00.000Z", "state": state, "runs": []});
+    let slot = |state: &str| json!({"workflow": "w", "key": "2026-01-01T01:00:00.000Z", "time": "2026-01-01T01:00:00.000Z", "state": state, "runs": []});
     let ask = |state: &str| file.call(0, &json!({"slots": [slot(state)], "paths": ["/x"]})).unwrap();
     assert_eq!(ask("failed"), json!(["/x"]));
     assert_eq!(ask("waiting"), json!(["expected the function to return true, not false"]));
@@ -115,7 +115,7 @@ fn mistakes_have_a_place_and_advice() {
         ),
         (
             "actions: [{at: \"2026-01-01\", rerun: \"w@2026-01-01\", kill: \"w@2026-01-01\"}]",
-            ": actions[0]: expected one of rerun, kill, pause, resume, backfill, setRegister, not rerun and kill",
+            ": actions[0]: expected one of rerun, kill, pause, resume, backfill, setRegister, start, signal, not rerun and kill",
         ),
         ("copy: [\"bin\"]", ": copy brings files for real commands: it goes with executors: \"real\""),
     ] {

@@ -56,9 +56,14 @@ fn every_verb_of_a_schedule_is_declared() {
 
 #[test]
 fn every_field_of_a_workflow_is_declared() {
-    let prelude = concat!(include_str!("../src/prelude_workflow.js"), include_str!("../src/prelude_kelos.js"));
-    for list in ["const FIELDS = [", "const RETRY_FIELDS = [", "const COMMAND_FIELDS = [", "const BUILDER_FIELDS = ["] {
-        let (_, fields) = prelude.split_once(list).unwrap();
+    let prelude = concat!(
+        include_str!("../src/prelude_workflow.js"),
+        include_str!("../src/prelude_kelos.js"),
+        include_str!("../src/prelude_flow.js")
+    );
+    let lists = ["FIELDS", "RETRY_FIELDS", "COMMAND_FIELDS", "BUILDER_FIELDS", "FLOW_FIELDS", "STEP_FIELDS"];
+    for list in lists.map(|name| format!("const {name} = [")) {
+        let (_, fields) = prelude.split_once(&list).unwrap();
         let (fields, _) = fields.split_once(']').unwrap();
         for field in fields.split('"').filter(|part| part.chars().all(char::is_alphabetic) && !part.is_empty()) {
             assert!(TYPES.contains(&format!("    {field}?:")) || TYPES.contains(&format!("    {field}:")), "{field}");

@@ -132,6 +132,7 @@ pub fn at_rest(
     within::within_limits(workload, &*reader)?;
     nothing_is_missing(workload, &*reader, &slots)?;
     let live = slots.values().filter(|slot| slot.is_live() && !slot.is_only_planned()).count();
+    let live = live + live_steps(&*reader, &slots)?;
     if core.live_slots() != live {
         return Err(format!("{} slots in memory, {live} live ones in the table", core.live_slots()));
     }
@@ -161,6 +162,16 @@ fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
             return Ok(slots);
         }
     }
+}
+
+/// The number of steps of these slots that are live; no list of slots has them.
+fn live_steps(reader: &dyn Queries, slots: &BTreeMap<SlotRef, Slot>) -> Result<usize, String> {
+    let mut live = 0;
+    for (run, _) in slots.iter().filter(|(_, slot)| slot.run_of_flow().is_some()) {
+        let steps = reader.steps(run, PageRequest::newest(crate::ALL)).map_err(|error| error.to_string())?;
+        live += steps.rows.iter().filter(|row| row.slot.is_live()).count();
+    }
+    Ok(live)
 }
 
 /// Checks that the turns are a chain, and that the log folds to the table.

@@ -174,6 +174,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         flow: None,
         pools: Vec::new(),
         within: Vec::new(),
+        parameters: Vec::new(),
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),
         end_time: None,
@@ -302,6 +303,7 @@ fn later_ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timesta
         1 => Ask::Skip(Skip { slot, reason: None }),
         _ => Ask::RerunDownstream(DownstreamRequest {
             slot,
+            arguments: kelos_model::Arguments::new(),
             reason: None,
             kill_live: rng.percent(60),
             dry_run: rng.percent(10),
@@ -341,6 +343,7 @@ fn backfill_of(
         mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
         priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
         made_by: None,
+        arguments: kelos_model::Arguments::new(),
         reason: None,
         dry_run: false,
     };
@@ -373,7 +376,7 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
     let (at, slot) = some_slot(rng, names, start, end);
     let (workflow, time) = (slot.workflow.clone(), slot.key.time().unwrap_or(at));
     let ask = match rng.below(8) {
-        0..=2 => Ask::Rerun(Rerun { slot, reason: None }),
+        0..=2 => Ask::Rerun(Rerun::of(slot)),
         3 | 4 => Ask::Kill(Kill { slot, reason: None }),
         5 => Ask::Pause(Pause { workflow, reason: None }),
         6 => Ask::Resume(Resume { workflow, reason: None }),
@@ -385,6 +388,7 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
             priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
             dry_run: rng.percent(20),
             made_by: None,
+            arguments: kelos_model::Arguments::new(),
             reason: None,
         }),
     };

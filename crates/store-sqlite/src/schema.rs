@@ -32,6 +32,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0014.sql")),
     Step::Sql(include_str!("0015.sql")),
     Step::Sql(include_str!("0016.sql")),
+    Step::Sql(include_str!("0017.sql")),
     Step::Sql(include_str!("0018.sql")),
 ];
 

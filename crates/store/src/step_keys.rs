@@ -6,7 +6,7 @@ use crate::commit::SlotRow;
 use crate::error::StoreError;
 use crate::paging::{Order, Page, PageRequest};
 
-/// What lies right after a dot among the letters: no key contains it.
+/// The letter that follows the dot in the order of letters: no key contains it.
 const AFTER_DOT: &str = "/";
 
 /// The keys of the steps of a run, among the texts of all keys of steps.

@@ -4,6 +4,7 @@
 //! inside of pages, and anything that is not escaped.
 
 mod activity;
+mod arguments;
 mod asked;
 mod assets;
 mod backfills;

@@ -24,8 +24,8 @@ use super::page::{Page, Tab, segment, workflow_href};
 use super::state::badge;
 use super::waits::{self, Waits};
 use super::{
-    asked, backfills, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip, time, tree,
-    versions, words,
+    arguments, asked, backfills, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip, time,
+    tree, versions, words,
 };
 
 /// Times of the future that are shown.
@@ -194,7 +194,7 @@ impl WorkflowPage {
                 a href=(format!("/ui/activity?workflow={}", segment(id.as_str()))) { "its activity" }
                 a href=(graph::graph_href(id)) { "in the graph" }
                 @if let Some(keys) = self.row.definition.keys.jobs().filter(|_| self.row.present) {
-                    (jobs::form(id, keys.template.as_str()))
+                    (jobs::form(id, keys.template.as_str(), &self.row.definition.parameters))
                 }
             }
         }
@@ -257,6 +257,7 @@ impl WorkflowPage {
                 @if let Some(batch) = definition.batch { dt { "Batches" } dd { (batches(batch)) } }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 @if !definition.within.is_empty() { dt { "Pools within runs" } dd { (pools(&definition.within)) } }
+                @if !definition.parameters.is_empty() { dt { "Parameters" } dd { (arguments::list(&definition.parameters)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (time::at(start)) } }
                 @if let Some(end) = definition.end_time { dt { "Ends" } dd { (time::at(end)) } }

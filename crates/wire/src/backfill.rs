@@ -1,9 +1,12 @@
 //! Backfills: requested, previewed, listed and changed.
 
+use std::collections::BTreeMap;
+
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, WorkflowId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Code, Counts, Instant, SlotNameDto};
 
@@ -187,6 +190,9 @@ pub struct BackfillRequest {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<VersionChoice>,
+    /// Arguments of its slots. With any, each slot is opened by itself, and there may be a million of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Value>,
     /// Its name; by default derived from the workflow and the range.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,7 +211,18 @@ impl BackfillRequest {
     #[must_use]
     pub fn new(workflow: WorkflowId, range: Range, mode: BackfillMode, priority: i32) -> BackfillRequest {
         let (from, to) = (Instant(range.start), Instant(range.end));
-        BackfillRequest { workflow, from, to, mode, priority, made_by: None, name: None, reason: None, dry_run: false }
+        BackfillRequest {
+            workflow,
+            from,
+            to,
+            mode,
+            priority,
+            made_by: None,
+            arguments: BTreeMap::new(),
+            name: None,
+            reason: None,
+            dry_run: false,
+        }
     }
 }
 

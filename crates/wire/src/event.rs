@@ -234,6 +234,13 @@ pub enum SlotEventDto {
         #[serde(flatten)]
         requester: RequesterDto,
     },
+    /// A request gave it arguments for its next runs.
+    ArgumentsSet {
+        /// The arguments by name, with secrets masked.
+        arguments: BTreeMap<String, Value>,
+        #[serde(flatten)]
+        requester: RequesterDto,
+    },
     Held {
         explanation: ExplanationDto,
     },

@@ -41,7 +41,7 @@ pub struct FactRequest {
     pub run: Option<String>,
     /// The arguments of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<BTreeMap<String, String>>,
+    pub arguments: Option<BTreeMap<String, Value>>,
     /// The outputs of the run.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct FactDto {
     pub run: Option<String>,
     /// The arguments of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: BTreeMap<String, Value>,
     /// The outputs of the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]

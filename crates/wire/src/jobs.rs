@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kelos_model::WorkflowId;
 use kelos_model::jobs::Unwritable;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::value::{is_zero, present};
 use crate::{Code, SlotNameDto};
@@ -23,6 +24,9 @@ pub struct SubmitRequest {
     /// Whether to reopen jobs that have ended, with everything downstream that has ended.
     #[serde(default)]
     pub readd: bool,
+    /// Arguments of those that are opened or reopened.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Value>,
     /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

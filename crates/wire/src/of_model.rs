@@ -69,6 +69,9 @@ impl From<SlotEvent> for Dto {
             SlotEvent::FiredBy { by, reason, unconstrained, .. } => {
                 Dto::Fired { unconstrained, requester: asked(by, reason) }
             }
+            SlotEvent::ArgumentsSet { by, arguments } => {
+                Dto::ArgumentsSet { arguments: secrets::masked_arguments(&arguments), requester: asked(by, None) }
+            }
             SlotEvent::Held { explanation, .. } => Dto::Held { explanation: explanation.into() },
             SlotEvent::ConstraintsMet { explanation } => Dto::ConstraintsMet { explanation: explanation.into() },
             SlotEvent::Aborted { cause, by, reason } => {

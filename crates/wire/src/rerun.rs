@@ -1,6 +1,9 @@
 //! Changes of slots: rerun, kill, skip and mark.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{SlotDto, SlotNameDto};
 
@@ -12,6 +15,9 @@ pub struct RerunRequest {
     /// The reason, recorded in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Arguments of its next runs, in addition to those that it has, or in their place. What is downstream keeps its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Value>,
     /// Whether to rerun everything downstream, too.
     #[serde(default)]
     pub downstream: bool,

@@ -42,7 +42,7 @@ pub struct RunDto {
     pub project_version: Option<String>,
     /// Its arguments by name, with secrets masked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: BTreeMap<String, Value>,
     /// Its outputs, with secrets masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
@@ -177,7 +177,7 @@ impl From<Run> for RunDto {
             outcome: run.outcome.map(OutcomeDto::from),
             definition_version: None,
             project_version: None,
-            arguments: secrets::masked_texts(&run.arguments),
+            arguments: secrets::masked_arguments(&run.arguments),
             outputs: run.outputs.as_deref().map(secrets::masked_fields),
             batch: run.batch.map(BatchDto::from),
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     Code, CollectedDto, ConstraintDto, Counts, ExplanationDto, Instant, RunDto, SlotNameDto, SourceDto, TriggerDto,
@@ -142,7 +143,7 @@ pub struct DecisionDto {
 pub struct StartRequest {
     /// Arguments in addition to those of the workflow, which they override.
     #[serde(default)]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: BTreeMap<String, Value>,
     /// The name of the run, such as `order-42`: a run of this name is started once, and a second request gets the same slot. By default the
     /// run has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

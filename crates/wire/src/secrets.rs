@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use kelos_model::Arguments;
 use serde_json::{Map, Value};
 
 /// The text that replaces a secret.
@@ -99,6 +100,12 @@ pub fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String
         (name.clone(), if is_secret(name) { MASK.to_owned() } else { masked_text(text) })
     };
     texts.iter().map(masked).collect()
+}
+
+/// Arguments with everything masked that looks like a secret.
+pub fn masked_arguments(arguments: &Arguments) -> Arguments {
+    let fields = arguments.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    masked_fields(&fields).into_iter().collect()
 }
 
 /// Restores the texts that a client received as masks and sent back, so that a change of one text leaves the others

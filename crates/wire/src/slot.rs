@@ -7,6 +7,7 @@ use kelos_model::facts::{ManualStart, Tally};
 use kelos_model::run::shown_id;
 use kelos_model::{Collection, Slot, SlotKey, SlotRef, Subject};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Code, EventDto, ExplanationDto, Instant, RootDto, RunDto, secrets};
 
@@ -183,6 +184,9 @@ pub struct CollectedDto {
     /// The manual start, if it was fired by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedDto>,
+    /// The arguments that later requests gave it: reruns, backfills and submits. Secrets are masked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Value>,
     /// Whether its trigger has been met, which lasts.
     pub met: bool,
 }
@@ -209,7 +213,7 @@ pub struct TallyDto {
 #[serde(rename_all = "camelCase")]
 pub struct AskedDto {
     /// Arguments in addition to those of its workflow.
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: BTreeMap<String, Value>,
     /// Whether its constraints are ignored, too.
     pub unconstrained: bool,
     /// The name of the actor.
@@ -244,6 +248,7 @@ impl From<&Collection> for CollectedDto {
             words: collected.words(),
             tallies: collected.tallies.iter().map(TallyDto::from).collect(),
             asked: collected.asked.as_ref().map(AskedDto::from),
+            arguments: secrets::masked_arguments(&collected.arguments),
             met: collected.met,
         }
     }
@@ -263,7 +268,7 @@ impl From<(&Subject, &Tally)> for TallyDto {
 impl From<&ManualStart> for AskedDto {
     fn from(asked: &ManualStart) -> AskedDto {
         AskedDto {
-            arguments: secrets::masked_texts(&asked.arguments),
+            arguments: secrets::masked_arguments(&asked.arguments),
             unconstrained: asked.unconstrained,
             by: asked.by.as_ref().map(ToString::to_string),
         }

@@ -4,6 +4,8 @@ mod act;
 
 pub use act::{Act, aborted, because};
 
+use kelos_model::arguments::text;
+
 use crate::{
     BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto, RequesterDto, SlotEventDto,
     SlotNameDto, WorkflowEventDto,
@@ -39,6 +41,7 @@ pub fn tag(event: &EventDto) -> &str {
 pub const NAMES: &[&str] = &[
     "aborted",
     "acquired",
+    "arguments-set",
     "backed-off",
     "backoff-ended",
     "cancelled",
@@ -104,6 +107,7 @@ fn slot_event(what: &SlotEventDto) -> &str {
         X::TriggerMet { .. } => "trigger-met",
         X::Collected { .. } => "collected",
         X::Fired { .. } => "fired",
+        X::ArgumentsSet { .. } => "arguments-set",
         X::Held { .. } => "held",
         X::ConstraintsMet { .. } => "constraints-met",
         X::Aborted { .. } => "aborted",
@@ -208,6 +212,7 @@ pub fn by(event: &EventDto) -> Option<&str> {
         EventBodyDto::Slot { what, .. } => match what {
             S::Planned { requester, .. }
             | S::Fired { requester, .. }
+            | S::ArgumentsSet { requester, .. }
             | S::Aborted { requester, .. }
             | S::Skipped { requester, .. }
             | S::Killed { requester }
@@ -257,6 +262,10 @@ fn of_slot(what: &SlotEventDto) -> Vec<String> {
             let past = unconstrained.then(|| "past its constraints".to_owned());
             requester(who).into_iter().chain(past).collect()
         }
+        S::ArgumentsSet { arguments, requester: who } => requester(who)
+            .into_iter()
+            .chain(arguments.iter().map(|(name, value)| format!("{name}={}", text(value))))
+            .collect(),
         S::Aborted { cause, requester: who } => [requester(who), vec![format!("the schedule was {cause}")]].concat(),
         S::Skipped { explanation, requester: who } => {
             requester(who).into_iter().chain(explanation.iter().flat_map(unmet)).collect()

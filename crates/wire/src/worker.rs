@@ -119,7 +119,7 @@ pub struct RunOrderDto {
 pub struct RunInputDto {
     /// Its arguments by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: BTreeMap<String, Value>,
     /// The event schedule that started it, with the facts that met its trigger; none for runs of other workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Value>,

@@ -5,7 +5,7 @@ use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 use kelos_model::time::{Calendar, CalendarUnit, Dates};
 use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, TokenRate, Workflow, WorkflowRow};
-use kelos_model::{BatchRule, Freeze};
+use kelos_model::{BatchRule, Freeze, Parameter, ParameterKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -186,6 +186,9 @@ pub struct DefinitionDto {
     pub wait_timeout_from: Code,
     /// The job that a run executes.
     pub job: JobDto,
+    /// The arguments that its runs expect; if none are named, they take any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ParameterDto>,
     /// The templates of the paths that its runs write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
@@ -200,6 +203,49 @@ pub struct DefinitionDto {
     pub contacts: Vec<ContactDto>,
     /// Its tags.
     pub tags: Vec<String>,
+}
+
+/// An argument that a workflow expects.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ParameterDto {
+    /// Its name, which is that of the argument.
+    pub name: String,
+    /// The kind of its values: `text`, `integer`, `number`, `boolean`, `date`, `time`, `choice` or `json`. A text in a request is read by it.
+    #[serde(rename = "type")]
+    pub kind: Code,
+    /// The choices of a `choice`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// Whether a request must give it, because it has no default.
+    pub required: bool,
+    /// The value if no request gives one, with secrets masked; a text may be a template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// Its description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+}
+
+impl From<&Parameter> for ParameterDto {
+    fn from(parameter: &Parameter) -> ParameterDto {
+        let masked = |default: &Value| {
+            let named = [(parameter.name.clone(), default.clone())].into();
+            secrets::masked_arguments(&named).into_values().next()
+        };
+        ParameterDto {
+            name: parameter.name.clone(),
+            kind: parameter.kind.name().into(),
+            choices: match &parameter.kind {
+                ParameterKind::Choice { choices } => choices.clone(),
+                _ => Vec::new(),
+            },
+            required: parameter.default.is_none(),
+            default: parameter.default.as_ref().and_then(masked),
+            about: parameter.about.clone(),
+        }
+    }
 }
 
 /// The use of a pool by each run of a workflow.
@@ -485,6 +531,7 @@ impl From<&Workflow> for DefinitionDto {
             wait_timeout_seconds: workflow.wait_timeout_seconds,
             wait_timeout_from: workflow.wait_from.as_str().into(),
             job: workflow.into(),
+            parameters: workflow.parameters.iter().map(ParameterDto::from).collect(),
             writes: workflow.writes.clone(),
             project_version: workflow.version.clone().map(String::from),
             description: workflow.about.description.clone(),

@@ -140,7 +140,8 @@ impl Candidates<'_> {
 
     /// Whether the schedule plans a slot of a time until a moment. A time that was planned and has no slot in memory is done.
     fn may_be_planned(&self, row: &Row<'_>, time: Timestamp, until: Timestamp) -> bool {
-        let is_plain = row.like.backfill.is_none() && row.like.priority == 0 && row.like.retries == 0;
+        let like = &row.like;
+        let is_plain = like.backfill.is_none() && like.priority == 0 && like.retries == 0 && like.arguments().is_none();
         let is_in_bounds = row.workflow.bounds(row.schedule).contains(time) && time >= row.workflow.opens_from();
         let due = row.schedule.due(time);
         let is_to_come = !row.workflow.planned().ranges.contains(time) && self.now <= due && due <= until;
@@ -160,7 +161,8 @@ impl Row<'_> {
     }
 }
 
-/// Whether one run may serve both slots: they came to be in the same way, and have failed as often.
+/// Whether one run may serve both slots: they came to be in the same way, were given the same, and have failed as often.
 fn are_alike(one: &Slot, other: &Slot) -> bool {
-    (&one.backfill, one.priority, one.retries) == (&other.backfill, other.priority, other.retries)
+    (&one.backfill, one.priority, one.retries, one.arguments())
+        == (&other.backfill, other.priority, other.retries, other.arguments())
 }

@@ -58,12 +58,17 @@ impl ListProgress {
         self.open.is_empty()
     }
 
-    /// The outputs of all items in order, or the numbers of those that did not succeed.
-    pub(crate) fn end(&self) -> Result<Value, Vec<u32>> {
+    /// The outputs of all items in order, or the numbers of those that did not succeed. An item that gave one value under the name of the
+    /// step gave that value.
+    pub(crate) fn end(&self, name: &str) -> Result<Value, Vec<u32>> {
         let failed = self.ends.iter().filter(|(_, (state, _))| *state != StepProgress::Succeeded);
         let failed: Vec<u32> = failed.map(|(number, _)| *number).collect();
         if failed.is_empty() {
-            return Ok(self.ends.values().map(|(_, end)| Value::Object(end.outputs.clone())).collect());
+            let output = |end: &StepEnd| match end.outputs.get(name).filter(|_| end.outputs.len() == 1) {
+                Some(value) => value.clone(),
+                None => Value::Object(end.outputs.clone()),
+            };
+            return Ok(self.ends.values().map(|(_, end)| output(end)).collect());
         }
         Err(failed)
     }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::arguments::{argument_text, kept_arguments};
+use kelos_model::arguments::kept_arguments;
 use kelos_model::backfill::Backfill;
 use kelos_model::facts::Collection;
 use kelos_model::ranges::Range;
@@ -548,8 +548,8 @@ fn follow_run(
             ended_at: None,
             outcome: None,
             arguments: match live.slot.step_of_run() {
-                Some(step) => step.inputs.iter().map(|(name, value)| (name.clone(), argument_text(value))).collect(),
-                // A run with arguments beyond the limit ends before it starts.
+                Some(step) => step.inputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                // A run that can't be started with its arguments ends before it starts.
                 None => kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
             },
             outputs: None,

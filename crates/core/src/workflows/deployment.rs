@@ -92,14 +92,20 @@ impl Workflows {
 pub(super) fn bound(schedule: Arc<Workflow>, programs: &DefinitionSet) -> Arc<Workflow> {
     let program = schedule.keys.events().and_then(|events| programs.get(&events.program));
     let Some(program) = program else { return schedule };
-    let same = schedule.job == program.job && schedule.retry == program.retry && schedule.pools == program.pools;
+    let same = schedule.job == program.job
+        && schedule.flow == program.flow
+        && schedule.retry == program.retry
+        && schedule.pools == program.pools
+        && schedule.parameters == program.parameters;
     if same && schedule.concurrency.is_none() {
         return schedule;
     }
     let mut bound = Workflow::clone(&schedule);
     bound.job = program.job.clone();
+    bound.flow.clone_from(&program.flow);
     bound.retry = program.retry;
     bound.pools.clone_from(&program.pools);
+    bound.parameters.clone_from(&program.parameters);
     // The number of live runs is limited by its constraints.
     bound.concurrency = None;
     Arc::new(bound)

@@ -55,19 +55,21 @@ impl Workflows {
     }
 
     /// Refuses an event schedule whose name is taken, or whose program does not exist.
-    pub(crate) fn check_new(&self, new: &Workflow) -> Result<(), Refusal> {
+    pub(crate) fn check_new(&self, new: &Arc<Workflow>) -> Result<(), Refusal> {
         let Keys::Events(_) = &new.keys else { return Err(Refusal::NoEventSchedule(new.id.clone())) };
         if self.get(&new.id).is_some_and(WorkflowState::is_present) {
             return Err(Refusal::ScheduleTaken(new.id.clone()));
         }
-        self.check_program(new)
+        self.check_program(new)?;
+        self.check_arguments(new)
     }
 
     /// Refuses a changed definition of anything but an event schedule, or one whose program does not exist.
-    pub(crate) fn check_changed(&self, changed: &Workflow) -> Result<(), Refusal> {
+    pub(crate) fn check_changed(&self, changed: &Arc<Workflow>) -> Result<(), Refusal> {
         self.is_enabled(&changed.id)?;
         let Keys::Events(_) = &changed.keys else { return Err(Refusal::NoEventSchedule(changed.id.clone())) };
-        self.check_program(changed)
+        self.check_program(changed)?;
+        self.check_arguments(changed)
     }
 
     /// Refuses an event schedule whose program does not exist.
@@ -77,6 +79,13 @@ impl Workflows {
         let is_there = self.get(program).is_some_and(|one| one.is_present() && !one.is_event_schedule());
         let none = || Refusal::NoProgram { schedule: schedule.id.clone(), program: program.clone() };
         is_there.then_some(()).ok_or_else(none)
+    }
+
+    /// Refuses an event schedule that gives its program other arguments than that expects.
+    fn check_arguments(&self, schedule: &Arc<Workflow>) -> Result<(), Refusal> {
+        let mistakes = kelos_model::mistakes::parameter_mistakes(&self.as_requested(schedule.clone()));
+        let workflow = schedule.program().clone();
+        if mistakes.is_empty() { Ok(()) } else { Err(Refusal::ArgumentsMismatched { workflow, mistakes }) }
     }
 
     /// The definition of an event schedule that a request gave, with the job of its program.

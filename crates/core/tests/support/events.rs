@@ -2,7 +2,8 @@
 
 use kelos_model::form::FormError;
 use kelos_model::workflow::{CatchUp, Keys};
-use kelos_model::{Constraint, Fact, Occurrence, Trigger, Workflow};
+use kelos_model::{Constraint, Fact, Occurrence, Parameter, ParameterKind, Trigger, Workflow};
+use serde_json::Value;
 
 /// Parses a trigger in the users' syntax.
 pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
@@ -31,6 +32,26 @@ fn catch_up(word: &str) -> Result<CatchUp, String> {
         "all" => Ok(CatchUp::All),
         other => Err(format!("{other:?} is no way of catching up")),
     }
+}
+
+/// Parses an argument: `name=value`, where a value in quotes of JSON or a number is that, and anything else a text.
+pub(crate) fn argument(word: &str) -> Result<(String, Value), String> {
+    let (name, value) = word.split_once('=').ok_or("expected name=value")?;
+    Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
+}
+
+/// Parses a parameter: `name:kind`, or `name=default`, where a text after `name:kind=` is a default of that kind.
+pub(crate) fn parameter(word: &str) -> Result<Parameter, String> {
+    let (head, default) = word.split_once('=').map_or((word, None), |(head, default)| (head, Some(default)));
+    let default = default.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+    let Some((name, kind)) = head.split_once(':') else {
+        return default
+            .map(|default| Parameter::plain(head, default))
+            .ok_or_else(|| "expected name=default".to_owned());
+    };
+    let kind: ParameterKind =
+        serde_json::from_value(serde_json::json!({ "type": kind })).map_err(|error| error.to_string())?;
+    Ok(Parameter { default, ..Parameter::new(name, kind) })
 }
 
 /// Parses a fact in the syntax of the leaf that waits for it: `partitions(ds,2)`, `ended(p,succeeded)` or `signal(x)`,

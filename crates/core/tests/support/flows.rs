@@ -62,7 +62,7 @@ pub(crate) fn key(word: &str) -> Option<SlotKey> {
 /// A start: `WORKFLOW NAME name=value ...`.
 pub(crate) fn start(workflow: kelos_model::WorkflowId, words: &[String]) -> Result<FireRequest, String> {
     let (name, arguments) = words.split_first().ok_or("expected a name")?;
-    let argument = |word: &String| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let argument = |word: &String| word.split_once('=').map(|(name, value)| (name.to_owned(), json(value)));
     Ok(FireRequest {
         workflow,
         key: Some(RunName::new(name).map_err(|error| error.to_string())?),

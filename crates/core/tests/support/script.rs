@@ -53,7 +53,8 @@ use kelos_model::run::Report;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Schedule, Zone, format_short, parse_instant};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program, ProjectVersion, VersionError, WaitStart};
 use kelos_model::{
-    BackfillId, BatchRule, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
+    Arguments, BackfillId, BatchRule, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow,
+    WorkflowId,
 };
 
 use super::events;
@@ -104,7 +105,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "load" => world.define(),
         "answer" => answer(world, &mut words)?,
         "report" => report(world, &mut words)?,
-        "rerun" => world.ask(Rerun { slot: words.slot(world)?, reason: None }),
+        "rerun" => world.ask(Rerun { slot: words.slot(world)?, arguments: words.given()?, reason: None }),
         "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
         "mark" => world.ask(MarkSuccess { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
@@ -202,6 +203,16 @@ impl Script {
             ids.push(self.workflow()?);
         }
         Ok(ids)
+    }
+
+    /// Arguments: each `given name=value`.
+    fn given(&mut self) -> Result<Arguments, String> {
+        let mut all = Arguments::new();
+        while self.words.front().is_some_and(|word| word == "given") {
+            self.next("given")?;
+            all.extend([events::argument(&self.next("name=value")?)?]);
+        }
+        Ok(all)
     }
 
     fn backfill(&mut self) -> Result<BackfillId, String> {
@@ -341,7 +352,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "with" => {
                 let word = words.next("name=value")?;
                 let (name, value) = word.split_once('=').ok_or("expected name=value")?;
-                schedule(&mut workflow)?.properties.insert(name.to_owned(), long(value));
+                schedule(&mut workflow)?.properties.insert(name.to_owned(), long(&value.replace('\'', "\"")));
             }
             "jobs" => {
                 workflow.keys = Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?));
@@ -362,6 +373,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
             "when" => workflow.trigger = events::trigger(&words.next("a trigger")?)?,
             "writes" => workflow.writes.push(words.next("a path")?),
+            "takes" => workflow.parameters.push(events::parameter(&words.next("a parameter")?)?),
             "may" => workflow.within.push(pool_use(&words.next("a pool")?)?),
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "batch" => workflow.batch = Some(batch(words.number()?, words.seconds()?)),
@@ -442,8 +454,8 @@ fn about_schedules(world: &mut World, verb: &str, words: &mut Script) -> Said {
         }
         _ => {
             let workflow = words.workflow()?;
+            let arguments = words.given()?;
             let unconstrained = words.words.pop_front().is_some();
-            let arguments = BTreeMap::new();
             world.ask(FireRequest { workflow, arguments, key: None, priority: 0, unconstrained, reason: None })
         }
     })
@@ -465,11 +477,13 @@ fn plant(world: &mut World, words: &mut Script) -> Said {
 }
 
 fn submit(world: &mut World, words: &mut Script) -> Said {
-    let mut request = SubmitRequest { jobs: Vec::new(), priority: 0, readd: false, reason: None };
+    let mut request =
+        SubmitRequest { jobs: Vec::new(), priority: 0, readd: false, arguments: Arguments::new(), reason: None };
     while let Ok(word) = words.next("") {
         match word.as_str() {
             "priority" => request.priority = words.number()?,
             "readd" => request.readd = true,
+            "given" => request.arguments.extend([events::argument(&words.next("name=value")?)?]),
             job => request.jobs.push(slot(world, job)?),
         }
     }
@@ -574,10 +588,12 @@ fn report(world: &mut World, words: &mut Script) -> Said {
 
 fn downstream(world: &mut World, words: &mut Script) -> Said {
     let slot = words.slot(world)?;
-    let mut request = DownstreamRequest { slot, reason: None, kill_live: false, dry_run: false };
+    let mut request =
+        DownstreamRequest { slot, arguments: Arguments::new(), reason: None, kill_live: false, dry_run: false };
     while let Ok(word) = words.next("") {
         match word.as_str() {
             "killing" => request.kill_live = true,
+            "given" => request.arguments.extend([events::argument(&words.next("name=value")?)?]),
             "dry" => request.dry_run = true,
             "because" => request.reason = Some(words.rest()),
             other => return Err(format!("not understood: {other}")),
@@ -597,6 +613,7 @@ fn backfill(world: &mut World, words: &mut Script) -> Said {
             "unsuccessful" => request.mode = BackfillMode::Unsuccessful,
             "all" => request.mode = BackfillMode::All,
             "priority" => request.priority = words.number()?,
+            "given" => request.arguments.extend([events::argument(&words.next("name=value")?)?]),
             "made-by" => {
                 let version = words.next("a version")?.parse().map_err(|error: VersionError| error.to_string())?;
                 request.made_by = Some(version);

@@ -140,6 +140,9 @@ impl Words {
             SlotEvent::FiredBy { by, unconstrained, .. } => {
                 format!("fired by {by}{}", if *unconstrained { " whatever its constraints say" } else { "" })
             }
+            SlotEvent::ArgumentsSet { by, arguments } => {
+                format!("given {} by {by}", serde_json::to_string(arguments).expect("JSON"))
+            }
             SlotEvent::Held { .. } => "trigger met, held".to_owned(),
             SlotEvent::ConstraintsMet { .. } => "constraints met".to_owned(),
             SlotEvent::Aborted { cause, .. } => format!("aborted: its schedule was {}", json_word(cause)),
@@ -257,10 +260,13 @@ impl Words {
                 about_slot(&relation.of, format!("ask a function of {} about @: {what}", relation.child))
             }
             Command::Probe(probe) => plain(format!("look at {probe}")),
-            Command::StartRun { run, worker, batch, .. } => {
+            Command::StartRun { run, worker, batch, workflow, collected, .. } => {
                 let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
                 let upto = batch.map(|batch| format!(" up to {}", self.time(batch.last))).unwrap_or_default();
-                about(run, format!("start @#{}{by}{upto}", run.number))
+                let all = kelos_model::arguments::arguments(workflow, collected.as_deref(), &run.slot.key);
+                let all = Some(all).filter(|_| !workflow.parameters.is_empty());
+                let given = all.map(|all| format!(" with {}", serde_json::json!(all))).unwrap_or_default();
+                about(run, format!("start @#{}{by}{upto}{given}", run.number))
             }
             Command::CheckRun { run, external_id, .. } => {
                 about(run, format!("check @#{}{}", run.number, named(external_id)))

@@ -40,7 +40,7 @@ pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
 
 pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let slot = params.slot(&app).await?;
-    let asked = app.ask(&params.by, Rerun { slot: slot.clone(), reason: None }).await;
+    let asked = app.ask(&params.by, Rerun::of(slot.clone())).await;
     match asked {
         // Celos has no record of it: it marks the slot, which starts anyway.
         Err(AskError::Refused(Refusal::StillLive(..))) if !slots::is_recorded(&app, &slot).await? => Ok(()),

@@ -149,6 +149,7 @@ fn moves(event: &Event) -> bool {
             | SlotEvent::Prioritised { .. }
             | SlotEvent::Requested { .. }
             | SlotEvent::FiredBy { .. }
+            | SlotEvent::ArgumentsSet { .. }
     )
 }
 

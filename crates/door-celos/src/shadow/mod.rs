@@ -219,7 +219,7 @@ impl Shadow {
             match here.map(|here| here.state.is_final()) {
                 Some(false) if record.status == Status::Killed => self.ask(Kill { slot, reason: None }).await?,
                 Some(true) if was_final && !record.status.is_final() => {
-                    self.ask(Rerun { slot, reason: None }).await?;
+                    self.ask(Rerun::of(slot)).await?;
                 }
                 _ => {}
             }

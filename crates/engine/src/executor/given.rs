@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::arguments::{argument_text, arguments};
+use kelos_model::arguments::{arguments, text};
 use kelos_model::template::KeyValues;
-use kelos_model::{Batch, Collection, SlotKey, Workflow};
+use kelos_model::{Arguments, Batch, Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -31,13 +31,16 @@ const LARGEST_VARIABLE: usize = 120_000;
 pub struct RunInput {
     /// The arguments, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub arguments: BTreeMap<String, String>,
+    pub arguments: Arguments,
     /// The event schedule, and what its trigger saw; none for runs of other workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Value>,
     /// The slots that the run serves together, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
+    /// What a step of a flow is given, as it is; empty for all other runs. The arguments have the same as texts.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
 }
 
 impl RunInput {
@@ -46,7 +49,7 @@ impl RunInput {
     pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>) -> RunInput {
         let arguments = arguments(workflow, collected, key);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
-        RunInput { arguments, triggered_by, batch: None }
+        RunInput { arguments, triggered_by, ..RunInput::default() }
     }
 
     /// The same for a run that serves several slots.
@@ -58,8 +61,8 @@ impl RunInput {
     /// The same for a step of a flow: what it is given are its arguments.
     #[must_use]
     pub fn with_inputs(mut self, inputs: Option<&Map<String, Value>>) -> RunInput {
-        let inputs = inputs.into_iter().flatten();
-        self.arguments.extend(inputs.map(|(name, value)| (name.clone(), argument_text(value))));
+        self.inputs = inputs.cloned().unwrap_or_default();
+        self.arguments.extend(self.inputs.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
     }
 
@@ -75,7 +78,7 @@ impl RunInput {
     pub fn values(&self, workflow: &Workflow, key: &SlotKey) -> KeyValues {
         let mut named = self.arguments.clone();
         if let Some(triggered_by) = &self.triggered_by {
-            named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string());
+            named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string().into());
         }
         let values = KeyValues::of(&workflow.keys, key).with(&named);
         let values = match workflow.keys.period_of_run(key, self.batch.as_ref()) {
@@ -98,7 +101,7 @@ impl RunInput {
             variables.insert(TRIGGERED_BY.to_owned(), triggered_by.to_string());
         }
         let single = self.arguments.iter().filter(|(name, _)| is_sound(name));
-        variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), value.clone())));
+        variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), text(value).into_owned())));
         variables.retain(|_, value| fits(value));
         variables
     }
@@ -121,8 +124,8 @@ mod tests {
     #[test]
     fn only_sound_names_become_variables_of_their_own() {
         let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
-        let arguments = names.map(|name| (name.to_owned(), "$(reboot)".to_owned())).into();
-        let variables = RunInput { arguments, triggered_by: None, batch: None }.variables();
+        let arguments = names.map(|name| (name.to_owned(), json!("$(reboot)"))).into();
+        let variables = RunInput { arguments, ..RunInput::default() }.variables();
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
         assert_eq!(variables["KELOS_ARG_9"], "$(reboot)");
@@ -131,10 +134,10 @@ mod tests {
     #[test]
     fn what_no_program_can_be_started_with_is_left_out() {
         let long = "x".repeat(LARGEST_VARIABLE + 1);
-        let arguments =
-            [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let variables =
-            RunInput { arguments: arguments.into(), triggered_by: Some(json!(long)), batch: None }.variables();
+        let arguments = [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), json!(value)));
+        let arguments = arguments.into();
+        let given = RunInput { arguments, triggered_by: Some(json!(long)), ..RunInput::default() };
+        let variables = given.variables();
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
     }
 }

@@ -1,9 +1,10 @@
 //! The facts that triggered a run, in the format that runs of CDAP get.
 
+use kelos_model::arguments::text;
 use kelos_model::time::Firing;
 use kelos_model::trigger::{FactLeaf, Leaf};
-use kelos_model::{Collection, Occurrence, SlotState, Subject, Workflow};
-use serde_json::{Value, json};
+use kelos_model::{Arguments, Collection, Occurrence, SlotState, Subject, Workflow};
+use serde_json::{Map, Value, json};
 
 /// By this name templates know it.
 pub(super) const TRIGGERING_SCHEDULE_INFO: &str = "triggeringScheduleInfo";
@@ -43,9 +44,14 @@ fn info(awaited: &FactLeaf<'_>, collected: &Collection) -> Option<Value> {
         Occurrence::Signal { name, payload } => json!({ "type": "SIGNAL", "signal": name, "payload": payload }),
         Occurrence::Ended { program, state, run, arguments, outputs } => json!({
             "type": "PROGRAM_STATUS", "program": program, "programStatus": status(*state), "runId": run,
-            "runtimeArguments": arguments, "outputs": outputs,
+            "runtimeArguments": texts(arguments), "outputs": outputs,
         }),
     })
+}
+
+/// Arguments as CDAP has them, which knows texts alone.
+fn texts(arguments: &Arguments) -> Map<String, Value> {
+    arguments.iter().map(|(name, value)| (name.clone(), text(value).into())).collect()
 }
 
 fn status(state: SlotState) -> &'static str {

@@ -55,7 +55,13 @@ impl Order {
     pub(super) fn of(start: &Start, external_id: &str) -> Result<Order, String> {
         let place = Place::of(start)?;
         let mut given = start.properties.clone();
-        given.extend(start.given.arguments.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
+        given.extend(
+            start
+                .given
+                .arguments
+                .iter()
+                .map(|(name, value)| (name.clone(), Value::from(kelos_model::arguments::text(value)))),
+        );
         let mut properties = texts(&given)?;
         if properties.get(APPLICATION).is_none_or(|path| path.trim().is_empty()) {
             return Err(format!("property `{APPLICATION}` is missing, expected the path of a workflow.xml in HDFS"));
@@ -213,7 +219,7 @@ mod tests {
     fn arguments_win_over_properties_and_not_over_the_slot() {
         let mut start = start(json!({"dir": "/own", "other": "x"}));
         let arguments = [("dir", "/given"), ("celosWorkflowName", "forged"), ("logicalStartTime", "1")];
-        start.given.arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        start.given.arguments = arguments.map(|(name, value)| (name.to_owned(), Value::from(value))).into();
         let xml = Order::of(&start, "x").unwrap().xml();
         for (name, value) in [("dir", "/given"), ("other", "x"), ("logicalStartTime", "1")] {
             assert!(xml.contains(&format!("<name>{name}</name><value>{value}</value>")), "{xml}");

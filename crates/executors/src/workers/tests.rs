@@ -458,7 +458,13 @@ async fn reported_while_nobody_stores(
     let executors = Executors::default().with("held", held.clone());
     let wanted = WorkerOffer { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
     let (worker, news) = Worker::start("w1".to_owned(), door, executors, wanted, bench.signature());
-    let ask = SubmitRequest { jobs: vec![run.slot.clone()], priority: 0, readd: false, reason: None };
+    let ask = SubmitRequest {
+        jobs: vec![run.slot.clone()],
+        priority: 0,
+        readd: false,
+        arguments: kelos_model::Arguments::new(),
+        reason: None,
+    };
     engine.ask(&Actor::person("ann"), ask).await.unwrap();
     let state = || engine.reader().slot(&run.slot).unwrap().map(|slot| slot.state);
     until("the run", || state() == Some(SlotState::Running)).await;

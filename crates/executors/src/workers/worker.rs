@@ -438,7 +438,7 @@ impl<D: Door> Inner<D> {
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);
-        let given = RunInput { arguments: given.arguments, triggered_by: given.triggered_by, batch: None };
+        let given = RunInput { arguments: given.arguments, triggered_by: given.triggered_by, ..RunInput::default() };
         executor.start(Start { run, workflow, settings, properties, given, worker: None }, self.reports.clone());
     }
 

@@ -17,8 +17,10 @@ pub(super) struct Fold<'a> {
     /// Slots that were found not to agree, and are left alone from there on.
     set_aside: BTreeSet<SlotRef>,
     agreed: u64,
-    /// The number of slots in the table that have events in the log.
+    /// The number of slots in the table that have events in the log, without steps.
     known: u64,
+    /// The number of those that are steps, which no count of slots has.
+    steps: u64,
 }
 
 /// A slot on its way.
@@ -40,7 +42,7 @@ pub(super) fn slot_of(record: &EventRecord) -> Option<&SlotRef> {
 
 impl<'a> Fold<'a> {
     pub(super) fn new(reader: &'a dyn Queries) -> Self {
-        Self { reader, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0 }
+        Self { reader, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0, steps: 0 }
     }
 
     /// The number of slots that agree with the log.
@@ -48,9 +50,14 @@ impl<'a> Fold<'a> {
         self.agreed
     }
 
-    /// The number of slots in the table that have events in the log.
+    /// The number of slots in the table that have events in the log, without steps.
     pub(super) fn known(&self) -> u64 {
         self.known
+    }
+
+    /// The number of steps in the table that have events in the log.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Takes the next event of the log, which is a turn's.
@@ -92,15 +99,22 @@ impl<'a> Fold<'a> {
         let row = read(self.reader.slot(id))?;
         Ok(match row.map(|row| row.filter(|row| !row.is_only_planned())) {
             Err(what) => {
-                self.known += 1;
+                self.count(id);
                 Err(what)
             }
             Ok(None) => Err("it happened to a slot that the table does not have".to_owned()),
             Ok(Some(row)) => {
-                self.known += 1;
+                self.count(id);
                 Ok(Open { folded: None, last: row.last_event, is_old: turn.is_opening() })
             }
         })
+    }
+
+    fn count(&mut self, id: &SlotRef) {
+        match id.key.step() {
+            Some(_) => self.steps += 1,
+            None => self.known += 1,
+        }
     }
 
     /// The slots that are left once the log has ended.

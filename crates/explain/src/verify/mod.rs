@@ -4,11 +4,15 @@
 
 mod fold;
 mod registers;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
 use kelos_model::{EventRecord, SlotRef};
-use kelos_store::{Deletions, Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, StoreError, TurnRecord};
+use kelos_store::{
+    Deletions, Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError, TurnRecord,
+};
 
 use fold::Fold;
 use registers::Registers;
@@ -179,7 +183,7 @@ impl Walk<'_> {
         }
         let Some(fold) = self.fold.take() else { return Ok(()) };
         self.verified.slots = fold.agreed();
-        let known = fold.known();
+        let (known, steps) = (fold.known(), fold.steps());
         for disagreement in fold.end() {
             self.tell(disagreement);
         }
@@ -188,36 +192,75 @@ impl Walk<'_> {
         }
         let counted = self.reader.slot_counts(&SlotFilter::default())?.values().sum::<u64>();
         let planned = self.reader.workflows(None)?.iter().map(|row| row.planned.in_backlog()).sum::<u64>();
-        if counted == known + planned { Ok(()) } else { self.strangers() }
+        let is_all = counted == known + planned && (steps == 0 || self.steps()? == steps);
+        if is_all { Ok(()) } else { self.strangers() }
+    }
+
+    /// The number of steps in the table. Costs a read of all slots.
+    fn steps(&self) -> Result<u64, StoreError> {
+        let mut steps = 0;
+        each_slot(self.reader, |row| {
+            steps += u64::from(row.id.key.step().is_some());
+            Ok(())
+        })?;
+        Ok(steps)
     }
 
     /// Names the slots of which the log knows nothing.
     fn strangers(&mut self) -> Result<(), StoreError> {
-        let mut from = None;
-        loop {
-            let page = self.reader.slots(&SlotFilter::default(), PageRequest::newest(AT_ONCE).after(from.as_deref()));
-            let Page { rows, next } = match read(page)? {
-                Ok(page) => page,
-                Err(what) => {
-                    self.tell(Disagreement { what, ..Disagreement::default() });
-                    return Ok(());
-                }
-            };
-            for row in rows.into_iter().filter(|row| !row.slot.is_only_planned()) {
-                let last = read(
-                    self.reader
-                        .events(&EventFilter::after(row.slot.last_event.saturating_sub(1)), PageRequest::oldest(1)),
-                )?;
-                let about = |record: &EventRecord| fold::slot_of(record) == Some(&row.id);
-                if last.is_ok_and(|page| !page.rows.iter().any(about)) {
-                    let what = "the table has it, and the log knows nothing of it".to_owned();
-                    self.tell(Disagreement { slot: Some(row.id), what, ..Disagreement::default() });
-                }
-            }
-            from = next;
-            if from.is_none() {
+        let (reader, mut found) = (self.reader, Vec::new());
+        let damaged = each_slot(reader, |row| {
+            if row.slot.is_only_planned() {
                 return Ok(());
             }
+            let after = EventFilter::after(row.slot.last_event.saturating_sub(1));
+            let last = read(reader.events(&after, PageRequest::oldest(1)))?;
+            let about = |record: &EventRecord| fold::slot_of(record) == Some(&row.id);
+            if last.is_ok_and(|page| !page.rows.iter().any(about)) {
+                let what = "the table has it, and the log knows nothing of it".to_owned();
+                found.push(Disagreement { slot: Some(row.id), what, ..Disagreement::default() });
+            }
+            Ok(())
+        })?;
+        found.extend(damaged.map(|what| Disagreement { what, ..Disagreement::default() }));
+        found.into_iter().for_each(|disagreement| self.tell(disagreement));
+        Ok(())
+    }
+}
+
+/// Reads all slots, each run of a flow after its steps, up to a row that is damaged, which comes back in words.
+fn each_slot(
+    reader: &dyn Queries,
+    mut each: impl FnMut(SlotRow) -> Result<(), StoreError>,
+) -> Result<Option<String>, StoreError> {
+    let mut of_steps = None;
+    let of_slots = each_of(
+        |paging| reader.slots(&SlotFilter::default(), paging),
+        |row| {
+            if row.slot.run_of_flow().is_some() && of_steps.is_none() {
+                of_steps = each_of(|paging| reader.steps(&row.id, paging), &mut each)?;
+            }
+            each(row)
+        },
+    )?;
+    Ok(of_slots.or(of_steps))
+}
+
+/// The same of one list.
+fn each_of(
+    list: impl Fn(PageRequest<'_>) -> Result<Page<SlotRow>, StoreError>,
+    mut each: impl FnMut(SlotRow) -> Result<(), StoreError>,
+) -> Result<Option<String>, StoreError> {
+    let mut from = None;
+    loop {
+        let Page { rows, next } = match read(list(PageRequest::newest(AT_ONCE).after(from.as_deref())))? {
+            Ok(page) => page,
+            Err(what) => return Ok(Some(what)),
+        };
+        rows.into_iter().try_for_each(&mut each)?;
+        from = next;
+        if from.is_none() {
+            return Ok(None);
         }
     }
 }

@@ -115,6 +115,7 @@ pub(crate) fn backfills(jobs: usize) -> Outcome {
             mode: BackfillMode::Missing,
             priority: -1,
             made_by: None,
+            arguments: kelos::Arguments::new(),
             reason: None,
             dry_run: false,
         })?;

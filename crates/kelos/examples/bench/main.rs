@@ -12,6 +12,7 @@ mod facts;
 mod fill;
 mod flood;
 mod floor;
+mod flows;
 mod idle;
 mod large;
 mod latency;
@@ -30,7 +31,8 @@ use support::Outcome;
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
                      rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
-                     series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS] | within [REQUESTS]";
+                     flow-steps [STEPS] | flow-between [STEPS] | \
+                     flow-wide [STEPS] | flow-waiting [RUNS] | series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS] | within [REQUESTS]";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -54,6 +56,10 @@ fn main() -> Outcome {
         Some("dry-run") => dry::run(),
         Some("facts") => facts::throughput(number(1, 1_000_000)),
         Some("facts-latency") => facts::latency(number(1, 10_000)),
+        Some("flow-steps") => flows::steps(number(1, 100_000)),
+        Some("flow-between") => flows::between(number(1, 10_000)),
+        Some("flow-wide") => flows::wide(number(1, 1_000)),
+        Some("flow-waiting") => flows::waiting(number(1, 100_000)),
         Some("series") => library::year(number(1, 100)),
         Some("decade") => library::decade(number(1, 1_000)),
         Some("backfills") => library::backfills(number(1, 120)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::context::Context;
-use super::function::{BodyFuture, Failure, FunctionEnd, FunctionJob, panicked};
+use super::function::{BodyFuture, FailedCall, FunctionEnd, FunctionJob, panicked};
 use super::input::SlotInput;
 
 /// A function that was called and has not ended.
@@ -37,7 +37,7 @@ impl Wake for CallWaker {
 
 impl Call {
     /// Calls a function, without going on with it.
-    pub(super) fn new(job: &FunctionJob, context: Context, input: &SlotInput<'_>) -> Result<Call, Failure> {
+    pub(super) fn new(job: &FunctionJob, context: Context, input: &SlotInput<'_>) -> Result<Call, FailedCall> {
         // Reading the input may panic as well as the function.
         let called = catch_unwind(AssertUnwindSafe(|| (job.body)(context.clone(), input)));
         let future = called.map_err(|panic| panicked(&*panic))?;
@@ -71,7 +71,7 @@ impl Call {
         });
         ended.unwrap_or_else(|_| {
             let reason = format!("its function did not end within {} s", patience.as_secs_f64());
-            Some(Err(Failure { reason, code: None }))
+            Some(Err(FailedCall { reason, ..FailedCall::default() }))
         })
     }
 

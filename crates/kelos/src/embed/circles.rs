@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use kelos_model::flow::Flow;
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
 use super::platform::Processes;
@@ -18,7 +19,10 @@ pub(super) struct Grip {
 
 /// A circle for each platform that is in one, without repetition.
 pub(super) fn of(workflows: &[Workflow]) -> Vec<Vec<Grip>> {
-    let grips: Vec<Grip> = workflows.iter().flat_map(grips).collect();
+    let steps = workflows.iter().filter_map(|one| Some((one, one.flow.as_deref()?)));
+    let steps = steps.flat_map(|(of, flow)| flow.steps.iter().map(|step| Flow::as_workflow(of, step, true)));
+    let steps: Vec<Workflow> = steps.collect();
+    let grips: Vec<Grip> = workflows.iter().chain(&steps).flat_map(grips).collect();
     let mut known: BTreeSet<&PoolId> = BTreeSet::new();
     let mut circles = Vec::new();
     for grip in &grips {

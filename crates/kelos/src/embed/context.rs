@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use jiff::Timestamp;
 use kelos_engine::executor::{Reports, Start};
 use kelos_executors::local::Stream;
-use kelos_model::{PermitAnswer, PoolId, Run, RunId, RunState, SlotRef};
+use kelos_model::{Arguments, PermitAnswer, PoolId, Run, RunId, RunState, SlotRef};
 use kelos_store::Queries;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, watch};
 
 use super::cancel::Cancel;
@@ -34,6 +35,7 @@ pub struct Context(Arc<ContextState>);
 
 struct ContextState {
     run: RunId,
+    arguments: Arguments,
     cancel: Cancel,
     log: RunOutput,
     locks: Locks,
@@ -97,6 +99,7 @@ impl Context {
         });
         Context(Arc::new(ContextState {
             run: start.run.clone(),
+            arguments: start.given.arguments.clone(),
             cancel: Cancel::new(),
             log,
             locks,
@@ -135,6 +138,42 @@ impl Context {
     #[must_use]
     pub fn slot(&self) -> &SlotRef {
         &self.0.run.slot
+    }
+
+    /// The arguments of the run, by name. The parameters of its job that nobody gave have their defaults.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn load(context: Context, _: (), _: ()) -> Result<(), String> {
+    ///     for (name, value) in context.arguments() {
+    ///         context.log(format!("{name}={value}"));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn arguments(&self) -> &Arguments {
+        &self.0.arguments
+    }
+
+    /// An argument as any type that serde can read. One that is missing reads as null, which is none.
+    ///
+    /// ```
+    /// # use kelos::embed::Context;
+    /// async fn load(context: Context, _: (), _: ()) -> Result<(), String> {
+    ///     let rows: u64 = context.argument("rows")?;
+    ///     let table: Option<String> = context.argument("table")?;
+    ///     context.log(format!("{rows} rows of {}", table.unwrap_or_default()));
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// In words, when it is missing or not of this type.
+    pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+        let value = self.0.arguments.get(name).cloned().unwrap_or_default();
+        serde_json::from_value(value.clone())
+            .map_err(|error| format!("the argument {name} is {value}, expected another type: {error}"))
     }
 
     /// The earlier runs of the slot that did not succeed, the latest last.

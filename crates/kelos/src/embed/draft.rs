@@ -1,22 +1,27 @@
-//! A job without the type of its input, and the definition that it makes.
+//! A job without the type of its input, or a flow, and the definition that it makes.
 
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kelos_model::flow::FLOW;
+use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
-use kelos_model::{BatchRule, Constraint, Trigger, Workflow, WorkflowId};
-use serde_json::Map;
+use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId};
+use serde_json::{Map, Value};
 
-use super::function::{Body, FUNCTION};
+use super::flow::Part;
+use super::function::{Body, FUNCTION, FunctionJob, Functions};
+use super::input::INPUT;
 use super::mistakes::Mistake;
 use super::platform::{Platform, PlatformUse};
 use super::retry::Retry;
 use super::scheduler::OwnPlanner;
 
 /// The time that a function has to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// The times of a job's slots.
 #[derive(Debug, Clone)]
@@ -29,12 +34,19 @@ pub(super) enum Timing {
     Own(OwnPlanner),
 }
 
-/// A job without the type of its input.
+/// What the runs of a job do.
+#[derive(Clone)]
+pub(super) enum Work {
+    Function(Body),
+    Flow(Part),
+}
+
+/// A job without the type of its input, or a flow.
 #[derive(Clone)]
 pub(super) struct JobDraft {
     pub(super) id: String,
     pub(super) place: &'static Location<'static>,
-    pub(super) body: Body,
+    pub(super) work: Work,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     pub(super) timing: Timing,
@@ -52,16 +64,17 @@ pub(super) struct JobDraft {
     pub(super) platforms: Vec<PlatformUse>,
     /// The platforms that its runs may take parts of while they are live.
     pub(super) within: Vec<PlatformUse>,
+    pub(super) parameters: Vec<Parameter>,
     pub(super) version: Option<String>,
     pub(super) about: About,
 }
 
 impl JobDraft {
-    pub(super) fn new(id: String, place: &'static Location<'static>, body: Body) -> JobDraft {
+    pub(super) fn new(id: String, place: &'static Location<'static>, work: Work) -> JobDraft {
         JobDraft {
             id,
             place,
-            body,
+            work,
             timeout: None,
             grace: GRACE,
             timing: Timing::Unsaid,
@@ -77,6 +90,7 @@ impl JobDraft {
             constraints: Vec::new(),
             platforms: Vec::new(),
             within: Vec::new(),
+            parameters: Vec::new(),
             version: None,
             about: About::default(),
         }
@@ -84,7 +98,21 @@ impl JobDraft {
 
     /// Lets its runs take parts of a platform.
     pub(super) fn may_use(&mut self, platform: &impl Platform) {
-        self.within.extend(platform.uses());
+        match &mut self.work {
+            Work::Function(_) => self.within.extend(platform.uses()),
+            Work::Flow(part) => part.may_use(platform),
+        }
+    }
+
+    /// Adds its functions to those of the program.
+    pub(super) fn add_functions(&self, id: &WorkflowId, all: &mut Functions) {
+        match &self.work {
+            Work::Function(body) => {
+                let (body, timeout, grace) = (body.clone(), self.timeout, self.grace);
+                all.add_job(id.clone(), FunctionJob { body, timeout, grace });
+            }
+            Work::Flow(part) => all.add_steps(id.clone(), part.functions()),
+        }
     }
 
     /// Whether it is to be started once.
@@ -106,8 +134,15 @@ impl JobDraft {
         let id =
             WorkflowId::new(&self.id).map_err(|error| vec![self.mistake(format!("its id is refused: {error}"))])?;
         let keys = self.keys().map_err(|mistake| mistakes.push(mistake)).ok();
-        let pools = self.pools(&self.platforms, "each run", &mut mistakes);
-        let within = self.within(&mut mistakes);
+        let words = |words: String| self.mistake(words);
+        let pools = pools(&self.platforms, "each run", &words, &mut mistakes);
+        let within = within(&self.within, &words, &mut mistakes);
+        let flow = match &self.work {
+            Work::Function(_) => None,
+            Work::Flow(part) => {
+                part.flow(&self.id, self.place).map_err(|more| mistakes.extend(more)).ok().map(Arc::new)
+            }
+        };
         let trigger = self.whole_trigger(&mut mistakes);
         let own_version = self.own_version(&mut mistakes);
         if self.at_a_time == Some(0) {
@@ -128,9 +163,9 @@ impl JobDraft {
         }
         let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
         let catch_up = keys.schedule().map(|_| self.catch_up);
-        let job = kelos_model::Job::new(FUNCTION, Map::new());
+        let job = kelos_model::Job::new(flow.as_ref().map_or(FUNCTION, |_| FLOW), Map::new());
         let line = self.place.line();
-        Ok(Workflow {
+        let workflow = Workflow {
             project: project.to_owned(),
             source: Source { provenance: Provenance::Code, file: self.place.file().to_owned(), line },
             trigger,
@@ -141,12 +176,28 @@ impl JobDraft {
             within,
             retry: self.retry.policy(),
             catch_up,
+            flow,
             version: own_version.or_else(|| version.cloned()),
             start_time: self.start,
             end_time: self.end,
             about: self.about.clone(),
+            parameters: self.parameters(&keys),
             ..Workflow::keyed(id, keys, job)
-        })
+        };
+        mistakes.extend(parameter_mistakes(&workflow).into_iter().map(|words| self.mistake(words)));
+        if mistakes.is_empty() { Ok(workflow) } else { Err(mistakes) }
+    }
+
+    /// The parameters, with one for the input where starts bring one.
+    fn parameters(&self, keys: &Keys) -> Vec<Parameter> {
+        let mut all = self.parameters.clone();
+        // The input of a flow is its arguments.
+        let is_job = matches!(self.work, Work::Function(_));
+        let has_input = is_job && matches!(keys, Keys::Requests(_)) && !all.is_empty();
+        if has_input && all.iter().all(|one| one.name != INPUT) {
+            all.push(Parameter::plain(INPUT, Value::Null));
+        }
+        all
     }
 
     /// The version of its own.
@@ -203,41 +254,13 @@ impl JobDraft {
         whole
     }
 
-    /// The pools of which its runs may take permits while they are live, ascending, each once.
-    fn within(&self, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
-        // How many are taken is said then; one of each must be possible.
-        let mut uses: Vec<PlatformUse> = Vec::new();
-        for one in self.within.iter().map(PlatformUse::single) {
-            if !uses.contains(&one) {
-                uses.push(one);
-            }
-        }
-        let mut pools = self.pools(&uses, "a request of a run", mistakes);
-        pools.iter_mut().for_each(|one| one.permits = 1);
-        pools
-    }
-
-    /// Pools, ascending, each once.
-    fn pools(&self, uses: &[PlatformUse], who: &str, mistakes: &mut Vec<Mistake>) -> Vec<PoolUse> {
-        let mut pools: Vec<PoolUse> = Vec::new();
-        for one in uses {
-            match one.pool() {
-                Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
-                    Some(other) => other.permits = other.permits.saturating_add(pool.permits),
-                    None => pools.push(pool),
-                },
-                Err(error) => mistakes.push(self.mistake(format!("the name of what is scarce is refused: {error}"))),
-            }
-        }
-        let flaws = pools.iter().filter_map(PoolUse::flaw);
-        mistakes.extend(flaws.map(|words| self.mistake(format!("{who} {words}"))));
-        pools.sort_by(|a, b| a.pool.cmp(&b.pool));
-        pools
-    }
-
     pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
         let message = message.into();
-        Mistake::new(&self.id, self.place, format!("job \"{}\": {message}", self.id))
+        let kind = match self.work {
+            Work::Function(_) => "job",
+            Work::Flow(_) => "flow",
+        };
+        Mistake::new(&self.id, self.place, format!("{kind} \"{}\": {message}", self.id))
     }
 }
 
@@ -251,4 +274,45 @@ pub(super) fn both(before: Trigger, trigger: Trigger) -> Trigger {
         }
         before => Trigger::And { triggers: vec![before, trigger] },
     }
+}
+
+/// The pools of which runs may take permits while they are live, ascending, each once.
+pub(super) fn within(
+    uses: &[PlatformUse],
+    mistake: &dyn Fn(String) -> Mistake,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<PoolUse> {
+    // How many are taken is said then; one of each must be possible.
+    let mut single: Vec<PlatformUse> = Vec::new();
+    for one in uses.iter().map(PlatformUse::single) {
+        if !single.contains(&one) {
+            single.push(one);
+        }
+    }
+    let mut pools = pools(&single, "a request of a run", mistake, mistakes);
+    pools.iter_mut().for_each(|one| one.permits = 1);
+    pools
+}
+
+/// Pools, ascending, each once.
+pub(super) fn pools(
+    uses: &[PlatformUse],
+    who: &str,
+    mistake: &dyn Fn(String) -> Mistake,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<PoolUse> {
+    let mut pools: Vec<PoolUse> = Vec::new();
+    for one in uses {
+        match one.pool() {
+            Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
+                Some(other) => other.permits = other.permits.saturating_add(pool.permits),
+                None => pools.push(pool),
+            },
+            Err(error) => mistakes.push(mistake(format!("the name of what is scarce is refused: {error}"))),
+        }
+    }
+    let flaws = pools.iter().filter_map(PoolUse::flaw);
+    mistakes.extend(flaws.map(|words| mistake(format!("{who} {words}"))));
+    pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+    pools
 }

@@ -11,14 +11,14 @@ use kelos_engine::executor::{Executor, Reports, Start};
 use kelos_executors::local::Launcher;
 use kelos_executors::run_ref;
 use kelos_model::run::Report;
-use kelos_model::{FailureCode, Outcome, PermitAnswer, RunId, WorkflowId};
+use kelos_model::{FailureCode, Outcome, PermitAnswer, RunId, SlotRef, WorkflowId};
 use kelos_store::Queries;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::context::Context;
-use super::input::{INPUT, SlotInput};
+use super::input::{self, SlotInput};
 use super::locks::Locks;
 use super::run_output::RunOutput;
 
@@ -26,25 +26,33 @@ use super::run_output::RunOutput;
 pub(super) const FUNCTION: &str = "function";
 
 /// A failed attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct FailedCall {
     pub(super) reason: String,
     pub(super) code: Option<FailureCode>,
+    /// What it gives all the same.
+    pub(super) data: Option<Map<String, Value>>,
 }
 
-impl Failure {
+impl FailedCall {
     /// One that no other attempt follows, because it would be given the same.
-    pub(super) fn last(reason: String) -> Failure {
-        Failure { reason, code: Some(FailureCode::FINAL) }
+    pub(super) fn last(reason: String) -> FailedCall {
+        FailedCall { reason, code: Some(FailureCode::FINAL), data: None }
     }
 
     pub(super) fn outcome(self) -> Outcome {
         Outcome::Failed { reason: self.reason, exit_status: None, code: self.code }
     }
+
+    /// The reports of its end.
+    pub(super) fn reports(mut self) -> Vec<Report> {
+        let data = self.data.take().map(|outputs| Report::Gave { outputs });
+        data.into_iter().chain([Report::Ended { outcome: self.outcome() }]).collect()
+    }
 }
 
 /// The end of a function: its output, where it gave one.
-pub(super) type FunctionEnd = Result<Option<Map<String, Value>>, Failure>;
+pub(super) type FunctionEnd = Result<Option<Map<String, Value>>, FailedCall>;
 pub(super) type BodyFuture = Pin<Box<dyn Future<Output = FunctionEnd> + Send>>;
 
 /// A function with its state, without the types of its input and output.
@@ -58,12 +66,39 @@ pub(super) struct FunctionJob {
     pub(super) grace: Duration,
 }
 
+/// The functions of a program: those of its jobs, and those of the steps of its flows.
+#[derive(Clone, Default)]
+pub(super) struct Functions {
+    jobs: BTreeMap<WorkflowId, FunctionJob>,
+    steps: BTreeMap<WorkflowId, BTreeMap<String, FunctionJob>>,
+}
+
+impl Functions {
+    /// Takes the function of a job.
+    pub(super) fn add_job(&mut self, id: WorkflowId, function: FunctionJob) {
+        self.jobs.insert(id, function);
+    }
+
+    /// Takes the functions of the steps of a flow.
+    pub(super) fn add_steps(&mut self, id: WorkflowId, functions: impl IntoIterator<Item = (String, FunctionJob)>) {
+        self.steps.entry(id).or_default().extend(functions);
+    }
+
+    /// The function of a slot.
+    pub(super) fn of(&self, slot: &SlotRef) -> Option<&FunctionJob> {
+        match slot.key.step() {
+            Some(step) => self.steps.get(&slot.workflow)?.get(step.step()),
+            None => self.jobs.get(&slot.workflow),
+        }
+    }
+}
+
 /// Calls functions. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct FunctionExecutor(Arc<ExecutorState>);
 
 struct ExecutorState {
-    jobs: BTreeMap<WorkflowId, FunctionJob>,
+    functions: Functions,
     runtime: Handle,
     launcher: Launcher,
     locks: Locks,
@@ -73,9 +108,9 @@ struct ExecutorState {
 }
 
 impl FunctionExecutor {
-    pub(super) fn new(jobs: BTreeMap<WorkflowId, FunctionJob>, runtime: Handle, launcher: Launcher) -> Self {
+    pub(super) fn new(functions: Functions, runtime: Handle, launcher: Launcher) -> Self {
         let (locks, reader, live) = Default::default();
-        Self(Arc::new(ExecutorState { jobs, runtime, launcher, locks, reader, live }))
+        Self(Arc::new(ExecutorState { functions, runtime, launcher, locks, reader, live }))
     }
 
     /// Lets functions read what is stored.
@@ -98,9 +133,8 @@ impl FunctionExecutor {
 
     /// Calls the function and waits for its end, its timeout, or the word to end.
     async fn call(&self, job: FunctionJob, start: &Start, context: &Context) -> (FunctionEnd, Option<Outcome>) {
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let batch = start.given.batch.as_ref();
-        let slot = SlotInput { workflow: &start.workflow, key: &start.run.slot.key, json, batch };
+        let (key, json) = (input::subject(&start.run.slot.key), input::json(&start.given.arguments));
+        let slot = SlotInput::of(start, &key, json.as_deref());
         let mut task = match begin(&job, context, &slot, &self.0.runtime) {
             Ok(task) => task,
             Err(failure) => return (Err(failure), None),
@@ -120,7 +154,7 @@ impl FunctionExecutor {
                 give_grace(&mut task, job.grace).await.ok();
                 let seconds = job.timeout.unwrap_or_default().as_secs_f64();
                 let reason = format!("timed out after {seconds} s");
-                (Err(Failure { reason, code: Some(FailureCode::TIMED_OUT) }), None)
+                (Err(FailedCall { reason, code: Some(FailureCode::TIMED_OUT), data: None }), None)
             }
         }
     }
@@ -128,23 +162,24 @@ impl FunctionExecutor {
     async fn perform(self, job: FunctionJob, start: Start, context: Context, reports: Reports) {
         let run = start.run.clone();
         let (end, otherwise) = self.call(job, &start, &context).await;
-        let outcome = match end {
-            Ok(output) => {
-                if let Some(outputs) = output {
-                    reports.run(&run, Report::Gave { outputs });
-                }
-                // Who was asked to end, and was done by then, has done it.
-                Outcome::Succeeded
-            }
+        let ended = match end {
+            // Who was asked to end, and was done by then, has done it.
+            Ok(output) => succeeded(output),
             Err(failure) => {
                 context.error(&failure.reason);
-                otherwise.unwrap_or_else(|| failure.outcome())
+                otherwise.map_or_else(|| failure.reports(), |outcome| vec![Report::Ended { outcome }])
             }
         };
         context.end();
-        reports.run(&run, Report::Ended { outcome });
+        ended.into_iter().for_each(|report| reports.run(&run, report));
         self.live().remove(&run);
     }
+}
+
+/// The reports of a function's success.
+pub(super) fn succeeded(output: Option<Map<String, Value>>) -> Vec<Report> {
+    let gave = output.map(|outputs| Report::Gave { outputs });
+    gave.into_iter().chain([Report::Ended { outcome: Outcome::Succeeded }]).collect()
 }
 
 /// Calls a function, which then runs as a task.
@@ -153,7 +188,7 @@ fn begin(
     context: &Context,
     slot: &SlotInput<'_>,
     runtime: &Handle,
-) -> Result<JoinHandle<FunctionEnd>, Failure> {
+) -> Result<JoinHandle<FunctionEnd>, FailedCall> {
     // What reads the input may panic as well as the function.
     let begun = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (job.body)(context.clone(), slot)));
     begun.map(|running| runtime.spawn(running)).map_err(|panic| panicked(&*panic))
@@ -176,21 +211,22 @@ fn ended(end: Result<FunctionEnd, tokio::task::JoinError>) -> FunctionEnd {
     match end {
         Ok(end) => end,
         Err(error) if error.is_panic() => Err(panicked(&*error.into_panic())),
-        Err(_) => Err(Failure { reason: "it was ended".to_owned(), code: None }),
+        Err(_) => Err(FailedCall { reason: "it was ended".to_owned(), ..FailedCall::default() }),
     }
 }
 
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> FailedCall {
     let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let reason = message.map_or_else(|| "panicked".to_owned(), |message| format!("panicked: {message}"));
-    Failure { reason, code: None }
+    FailedCall { reason, ..FailedCall::default() }
 }
 
 impl Executor for FunctionExecutor {
     fn start(&self, start: Start, reports: Reports) {
         let run = start.run.clone();
-        let Some(job) = self.0.jobs.get(&start.workflow.id).cloned() else {
-            let reason = format!("this program has no function for \"{}\"", start.workflow.id);
+        let Some(job) = self.0.functions.of(&run.slot).cloned() else {
+            let what = run.slot.key.step().map_or(String::new(), |step| format!(", step \"{}\"", step.step()));
+            let reason = format!("this program has no function for \"{}\"{what}", start.workflow.id);
             return reports.run(&run, Report::Deferred { reason });
         };
         let state = &self.0;

@@ -1,8 +1,15 @@
 //! What a function is given: what its slot is about.
 
+use std::any::TypeId;
+use std::borrow::Cow;
+
 use jiff::Timestamp;
-use kelos_model::{Batch, SlotKey, Workflow};
+use kelos_engine::executor::Start;
+use kelos_model::arguments::text;
+use kelos_model::{Arguments, Batch, SlotKey, StepKey, Workflow};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// The argument that has the input of a job on demand, as JSON.
 pub(super) const INPUT: &str = "input";
@@ -25,12 +32,33 @@ pub(super) const INPUT: &str = "input";
 pub struct SlotInput<'a> {
     /// The definition.
     pub workflow: &'a Workflow,
-    /// The key of the slot.
+    /// The key of the slot; of a step that of the flow's run.
     pub key: &'a SlotKey,
-    /// The input as JSON; none where somebody started the slot without one.
+    /// The input as JSON; none where somebody started the slot without one, and of steps.
     pub json: Option<&'a str>,
+    /// The inputs of a step of a flow; none of a job.
+    pub inputs: Option<&'a Map<String, Value>>,
     /// The slots that the run serves together, if there are several.
     pub batch: Option<&'a Batch>,
+}
+
+/// The key that a slot is about: of a step that of the flow's run.
+pub(super) fn subject(key: &SlotKey) -> SlotKey {
+    key.step().map_or_else(|| key.clone(), StepKey::run)
+}
+
+impl<'a> SlotInput<'a> {
+    /// The input of a run, whose slot is [about](subject) a key.
+    pub(super) fn of(start: &'a Start, key: &'a SlotKey, json: Option<&'a str>) -> SlotInput<'a> {
+        let is_step = start.run.slot.key.step().is_some();
+        SlotInput {
+            workflow: &start.workflow,
+            key,
+            json: json.filter(|_| !is_step),
+            inputs: is_step.then_some(&start.given.inputs),
+            batch: start.given.batch.as_ref(),
+        }
+    }
 }
 
 impl SlotInput<'_> {
@@ -52,6 +80,20 @@ impl SlotInput<'_> {
     pub fn times(&self) -> Vec<Timestamp> {
         self.workflow.keys.times_of_run(self.key, self.batch)
     }
+}
+
+/// The input of a flow's run as its arguments: the fields of an object, anything else as one argument.
+pub(super) fn arguments_of(input: &impl Serialize) -> Result<Arguments, serde_json::Error> {
+    Ok(match serde_json::to_value(input)? {
+        Value::Null => Arguments::new(),
+        Value::Object(fields) => fields.into_iter().collect(),
+        other => [(INPUT.to_owned(), other)].into(),
+    })
+}
+
+/// The input among the arguments, as JSON: a text is that, anything else is written so.
+pub(super) fn json(arguments: &Arguments) -> Option<Cow<'_, str>> {
+    arguments.get(INPUT).filter(|input| !input.is_null()).map(text)
 }
 
 /// A type that a function takes as its second argument.
@@ -80,12 +122,28 @@ pub trait Input: Sized + Send + 'static {
 
 impl<T: DeserializeOwned + Send + 'static> Input for T {
     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+        if let Some(inputs) = slot.inputs {
+            return read_inputs(inputs);
+        }
         match slot.json {
             Some(json) => serde_json::from_str(json).map_err(|error| format!("{error}: {}", shortened(json))),
             // A type that asks for nothing takes nothing.
             None => serde_json::from_str("null").map_err(|_| "it was started without one".to_owned()),
         }
     }
+}
+
+/// Reads what a step is given, and says where it is of another type.
+pub(super) fn read_inputs<T: DeserializeOwned + 'static>(inputs: &Map<String, Value>) -> Result<T, String> {
+    if TypeId::of::<T>() == TypeId::of::<()>() {
+        // A step that asks for nothing takes nothing.
+        return serde_json::from_value(Value::Null).map_err(|error| error.to_string());
+    }
+    serde_path_to_error::deserialize(Value::Object(inputs.clone())).map_err(|error| {
+        let (path, given) = (error.path().to_string(), Value::Object(inputs.clone()).to_string());
+        let place = if path == "." { String::new() } else { format!("at {path}: ") };
+        format!("{place}{}: {}", error.into_inner(), shortened(&given))
+    })
 }
 
 fn shortened(json: &str) -> String {

@@ -11,14 +11,15 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{BatchRule, Constraint, FailureCode, Trigger};
+use kelos_model::{BatchRule, Constraint, FailureCode, Parameter, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::context::Context;
-use super::draft::{JobDraft, Timing, both};
-use super::function::{Body, BodyFuture, Failure};
+use super::draft::{JobDraft, Timing, Work, both};
+use super::failure;
+use super::function::{Body, BodyFuture, FailedCall};
 use super::input::{Input, ScheduledTime, SlotInput};
 use super::output;
 use super::period::Period;
@@ -56,11 +57,7 @@ where
     O: Serialize,
     F: Future<Output = Result<O, E>> + Send + 'static,
 {
-    let call: Call<I, S, E> = Arc::new(move |context, input, state| {
-        let running = function(context, input, state);
-        Box::pin(async move { running.await.map(|given| output::of(&given)) })
-    });
-    Function { id: id.to_owned(), place: Location::caller(), call, is_final: None }
+    Function::new(id, Location::caller(), function)
 }
 
 /// A function that has no state yet.
@@ -81,6 +78,27 @@ pub struct Function<I, S, E> {
 impl<I, S, E> fmt::Debug for Function<I, S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Function").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<I, S, E> Function<I, S, E> {
+    /// A function of an id, defined in a place.
+    pub(super) fn new<O, F>(
+        id: &str,
+        place: &'static Location<'static>,
+        function: impl Fn(Context, I, S) -> F + Send + Sync + 'static,
+    ) -> Function<I, S, E>
+    where
+        I: Input,
+        O: Serialize,
+        F: Future<Output = Result<O, E>> + Send + 'static,
+    {
+        let call: Call<I, S, E> = Arc::new(move |context, input, state| {
+            let slot = context.slot().clone();
+            let running = function(context, input, state);
+            Box::pin(async move { running.await.map(|given| output::of(&given, &slot)) })
+        });
+        Function { id: id.to_owned(), place, call, is_final: None }
     }
 }
 
@@ -116,29 +134,40 @@ where
     /// ```
     #[must_use]
     pub fn with(self, state: S) -> Job<I> {
+        let (id, place, body) = self.with_state(state);
+        Job { draft: JobDraft::new(id, place, Work::Function(body)), input: PhantomData }
+    }
+
+    /// The id, the place of the definition, and the function without its types.
+    pub(super) fn with_state(self, state: S) -> (String, &'static Location<'static>, Body) {
         let Function { id, place, call, is_final } = self;
         let body: Body = Arc::new(move |context, given: &SlotInput<'_>| -> BodyFuture {
             let input = match I::read(given) {
                 Ok(input) => input,
                 Err(reason) => {
-                    let failure = Failure::last(format!("its input is unsound: {reason}"));
+                    let failure = FailedCall::last(format!("its input is unsound: {reason}"));
                     return Box::pin(std::future::ready(Err(failure)));
                 }
             };
+            let slot = context.slot().clone();
             let running = call(context, input, state.clone());
             let is_final = is_final.clone();
             Box::pin(async move {
                 match running.await {
                     Ok(Ok(output)) => Ok(output),
-                    Ok(Err(reason)) => Err(Failure::last(reason)),
+                    Ok(Err(reason)) => Err(FailedCall::last(reason)),
                     Err(error) => {
                         let code = is_final.is_some_and(|is| is(&error)).then_some(FailureCode::FINAL);
-                        Err(Failure { reason: causes(&*error.into()), code })
+                        let error: AnyError = error.into();
+                        match failure::data_of(&*error, &slot) {
+                            Ok(data) => Err(FailedCall { reason: causes(&*error), code, data }),
+                            Err(reason) => Err(FailedCall::last(format!("{}: {reason}", causes(&*error)))),
+                        }
                     }
                 }
             })
         });
-        Job { draft: JobDraft::new(id, place, body), input: PhantomData }
+        (id, place, body)
     }
 }
 
@@ -219,6 +248,32 @@ impl<I> Job<I> {
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.draft.version = Some(version.to_owned());
+        self
+    }
+
+    /// An argument that its runs expect, which functions read by [`Context::argument`]. Without parameters they take any. At times of a
+    /// schedule nobody gives one, so there it needs a default.
+    ///
+    /// ```
+    /// use kelos::embed::{Context, Project, Rehearsal, job};
+    /// use kelos::{Parameter, ParameterKind};
+    ///
+    /// async fn load(context: Context, _: (), _: ()) -> Result<u64, String> {
+    ///     Ok(2 * context.argument::<u64>("rows")?)
+    /// }
+    ///
+    /// let load = job("load", load).with(())
+    ///     .parameter(Parameter::plain("rows", 1000.into()))
+    ///     .parameter(Parameter::plain("table", "orders".into()).kind(ParameterKind::Choice { choices: vec!["orders".into(), "visits".into()] }))
+    ///     .on_demand();
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1.0").add(load))?;
+    /// let slot = rehearsal.start("load", &())?;
+    /// assert_eq!(rehearsal.output::<u64>("load", &slot.key.to_string())?, 2000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Self {
+        self.draft.parameters.push(parameter);
         self
     }
 

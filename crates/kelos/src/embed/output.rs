@@ -1,5 +1,7 @@
 //! What a function gives, as what a run gives: a JSON object.
 
+use kelos_model::SlotRef;
+use kelos_model::flow::formatted_key;
 use kelos_model::run::{LARGEST_GIVEN, beyond_largest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,16 +40,17 @@ pub enum OutputError {
     },
 }
 
-/// The stored form of an output; none of `()`.
+/// The stored form of an output; none of `()`. What is no object stands under a name, which of a step is its own.
 ///
 /// # Errors
 /// In words, when it can't be JSON, or is too large to be kept.
-pub(super) fn of<T: Serialize>(given: &T) -> Result<Option<Map<String, Value>>, String> {
+pub(super) fn of<T: Serialize>(given: &T, slot: &SlotRef) -> Result<Option<Map<String, Value>>, String> {
     let value = serde_json::to_value(given).map_err(|error| format!("its output can't be JSON: {error}"))?;
+    let name = || slot.key.step().map_or_else(|| OUTPUT.to_owned(), |step| formatted_key(step.step()));
     let object = match value {
         Value::Null => return Ok(None),
         Value::Object(object) => object,
-        other => Map::from_iter([(OUTPUT.to_owned(), other)]),
+        other => Map::from_iter([(name(), other)]),
     };
     match beyond_largest(&object) {
         None => Ok(Some(object)),
@@ -73,9 +76,30 @@ pub(super) fn read<T: DeserializeOwned>(slot: &str, outputs: Option<&Map<String,
     }
 }
 
+/// The same where the one value of an object may have any name.
+pub(super) fn read_any<T: DeserializeOwned>(who: &str, outputs: Option<&Map<String, Value>>) -> Result<T, OutputError> {
+    let whole = read(who, outputs);
+    match (whole, outputs.filter(|outputs| outputs.len() == 1).and_then(|outputs| outputs.values().next())) {
+        (Err(OutputError::Unfit { slot, source }), Some(one)) => {
+            serde_json::from_value(one.clone()).map_err(|_| OutputError::Unfit { slot, source })
+        }
+        (whole, _) => whole,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of<T: Serialize>(given: &T) -> Result<Option<Map<String, Value>>, String> {
+        super::of(given, &"s@~1".parse().unwrap())
+    }
+
+    #[test]
+    fn what_a_step_gives_stands_under_its_name() {
+        let given = super::of(&7, &"s@.order-42.load-all:3".parse().unwrap()).unwrap().unwrap();
+        assert_eq!(given, Map::from_iter([("load_all".to_owned(), Value::from(7))]));
+    }
 
     #[test]
     fn what_is_given_is_read_back() {

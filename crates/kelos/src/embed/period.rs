@@ -89,6 +89,38 @@ impl Period {
     }
 }
 
+/// A period, and what a step of a [flow](super::flow()) is given besides.
+///
+/// ```
+/// use kelos::embed::{Calendar, Context, InPeriod, flow, step};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Table {
+///     table: String,
+/// }
+///
+/// async fn load(context: Context, hour: InPeriod<Table>, _: ()) -> Result<(), String> {
+///     context.log(format!("loading {} of {}", hour.input.table, hour.period));
+///     Ok(())
+/// }
+///
+/// let load = step("load", load).with(()).inputs(serde_json::json!({ "table": "clicks" }));
+/// let clicks = flow("clicks", load).every(&Calendar::hourly());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InPeriod<T> {
+    /// The period of the run.
+    pub period: Period,
+    /// What the step is given.
+    pub input: T,
+}
+
+impl<T: Input> Input for InPeriod<T> {
+    fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+        Ok(InPeriod { period: Period::read(slot)?, input: T::read(slot)? })
+    }
+}
+
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}", self.start, self.end)

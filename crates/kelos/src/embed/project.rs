@@ -19,8 +19,9 @@ use tokio::runtime::Handle;
 
 use super::changes::Changes;
 use super::circles::{self, Grip};
-use super::draft::JobDraft;
-use super::function::{FUNCTION, FunctionExecutor, FunctionJob};
+use super::draft::{JobDraft, Work};
+use super::flow::{Flow, SignalTypes};
+use super::function::{FUNCTION, FunctionExecutor, Functions};
 use super::job::Job;
 use super::mistakes::{Mistake, Mistakes};
 use super::platform::Processes;
@@ -52,6 +53,39 @@ pub struct Project {
     /// The limit on the programs that run at the same time.
     processes: Option<Processes>,
     confirm_above: Option<u64>,
+}
+
+/// What a project is put together of: a [`Job`] or a [`Flow`].
+///
+/// ```
+/// # use kelos::embed::{Context, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::{Definition, Part, Project, flow};
+///
+/// let all: Vec<Definition> = vec![job("work", work).with(()).once().into(), flow("none", Part::default()).into()];
+/// let project = all.into_iter().fold(Project::new("shop", "1.0"), Project::add);
+/// assert_eq!(project.check()?.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Definition(JobDraft);
+
+impl std::fmt::Debug for Definition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Definition").field(&self.0.id).finish()
+    }
+}
+
+impl<I> From<Job<I>> for Definition {
+    fn from(job: Job<I>) -> Definition {
+        Definition(job.draft)
+    }
+}
+
+impl From<Flow> for Definition {
+    fn from(flow: Flow) -> Definition {
+        Definition(flow.draft)
+    }
 }
 
 /// A project that can't be started. Messages complete "failed to …".
@@ -155,7 +189,7 @@ impl Project {
         &self.version
     }
 
-    /// The same with one more job.
+    /// The same with one more job or flow.
     ///
     /// ```
     /// # use kelos::embed::{Context, Project, job};
@@ -164,8 +198,8 @@ impl Project {
     /// ```
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a project is no number")]
-    pub fn add<I>(mut self, job: Job<I>) -> Project {
-        let mut job = job.draft;
+    pub fn add(mut self, definition: impl Into<Definition>) -> Project {
+        let Definition(mut job) = definition.into();
         self.processes.iter().for_each(|processes| job.may_use(processes));
         self.jobs.push(job);
         self
@@ -436,7 +470,7 @@ impl Project {
         changes.past.lines().iter().for_each(|line| tracing::info!("{line}"));
         let mut config = NodeConfig::new(folder.join("runs"), own_shim());
         config.core = self.config.clone();
-        let jobs = self.functions(&workflows);
+        let jobs = self.functions();
         let launcher = Node::launcher_of(&config)?;
         let functions = FunctionExecutor::new(jobs, runtime.clone(), launcher);
         config.executors = std::mem::take(&mut config.executors).with(FUNCTION, functions.clone());
@@ -448,19 +482,30 @@ impl Project {
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
         let mut running = RunningProject::new(self.name.clone(), node, functions, changes, temporary);
+        running.expect_signals(self.signals());
         running.start_once(once).await?;
         running.follow(self.planners());
         Ok(running)
     }
 
-    /// The functions of the jobs.
-    pub(super) fn functions(&self, workflows: &[Workflow]) -> BTreeMap<WorkflowId, FunctionJob> {
-        let function = |one: &Workflow| {
-            let job = self.jobs.iter().find(|job| job.id == one.id.as_str())?;
-            let function = FunctionJob { body: job.body.clone(), timeout: job.timeout, grace: job.grace };
-            Some((one.id.clone(), function))
-        };
-        workflows.iter().filter_map(function).collect()
+    /// The functions of the jobs, and of the steps of flows.
+    pub(super) fn functions(&self) -> Functions {
+        let mut all = Functions::default();
+        for job in &self.jobs {
+            WorkflowId::new(&job.id).iter().for_each(|id| job.add_functions(id, &mut all));
+        }
+        all
+    }
+
+    /// The types of the signals of its flows.
+    pub(super) fn signals(&self) -> SignalTypes {
+        let mut all = SignalTypes::default();
+        for job in &self.jobs {
+            if let (Work::Flow(part), Ok(id)) = (&job.work, WorkflowId::new(&job.id)) {
+                all.add(&id, part);
+            }
+        }
+        all
     }
 
     /// The jobs that are to be started once.

@@ -1,6 +1,5 @@
 //! A project on a virtual clock, for tests: the real scheduler and the real functions, and no time that passes.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +17,15 @@ use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreE
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::flow::RehearsedFlow;
 use super::input::INPUT;
 use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
 use super::project::Project;
 use super::stage::RehearsalStage;
+
+/// The token of a request that the test waits for.
+const OWN: u64 = 1;
 
 /// A rehearsal that can't go on. Messages complete "failed to …".
 ///
@@ -113,7 +116,7 @@ impl Rehearsal {
     pub fn at(moment: &str, project: Project) -> Result<Rehearsal, RehearsalError> {
         let now = read_moment(moment)?;
         let workflows = project.check()?;
-        let jobs = project.functions(&workflows);
+        let functions = project.functions();
         let config = project.scheduler().clone();
         let mut store = MemoryStore::new();
         let reader: Arc<dyn Queries> = store.reader();
@@ -122,7 +125,9 @@ impl Rehearsal {
             reason: "it has a leader".to_owned(),
         })?;
         let (turns, _) = Turns::restore(config, &mut store, lease, now)?;
-        let stage = RehearsalStage::new(jobs, project.planners(), reader.clone()).map_err(RehearsalError::Runtime)?;
+        let mut stage =
+            RehearsalStage::new(functions, project.planners(), reader.clone()).map_err(RehearsalError::Runtime)?;
+        stage.signals = project.signals();
         let mut rehearsal = Rehearsal { turns, store, reader, now, until: now, is_begun: false, stage };
         let all: Vec<Arc<Workflow>> = workflows.into_iter().map(Arc::new).collect();
         let deployed = BTreeMap::new();
@@ -228,7 +233,7 @@ impl Rehearsal {
     /// When the text is no id.
     pub fn takes(&mut self, job: &str, length: Duration) -> Result<(), RehearsalError> {
         let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
-        self.stage.lengths.insert(id(job)?, length);
+        self.stage.lengths.insert((id(job)?, None), length);
         Ok(())
     }
 
@@ -268,7 +273,7 @@ impl Rehearsal {
     /// When there is no such job.
     pub fn start(&mut self, job: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
         let json = serde_json::to_string(input).map_err(|error| unsound("the input", &error))?;
-        let arguments = [(INPUT.to_owned(), json)].into();
+        let arguments = [(INPUT.to_owned(), json.into())].into();
         self.ask(FireRequest {
             workflow: id(job)?,
             arguments,
@@ -277,6 +282,26 @@ impl Rehearsal {
             unconstrained: false,
             reason: None,
         })
+    }
+
+    /// A flow, to start, signal and resume its runs, and to look at them.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, flow, step};
+    /// # async fn pay(_: Context, _: (), _: ()) -> Result<u32, String> { Ok(3) }
+    /// # let project = Project::new("shop", "1.0").add(flow("purchase", step("pay", pay).with(())));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.flow("purchase").start("order-42", &())?;
+    /// assert_eq!(rehearsal.flow("purchase").look("order-42")?.output::<u32>()?, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn flow(&mut self, id: &str) -> RehearsedFlow<'_> {
+        RehearsedFlow::new(self, id)
+    }
+
+    pub(super) fn stage(&mut self) -> &mut RehearsalStage {
+        &mut self.stage
     }
 
     /// Makes any request to the scheduler, and lets its consequences happen.
@@ -289,7 +314,7 @@ impl Rehearsal {
     /// use kelos::requests::Rerun;
     ///
     /// let slot = rehearsal.start("greet", &"Ann")?;
-    /// rehearsal.ask(Rerun { slot: slot.clone(), reason: None })?;
+    /// rehearsal.ask(Rerun::of(slot.clone()))?;
     /// assert_eq!(rehearsal.attempts("greet", &slot.key.to_string())?, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -298,7 +323,7 @@ impl Rehearsal {
     /// When it is refused.
     pub fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, RehearsalError> {
         let ask: Ask = request.into();
-        live_through(self, vec![Input::Asked { token: 0, by: Actor::person("test"), ask }])?;
+        live_through(self, vec![Input::Asked { token: OWN, by: Actor::person("test"), ask }])?;
         let answer: AnyAnswer = match self.stage.reply.take() {
             Some(reply) => reply.map_err(RehearsalError::Refused)?,
             None => return Err(unsound("the answer", &"there is none")),
@@ -453,14 +478,17 @@ impl Rehearsal {
     /// # Errors
     /// When the texts are no id and no key, or there is no such slot.
     pub fn why(&mut self, job: &str, key: &str) -> Result<String, RehearsalError> {
-        let slot = slot(job, key)?;
+        self.why_slot(&slot(job, key)?)
+    }
+
+    pub(super) fn why_slot(&mut self, slot: &SlotRef) -> Result<String, RehearsalError> {
         let inspection = self.ask(Inspect { slot: slot.clone() }).ok();
-        let account = read_why(&*self.reader, &slot, self.now, true, inspection.as_ref())?;
+        let account = read_why(&*self.reader, slot, self.now, true, inspection.as_ref())?;
         Ok(std::iter::once(account.headline).chain(account.blockers).collect::<Vec<_>>().join("; "))
     }
 }
 
-fn unsound(what: &str, reason: &impl ToString) -> RehearsalError {
+pub(super) fn unsound(what: &str, reason: &impl ToString) -> RehearsalError {
     RehearsalError::Unsound { what: what.to_owned(), reason: reason.to_string() }
 }
 
@@ -468,7 +496,7 @@ fn read_moment(text: &str) -> Result<Timestamp, RehearsalError> {
     text.parse().map_err(|error: jiff::Error| unsound(&format!("the moment \"{text}\""), &error))
 }
 
-fn id(job: &str) -> Result<WorkflowId, RehearsalError> {
+pub(super) fn id(job: &str) -> Result<WorkflowId, RehearsalError> {
     WorkflowId::new(job).map_err(|error| unsound(&format!("the id \"{job}\""), &error))
 }
 
@@ -503,7 +531,7 @@ impl Surroundings for Rehearsal {
         if !starts.is_empty() {
             return Ok(Some(starts));
         }
-        let next = due.into_iter().chain(again).chain(self.stage.due.peek().map(|Reverse((at, _))| *at)).min();
+        let next = due.into_iter().chain(again).chain(self.stage.next_due()).min();
         let Some(next) = next.filter(|next| *next <= self.until) else { return Ok(None) };
         self.now = next.max(self.now);
         Ok(Some(self.stage.take_due(self.now)))
@@ -521,8 +549,9 @@ impl Surroundings for Rehearsal {
         let mut inputs = Vec::new();
         for command in commands {
             match command {
-                Command::StartRun { run, workflow, collected, batch, .. } => {
-                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
+                Command::StartRun { run, workflow, collected, batch, inputs: given, .. } => {
+                    let input = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
+                    let given = input.with_inputs(given.as_deref());
                     let (settings, properties) = Default::default();
                     let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
                     let reports = self.stage.begin(now, &start).into_iter();
@@ -531,7 +560,9 @@ impl Surroundings for Rehearsal {
                 Command::CancelRun { run, .. } => inputs.push(self.stage.end(&run)),
                 Command::AnswerRun { run, request, answer, .. } => self.stage.answer_run(&run, request, answer),
                 Command::Probe(probe) => inputs.push(self.stage.answer(now, probe)),
-                Command::Reply { reply, .. } => self.stage.reply = Some(reply),
+                Command::Reply { token: OWN, reply } => self.stage.reply = Some(reply),
+                // Nobody waits for the answers to schedulers, and to requests that were made for later.
+                Command::Reply { .. } => {}
                 // A run is never lost here, and jobs with ids are not defined by functions.
                 Command::CheckRun { .. } | Command::Relate(_) => {}
             }

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use super::changes::Changes;
+use super::flow::{RunningFlow, SignalTypes};
 use super::function::FunctionExecutor;
 use super::input::INPUT;
 use super::outcome;
@@ -53,6 +54,35 @@ pub enum RequestError {
         job: String,
         /// The reason.
         source: serde_json::Error,
+    },
+    /// The name is no id of a flow.
+    #[error("find the flow \"{0}\": no flow has this id")]
+    Flow(String),
+    /// There is no such run.
+    #[error("find the run \"{run}\" of {flow}: there is none")]
+    Run {
+        /// The flow.
+        flow: String,
+        /// The name of the run.
+        run: String,
+    },
+    /// A text can't name a run or a step.
+    #[error("name a run or a step of {flow}: {reason}")]
+    Name {
+        /// The flow.
+        flow: String,
+        /// The text.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A signal says something else than the steps that wait for it read.
+    #[error("read the signal \"{signal}\": {reason}")]
+    Signal {
+        /// The signal.
+        signal: String,
+        /// The reason.
+        reason: String,
     },
     /// The engine ended before the slot did.
     #[error("wait for the end of {0}: the scheduler has ended")]
@@ -174,6 +204,7 @@ pub struct RunningProject {
     by: Actor,
     planning: JoinSet<()>,
     changes: Changes,
+    signals: SignalTypes,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -186,7 +217,37 @@ impl RunningProject {
         folder: Option<tempfile::TempDir>,
     ) -> RunningProject {
         let (by, planning) = (Actor::person("program"), JoinSet::new());
-        RunningProject { project, node, functions, by, planning, changes, _folder: folder }
+        let signals = SignalTypes::default();
+        RunningProject { project, node, functions, by, planning, changes, signals, _folder: folder }
+    }
+
+    /// Says what the signals of its flows are to be.
+    pub(super) fn expect_signals(&mut self, signals: SignalTypes) {
+        self.signals = signals;
+    }
+
+    pub(super) fn signals(&self) -> &SignalTypes {
+        &self.signals
+    }
+
+    /// A flow, to start, signal and resume its runs, and to look at them.
+    ///
+    /// ```
+    /// use kelos::embed::{Context, Project, flow, step};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let greet = step("greet", async |_: Context, (): (), who: &str| Ok::<_, String>(format!("hello {who}"))).with("Ann");
+    /// let running = Project::new("hello", "1.0").add(flow("greeting", greet)).start().await?;
+    /// let ended = running.flow("greeting").run("first", &()).await?;
+    /// assert_eq!(ended.output::<String>()?, "hello Ann");
+    /// running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn flow(&self, id: &str) -> RunningFlow<'_> {
+        RunningFlow::new(self, id)
     }
 
     /// The node, for servers and requests of all kinds.
@@ -287,7 +348,7 @@ impl RunningProject {
         let workflow = known(job)?;
         let json =
             serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
-        let arguments = [(INPUT.to_owned(), json)].into();
+        let arguments = [(INPUT.to_owned(), json.into())].into();
         let request = FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: false, reason: None };
         self.ask(request).await
     }
@@ -355,7 +416,7 @@ impl RunningProject {
     /// let greet = job("greet", async |_: Context, name: String, ()| Ok::<_, String>(format!("hello {name}")));
     /// let running = Project::new("hello", "1.0").add(greet.with(()).on_demand()).start().await?;
     /// let slot = running.run("greet", &"Ann").await?.slot;
-    /// running.ask(Rerun { slot: slot.clone(), reason: Some("she did not listen".to_owned()) }).await?;
+    /// running.ask(Rerun { reason: Some("she did not listen".to_owned()), ..Rerun::of(slot.clone()) }).await?;
     /// assert_eq!(running.end(&slot).await?.run.map(|run| run.id.number), Some(2));
     /// running.stop().await;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

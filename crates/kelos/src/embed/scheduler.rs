@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::function::panicked;
-use super::input::INPUT;
+use super::input::{self, INPUT};
 
 /// The longest time between two looks at the clock.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -213,8 +213,8 @@ impl<C: DeserializeOwned> PlannedSlots<C> {
     fn update(&mut self, reader: &dyn Queries, id: SlotRef) -> Result<(), StoreError> {
         let Some(slot) = reader.slot(&id)? else { return Ok(()) };
         let asked = slot.collected.as_ref().and_then(|collected| collected.asked.as_ref());
-        let Some(json) = asked.and_then(|asked| asked.arguments.get(INPUT)) else { return Ok(()) };
-        let Ok(context) = serde_json::from_str(json) else { return Ok(()) };
+        let Some(json) = asked.and_then(|asked| input::json(&asked.arguments)) else { return Ok(()) };
+        let Ok(context) = serde_json::from_str(&json) else { return Ok(()) };
         let (state, since, priority) = (slot.state, slot.since, slot.priority);
         self.0.insert(id.key.clone(), PlannedSlot { slot: id, context, state, since, priority });
         Ok(())
@@ -290,7 +290,7 @@ impl<S: Scheduler> PlannerFace for Planner<S> {
         let request = |(context, priority): (S::Context, i32)| {
             // What can't be written is refused when it is read as the input of its function.
             let json = serde_json::to_string(&context).unwrap_or_default();
-            let (workflow, arguments) = (workflow.clone(), [(INPUT.to_owned(), json)].into());
+            let (workflow, arguments) = (workflow.clone(), [(INPUT.to_owned(), json.into())].into());
             FireRequest { workflow, arguments, key: None, priority, unconstrained: false, reason: None }
         };
         PlannedStarts { starts: starts.into_iter().map(request).collect(), again }

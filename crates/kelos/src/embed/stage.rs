@@ -12,13 +12,13 @@ use kelos_model::probe::Verdict;
 use kelos_model::run::Report;
 use kelos_model::{FailureCode, Outcome, PermitAnswer, Probe, ProbeAnswer, RunId, SlotRef, WorkflowId};
 use kelos_store::Queries;
-use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
 use super::call::Call;
 use super::context::Context;
-use super::function::{Failure, FunctionJob};
-use super::input::{INPUT, SlotInput};
+use super::flow::SignalTypes;
+use super::function::{FailedCall, FunctionEnd, Functions, succeeded};
+use super::input::{self, SlotInput};
 use super::locks::Locks;
 use super::run_output::RunOutput;
 use super::scheduler::OwnPlanner;
@@ -28,29 +28,31 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The surroundings of the scheduler: functions, their ends, and what is there.
 pub(super) struct RehearsalStage {
-    jobs: BTreeMap<WorkflowId, FunctionJob>,
+    functions: Functions,
     pub(super) planners: BTreeMap<WorkflowId, OwnPlanner>,
     runtime: Runtime,
     locks: Locks,
     reader: Arc<OnceLock<Arc<dyn Queries>>>,
     /// The reports that are due, by moment and then in the order in which the runs were begun.
-    pub(super) due: BinaryHeap<Reverse<(Timestamp, u64)>>,
+    due: BinaryHeap<Reverse<(Timestamp, u64)>>,
     reports: BTreeMap<u64, (RunId, Vec<Report>)>,
+    /// Numbers the runs, and the requests that are made later.
     begun: u64,
+    /// The requests that are due, by moment and then in the order in which they were made.
+    later: BTreeMap<(Timestamp, u64), Input>,
     /// The functions that have not ended, by the numbers of their runs.
     calls: BTreeMap<u64, LiveCall>,
     /// The requests of runs for what is scarce, and what they return, since they were last taken.
     requests: Arc<Mutex<Vec<Input>>>,
     pub(super) failing: BTreeMap<SlotRef, u32>,
-    pub(super) lengths: BTreeMap<WorkflowId, SignedDuration>,
+    /// How long runs take, of jobs and of steps of flows.
+    pub(super) lengths: BTreeMap<(WorkflowId, Option<String>), SignedDuration>,
+    pub(super) signals: SignalTypes,
     pub(super) paths: BTreeSet<String>,
     pub(super) started: Vec<(Timestamp, RunId)>,
     pub(super) lines: BTreeMap<SlotRef, Vec<String>>,
     pub(super) reply: Option<Reply>,
 }
-
-/// The outputs of a run that succeeded, or its outcome.
-type CallEnd = Result<Option<Map<String, Value>>, Outcome>;
 
 /// The function of a live run.
 struct LiveCall {
@@ -64,12 +66,12 @@ struct LiveCall {
 impl RehearsalStage {
     /// A stage on which nothing has happened.
     pub(super) fn new(
-        jobs: BTreeMap<WorkflowId, FunctionJob>,
+        functions: Functions,
         planners: BTreeMap<WorkflowId, OwnPlanner>,
         reader: Arc<dyn Queries>,
     ) -> std::io::Result<RehearsalStage> {
         Ok(RehearsalStage {
-            jobs,
+            functions,
             planners,
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
             locks: Locks::default(),
@@ -77,6 +79,8 @@ impl RehearsalStage {
             due: BinaryHeap::new(),
             reports: BTreeMap::new(),
             begun: 0,
+            later: BTreeMap::new(),
+            signals: SignalTypes::default(),
             calls: BTreeMap::new(),
             requests: Arc::default(),
             failing: BTreeMap::new(),
@@ -92,7 +96,8 @@ impl RehearsalStage {
     pub(super) fn begin(&mut self, now: Timestamp, start: &Start) -> Vec<Report> {
         self.started.push((now, start.run.clone()));
         self.begun += 1;
-        let length = self.lengths.get(&start.workflow.id).copied().unwrap_or_default();
+        let step = start.run.slot.key.step().map(|step| step.step().to_owned());
+        let length = self.lengths.get(&(start.workflow.id.clone(), step)).copied().unwrap_or_default();
         let ends = now.checked_add(length).unwrap_or(now);
         let mut reports = vec![Report::Started { external_id: "rehearsal".to_owned() }];
         if let Some(end) = self.call(now, ends, start) {
@@ -102,24 +107,23 @@ impl RehearsalStage {
     }
 
     /// Calls the function of a run, and returns its end; none while it rests.
-    fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<CallEnd> {
+    fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<FunctionEnd> {
         let slot = &start.run.slot;
-        let batch = start.given.batch.as_ref();
-        let json = start.given.arguments.get(INPUT).map(String::as_str);
-        let input = SlotInput { workflow: &start.workflow, key: &slot.key, json, batch };
+        let (key, json) = (input::subject(&slot.key), input::json(&start.given.arguments));
+        let input = SlotInput::of(start, &key, json.as_deref());
         if self.lets_fail(slot, &input) {
             let reason = "the test lets it fail".to_owned();
-            return Some(Err(Failure { reason, code: None }.outcome()));
+            return Some(Err(FailedCall { reason, ..FailedCall::default() }));
         }
-        let Some(job) = self.jobs.get(&start.workflow.id) else {
-            return Some(Err(Outcome::refused("it is no job of this project")));
+        let Some(job) = self.functions.of(slot) else {
+            return Some(Err(FailedCall::last("it is no job of this project".to_owned())));
         };
         let requests = self.requests.clone();
         let reports = Reports::new(move |input| lock(&requests).push(input));
         let context = Context::new(start, RunOutput::lines(), self.reader.clone(), self.locks.clone(), reports);
         let mut call = match Call::new(job, context, &input) {
             Ok(call) => call,
-            Err(failure) => return Some(Err(failure.outcome())),
+            Err(failure) => return Some(Err(failure)),
         };
         let patience = job.timeout.unwrap_or(PATIENCE).min(PATIENCE);
         let end = call.go_on(&self.runtime, patience);
@@ -130,7 +134,7 @@ impl RehearsalStage {
             }
             self.calls.insert(self.begun, LiveCall { run: start.run.clone(), call, ends, patience });
         }
-        end.map(|end| end.map_err(Failure::outcome))
+        end
     }
 
     /// Whether the test has a run fail: that of a slot, or of a batch in which such a slot is.
@@ -151,19 +155,14 @@ impl RehearsalStage {
     fn time_out(&mut self, now: Timestamp, timeout: Duration, run: &RunId) {
         let Ok(at) = now.checked_add(timeout) else { return };
         let reason = format!("timed out after {} s", timeout.as_secs_f64());
-        let outcome = Failure { reason, code: Some(FailureCode::TIMED_OUT) }.outcome();
+        let outcome = FailedCall { reason, code: Some(FailureCode::TIMED_OUT), data: None }.outcome();
         self.due.push(Reverse((at, self.begun)));
         self.reports.insert(self.begun, (run.clone(), vec![Report::Ended { outcome }]));
     }
 
     /// The reports of the end of a function, if they are due; otherwise they are kept until then.
-    fn report(&mut self, number: u64, now: Timestamp, ends: Timestamp, run: &RunId, end: CallEnd) -> Vec<Report> {
-        let (outputs, outcome) = match end {
-            Ok(outputs) => (outputs, Outcome::Succeeded),
-            Err(outcome) => (None, outcome),
-        };
-        let mut reports: Vec<Report> = outputs.map(|outputs| Report::Gave { outputs }).into_iter().collect();
-        reports.push(Report::Ended { outcome });
+    fn report(&mut self, number: u64, now: Timestamp, ends: Timestamp, run: &RunId, end: FunctionEnd) -> Vec<Report> {
+        let reports = end.map_or_else(FailedCall::reports, succeeded);
         if ends <= now {
             self.reports.remove(&number);
             return reports;
@@ -193,15 +192,28 @@ impl RehearsalStage {
             keep_lines(&mut self.lines, live.call.context(), end.is_some());
             let Some(end) = end else { continue };
             let Some(LiveCall { run, ends, .. }) = self.calls.remove(&number) else { continue };
-            let reports = self.report(number, now, ends, &run, end.map_err(Failure::outcome)).into_iter();
+            let reports = self.report(number, now, ends, &run, end).into_iter();
             inputs.extend(reports.map(|report| Input::RunReported { run: run.clone(), report }));
         }
         inputs
     }
 
-    /// The reports that are due.
+    /// Makes a request at a moment.
+    pub(super) fn later(&mut self, at: Timestamp, request: Input) {
+        self.begun += 1;
+        self.later.insert((at, self.begun), request);
+    }
+
+    /// The moment of the next report or request.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        let report = self.due.peek().map(|Reverse((at, _))| *at);
+        report.into_iter().chain(self.later.first_key_value().map(|((at, _), _)| *at)).min()
+    }
+
+    /// The reports and requests that are due.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<Input> {
-        let mut inputs = Vec::new();
+        let mut inputs: Vec<Input> =
+            self.later.extract_if(..=(now, u64::MAX), |_, _| true).map(|(_, ask)| ask).collect();
         while let Some(Reverse((_, number))) = self.due.peek().filter(|Reverse((at, _))| *at <= now).copied() {
             self.due.pop();
             let Some((run, reports)) = self.reports.remove(&number) else { continue };

@@ -2,11 +2,13 @@
 //! words to the rooms that report it.
 
 mod deadlock;
+mod parameters;
 mod placeholder;
 mod shut;
 mod weekday;
 
 pub use deadlock::{Deadlock, deadlocks};
+pub use parameters::parameter_mistakes;
 pub use placeholder::{PlaceholderUse, UnknownPlaceholder, unknown_placeholders};
 pub use shut::{ShutWindow, never_fires, shut_windows};
 pub use weekday::{WeekdayReadings, ambiguous_weekdays, weekday_names};

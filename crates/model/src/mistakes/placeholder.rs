@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::flow::{Flow, Step, StepName, formatted_key};
 use crate::similar::mistyped;
 use crate::template::{END_NAMES, LAST_NAMES, TIME_NAMES};
 use crate::trigger::{Leaf, Trigger};
-use crate::workflow::{Keys, Properties, Workflow};
+use crate::workflow::{Job, Keys, Properties, Workflow};
 
 /// The executors whose settings and properties are filled in and then read by a program. Those of other kinds of jobs have
 /// languages of their own.
@@ -24,6 +25,10 @@ pub enum PlaceholderUse {
     Written,
     /// The settings or the properties of a job.
     Job,
+    /// Those of a step of a flow.
+    Step,
+    /// The same, where a step is certainly not given a value of that name.
+    NoInput,
 }
 
 /// A placeholder that has no value.
@@ -31,6 +36,8 @@ pub enum PlaceholderUse {
 pub struct UnknownPlaceholder {
     /// The part that uses it.
     pub used_in: PlaceholderUse,
+    /// The step whose part that is.
+    pub step: Option<StepName>,
     /// Its name: `yaer`.
     pub name: String,
     /// The name that was probably meant.
@@ -48,8 +55,10 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
     let identifiers: Vec<&str> = match &workflow.keys {
         Keys::Schedule(_) => Vec::new(),
         Keys::Jobs(jobs) => jobs.template.identifiers().map(|name| &**name).collect(),
-        // Their values are those of the facts and of the requests.
-        Keys::Events(_) | Keys::Requests(_) => return Vec::new(),
+        // A flow is checked where it is defined.
+        Keys::Events(_) => return Vec::new(),
+        // Their values are those of the requests.
+        Keys::Requests(_) => return of_steps(workflow, &TIME_NAMES),
     };
     let of_end = workflow.keys.calendar().map_or(&[][..], |_| &END_NAMES).iter().copied();
     let known: Vec<&str> = TIME_NAMES.into_iter().chain(of_end).chain(identifiers).collect();
@@ -60,13 +69,76 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
     }
     let of_last = workflow.batch.map_or(&[][..], |_| &LAST_NAMES).iter().copied();
     let known: Vec<&str> = known.into_iter().chain(of_last).collect();
-    found.extend(of_job(workflow, &known));
+    // The arguments of a run fill in its job alone.
+    let known: Vec<&str> = known.into_iter().chain(workflow.parameters.iter().map(|one| one.name.as_str())).collect();
+    found.extend(of_job(&workflow.job, &known));
+    found.into_iter().chain(of_steps(workflow, &known)).collect()
+}
+
+/// The placeholders of the steps of a flow. Any name may be that of an output or an argument, so that only those count that are probably
+/// mistyped, and those that certainly have no value.
+fn of_steps(workflow: &Workflow, known: &[&str]) -> Vec<UnknownPlaceholder> {
+    let Some(flow) = &workflow.flow else { return Vec::new() };
+    let mut found = BTreeSet::new();
+    for step in &flow.steps {
+        let inputs = names_of_inputs(flow, step);
+        let known: Vec<&str> = inputs.iter().map(String::as_str).chain(known.iter().copied()).collect();
+        let of_step = |one| UnknownPlaceholder { step: Some(step.name.clone()), ..one };
+        // Outputs are often called by what they are many of: days, hours.
+        let is_plural = |one: &UnknownPlaceholder| one.name.strip_suffix('s') == one.meant.as_deref();
+        let mistyped = of_job(&step.job, &known).into_iter().filter(|one| !is_plural(one));
+        found.extend(mistyped.map(|one| of_step(UnknownPlaceholder { used_in: PlaceholderUse::Step, ..one })));
+        found.extend(without_input(step, &inputs, &known).into_iter().map(of_step));
+    }
     found.into_iter().collect()
+}
+
+/// The names of inputs that the definition of a step shows.
+fn names_of_inputs(flow: &Flow, step: &Step) -> BTreeSet<String> {
+    let defaults = step.inputs.keys().map(|name| formatted_key(name));
+    let of_item = step.for_each.iter().flat_map(|_| ["item", "index"]);
+    let of_errors = step.handles.iter().take(1).flat_map(|_| ["failed", "error", "errors"]);
+    let before = step.needs.iter().filter_map(|name| flow.step(name.as_str()));
+    let given = before.filter_map(|step| match (&step.for_each, &step.signal) {
+        (Some(_), _) => Some(formatted_key(step.name.as_str())),
+        (None, Some(signal)) => Some(formatted_key(&signal.name)),
+        (None, None) => None,
+    });
+    let named = of_item.chain(of_errors).map(str::to_owned);
+    defaults.chain(named).chain(given).collect()
+}
+
+/// The placeholders of a step that certainly have no value: the list of whose items it is given one, and names that are not formatted.
+fn without_input(step: &Step, inputs: &BTreeSet<String>, known: &[&str]) -> Vec<UnknownPlaceholder> {
+    if !FILLED.contains(&step.job.executor.as_str()) {
+        return Vec::new();
+    }
+    let list = step.for_each.as_ref().map(|list| formatted_key(&list.input));
+    let mut texts = Vec::new();
+    // A shell has an expansion of its own for names with a dash.
+    for (_, value) in step.job.settings.iter().filter(|(name, _)| *name != "shell") {
+        texts_in(value, &mut texts);
+    }
+    let mut found = Vec::new();
+    for text in texts {
+        for name in text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)) {
+            let formatted = formatted_key(name);
+            let meant = match () {
+                () if list.as_deref() == Some(name) => "item",
+                () if formatted != name && inputs.contains(&formatted) => formatted.as_str(),
+                () => continue,
+            };
+            let one = unknown(PlaceholderUse::NoInput, name, text, known);
+            found.push(UnknownPlaceholder { meant: Some(meant.to_owned()), ..one });
+        }
+    }
+    found
 }
 
 fn unknown(used_in: PlaceholderUse, name: &str, text: &str, known: &[&str]) -> UnknownPlaceholder {
     UnknownPlaceholder {
         used_in,
+        step: None,
         name: name.to_owned(),
         meant: mistyped(name, known.iter().copied()).map(str::to_owned),
         text: text.to_owned(),
@@ -89,8 +161,7 @@ fn texts_of_trigger(trigger: &Trigger) -> Vec<(PlaceholderUse, &str)> {
     texts
 }
 
-fn of_job(workflow: &Workflow, known: &[&str]) -> Vec<UnknownPlaceholder> {
-    let job = &workflow.job;
+fn of_job(job: &Job, known: &[&str]) -> Vec<UnknownPlaceholder> {
     if !FILLED.contains(&job.executor.as_str()) {
         return Vec::new();
     }
@@ -115,7 +186,11 @@ fn of_job(workflow: &Workflow, known: &[&str]) -> Vec<UnknownPlaceholder> {
 }
 
 fn texts_of<'v>(map: &'v Map<String, Value>, texts: &mut Vec<&'v str>) {
-    let mut open: Vec<&Value> = map.values().collect();
+    map.values().for_each(|value| texts_in(value, texts));
+}
+
+fn texts_in<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
             Value::String(text) => texts.push(text),
@@ -156,7 +231,6 @@ mod tests {
     use crate::id::WorkflowId;
     use crate::time::{CronSchedule, Schedule};
     use crate::trigger::{FileSystem, PathCheck};
-    use crate::workflow::Job;
 
     fn workflow(path: &str, settings: &Value) -> Workflow {
         let id = WorkflowId::new("w").expect("an id");
@@ -192,6 +266,36 @@ mod tests {
         let nested = json!({"command": ["load", "--day=${yer}-${mouth}"], "env": {"DAY": "${dya}"}});
         let expected = [("dya", "day"), ("mouth", "month"), ("yer", "year")];
         assert_eq!(found("/in", nested), expected.map(|(name, meant)| probably(PlaceholderUse::Job, name, meant)));
+    }
+
+    #[test]
+    fn a_step_knows_its_inputs_and_those_that_it_can_not_have() {
+        let step = |json: Value| serde_json::from_value::<Step>(json).expect("a step");
+        let job = |words: &[&str]| json!({"executor": "command", "settings": {"command": words}});
+        let steps = vec![
+            step(
+                json!({"name": "list", "inputs": {"day-of": 1}, "job": job(&["${day-of}", "${day_of}", "${rows}", "${yaer}"])}),
+            ),
+            step(json!({"name": "load-each", "needs": ["list"], "forEach": {"input": "files"},
+                "job": job(&["${item}", "${index}", "${files}", "${itm}", "${days}", "${wf:id()}"])})),
+            step(json!({"name": "sum", "needs": ["load-each"], "job": job(&["${load_each}", "${load_ecah}"])})),
+        ];
+        let id = WorkflowId::new("w").expect("an id");
+        let flow = Workflow {
+            flow: Some(std::sync::Arc::new(Flow { steps })),
+            ..Workflow::new(id, Schedule::Cron(CronSchedule::hourly()), Job::new(crate::flow::FLOW, Map::new()))
+        };
+        let found = unknown_placeholders(&flow).into_iter();
+        let found: Vec<_> = found.map(|one| (one.used_in, one.name, one.meant.unwrap_or_default())).collect();
+        let (step, none) = (PlaceholderUse::Step, PlaceholderUse::NoInput);
+        let expected = [
+            (step, "yaer", "year"),
+            (step, "itm", "item"),
+            (step, "load_ecah", "load_each"),
+            (none, "day-of", "day_of"),
+            (none, "files", "item"),
+        ];
+        assert_eq!(found, expected.map(|(used_in, name, meant)| (used_in, name.to_owned(), meant.to_owned())));
     }
 
     #[test]

@@ -281,18 +281,35 @@ fn is_beside_times(at: Timestamp) -> bool {
 }
 
 impl KeyValues {
-    /// The values of a workflow's key. A job id that is none of the workflow's yields nothing.
+    /// The values of a workflow's key. A job id that is none of the workflow's yields nothing; a step has the values of its run.
     #[must_use]
     pub fn of(keys: &Keys, key: &SlotKey) -> KeyValues {
-        let read = match (keys, key) {
+        let run = key.of_run();
+        let read = match (keys, &run) {
             (Keys::Jobs(jobs), SlotKey::Job(id)) => jobs.read(id).ok(),
             _ => None,
         };
         let (identifiers, day) = read.unwrap_or_default();
-        let values = KeyValues::new(key.clone(), identifiers, day);
-        match keys.period_of(key) {
+        let values = KeyValues::new(key.clone(), identifiers, day.or_else(|| run.time()));
+        match keys.period_of(&run) {
             Some(period) => values.about(period),
             None => values,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::CronSchedule;
+
+    #[test]
+    fn a_step_has_the_values_of_its_run() {
+        let keys = Keys::Schedule(Schedule::Cron(CronSchedule::hourly()));
+        let at = |text: &str| KeyValues::of(&keys, &SlotKey::parse(text).expect("a key"));
+        let [run, step] = ["2026-11-21T03:00Z", ".2026-11-21T03:00:00.000Z.load:2"].map(at);
+        assert_eq!(step.fill("${year}-${hour}"), "2026-03");
+        assert_eq!(step.named(), run.named());
+        assert_eq!(at(".order-42.load").named(), []);
     }
 }

@@ -32,6 +32,7 @@ use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
+use crate::parameter::Parameter;
 use crate::project::{ProjectName, former_member};
 use crate::ranges::Range;
 use crate::retry::RetryPolicy;
@@ -94,6 +95,9 @@ pub struct Workflow {
     /// The graph of steps that the job is; then its executor is [`FLOW`](crate::flow::FLOW).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
+    /// The arguments that its runs expect; where none are named, they take any. Those of an event schedule are those of its program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<Parameter>,
     /// The paths that its runs write, each a template: absolute, with a scheme, or where the server works. The scheduler waits for
     /// none of them; [`PathGraph`](crate::paths::PathGraph) finds by them who writes what others wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -135,6 +139,7 @@ impl Workflow {
             wait_from: WaitStart::Time,
             job,
             flow: None,
+            parameters: Vec::new(),
             writes: Vec::new(),
             version: None,
             about: About::default(),

@@ -20,10 +20,10 @@ use kelos_model::workflow::{
     Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact, Finding,
-    Flow, Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, PoolId, PoolUse, Probe, Reason,
-    ReasonKind, RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Step, StepName, Stretch, TokenRate,
-    Trigger, Workflow, WorkflowEvent, WorkflowId,
+    Actor, ActorKind, Answer, Arguments, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact,
+    Finding, Flow, Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, Parameter, ParameterKind,
+    PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Step,
+    StepName, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -310,6 +310,7 @@ pub(crate) fn asked() -> impl Strategy<Value = SlotEvent> {
             arguments: BTreeMap::new(),
             unconstrained
         }),
+        (actor(), arguments()).prop_map(|(by, arguments)| SlotEvent::ArgumentsSet { by, arguments }),
         (actor(), reason()).prop_map(|(by, reason)| SlotEvent::Requested { by, reason }),
         (actor(), reason(), steps()).prop_map(|(by, reason, mut from)| SlotEvent::Resumed {
             by,
@@ -341,15 +342,45 @@ pub(crate) fn asked() -> impl Strategy<Value = SlotEvent> {
     ]
 }
 
+/// What runs are given.
+fn arguments() -> BoxedStrategy<Arguments> {
+    prop::collection::btree_map(text(), json_value(), 0..3).boxed()
+}
+
+fn json_value() -> BoxedStrategy<serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        text().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Into::into)).boxed()
+}
+
+fn parameter() -> impl Strategy<Value = Parameter> {
+    let choices = prop::collection::vec(text(), 0..3).prop_map(|choices| ParameterKind::Choice { choices });
+    let kind = prop_oneof![
+        Just(ParameterKind::Text),
+        Just(ParameterKind::Integer),
+        Just(ParameterKind::Number),
+        Just(ParameterKind::Boolean),
+        Just(ParameterKind::Date),
+        Just(ParameterKind::Time),
+        choices,
+        Just(ParameterKind::Json),
+    ];
+    (text(), kind, prop::option::of(json_value()), prop::option::of(text()))
+        .prop_map(|(name, kind, default, about)| Parameter { name, kind, default, about })
+}
+
 /// What comes of facts.
 pub(crate) fn occurrence() -> BoxedStrategy<Occurrence> {
     let state = prop::sample::select(kelos_model::facts::ENDS.to_vec());
-    let arguments = prop::collection::btree_map(text(), text(), 0..3);
     prop_oneof![
         ("[a-z]{1,6}", any::<u32>(), prop::collection::vec(text(), 0..3))
             .prop_map(|(dataset, count, keys)| Occurrence::Partitions { dataset: dataset.into(), count, keys }),
-        (workflow(), state, prop::option::of(text()), arguments).prop_map(|(program, state, run, arguments)| {
-            let outputs = arguments.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        (workflow(), state, prop::option::of(text()), arguments()).prop_map(|(program, state, run, arguments)| {
+            let outputs = arguments.clone().into_iter().collect();
             Occurrence::Ended { program, state, run, arguments, outputs }
         }),
         moment().prop_map(|time| Occurrence::Fired { cron: "0 4 * * *".into(), time }),
@@ -361,12 +392,12 @@ pub(crate) fn occurrence() -> BoxedStrategy<Occurrence> {
 
 /// What a slot has collected.
 pub(crate) fn collected() -> BoxedStrategy<Collection> {
-    let asked = (prop::option::of(actor()), any::<bool>(), prop::collection::btree_map(text(), text(), 0..2))
+    let asked = (prop::option::of(actor()), any::<bool>(), arguments())
         .prop_map(|(by, unconstrained, arguments)| ManualStart { arguments, unconstrained, by });
     let came = prop::collection::vec(occurrence().prop_filter("a name", |one| one.to_string().len() > 8), 0..4);
-    (moment(), came, prop::option::of(asked), any::<bool>(), any::<bool>())
-        .prop_map(|(since, came, asked, met, again)| {
-            let mut collected = Collection { asked, met, again, ..Collection::new(since) };
+    (moment(), came, prop::option::of(asked), any::<bool>(), any::<bool>(), arguments())
+        .prop_map(|(since, came, asked, met, again, arguments)| {
+            let mut collected = Collection { asked, arguments, met, again, ..Collection::new(since) };
             came.iter()
                 .filter(|one| one.subject().to_string().parse::<kelos_model::Subject>().is_ok())
                 .for_each(|one| collected.add(one));
@@ -577,13 +608,13 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
         retry(),
         prop::option::of(moment()),
         any::<Option<u64>>(),
-        job(),
+        (job(), prop::collection::vec(parameter(), 0..3)),
         prop::collection::vec(text(), 0..2),
         about(),
     );
     (what, how)
         .prop_map(|((id, source, keys, trigger, constraints), how)| {
-            let (concurrency, pools, retry, start_time, wait_timeout_seconds, job, writes, about) = how;
+            let (concurrency, pools, retry, start_time, wait_timeout_seconds, (job, parameters), writes, about) = how;
             let policies = [CatchUp::Skip, CatchUp::Latest, CatchUp::All];
             Workflow {
                 project: id.to_string(),
@@ -608,6 +639,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 },
                 flow: concurrency.map(|steps| Arc::new(flow(steps % 4, &job))),
                 job,
+                parameters,
                 writes,
                 version: concurrency.and_then(|limit| ProjectVersion::new(&format!("1.{limit}")).ok()),
                 about,

@@ -70,6 +70,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Withdrawn { run },
         SlotEvent::Acquired { run, request: 1, permits: BTreeMap::new() },
         SlotEvent::Released { run, request: 1 },
+        SlotEvent::ArgumentsSet { by: Actor::person("ann"), arguments: BTreeMap::new() },
         SlotEvent::Resumed { by: Actor::person("ann"), reason: None, from: None },
         SlotEvent::Pinned { definition: 3 },
         SlotEvent::Signalled { name: "go".to_owned(), payload: true.into(), by: Actor::person("ann"), reason: None },
@@ -80,7 +81,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 35, "one event of each kind");
+    assert_eq!(events.len(), 36, "one event of each kind");
     events
 }
 
@@ -116,11 +117,12 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Withdrawn { .. } => 26,
         SlotEvent::Acquired { .. } => 27,
         SlotEvent::Released { .. } => 28,
-        SlotEvent::Resumed { .. } => 29,
-        SlotEvent::Pinned { .. } => 30,
-        SlotEvent::Signalled { .. } => 31,
-        SlotEvent::StepOpened { .. } => 32,
-        SlotEvent::StepReady { .. } => 33,
-        SlotEvent::Recovered { .. } => 34,
+        SlotEvent::ArgumentsSet { .. } => 29,
+        SlotEvent::Resumed { .. } => 30,
+        SlotEvent::Pinned { .. } => 31,
+        SlotEvent::Signalled { .. } => 32,
+        SlotEvent::StepOpened { .. } => 33,
+        SlotEvent::StepReady { .. } => 34,
+        SlotEvent::Recovered { .. } => 35,
     }
 }

@@ -61,7 +61,7 @@ fn fact(record: EventRecord) -> Option<FactDto> {
         }
         Occurrence::Ended { program, state, run, arguments, outputs } => {
             let (program, state) = (Some(program.to_string()), Some(state.as_str().into()));
-            let (arguments, outputs) = (secrets::masked_texts(&arguments), secrets::masked_fields(&outputs));
+            let (arguments, outputs) = (secrets::masked_arguments(&arguments), secrets::masked_fields(&outputs));
             FactDto { program, state, run, arguments, outputs, ..told }
         }
         Occurrence::Signal { name, payload } => FactDto {

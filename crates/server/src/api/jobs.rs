@@ -83,7 +83,13 @@ pub(super) async fn submit(
         let outlook = app.read(read).await?.map_err(Fault::from)?;
         return Ok(Json(SubmitResultDto::Outlook(OutlookDto::from_library(outlook))));
     }
-    let ask = kelos_core::SubmitRequest { jobs: jobs.clone(), priority, readd: request.readd, reason: request.reason };
+    let ask = kelos_core::SubmitRequest {
+        jobs: jobs.clone(),
+        priority,
+        readd: request.readd,
+        arguments: request.arguments,
+        reason: request.reason,
+    };
     let became = app.ask(&by, ask).await?;
     let known = app.read(Jobs::read).await?;
     let items = jobs.iter().zip(became).map(|(job, became)| submitted(job, became, &known)).collect();

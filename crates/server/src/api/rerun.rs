@@ -49,22 +49,23 @@ pub(super) async fn rerun(
     check(&request)?;
     let slot = path.slot(&app).await?;
     let is_step = slot.key.step().is_some();
-    if request.downstream && is_step {
-        let problem = Fault::bad_request("bad-body", "`downstream` was given for a step of a flow");
-        return Err(problem.with_hint("its run goes on from it, with all steps that come after it"));
+    let of_slots = [("downstream", request.downstream), ("arguments", !request.arguments.is_empty())];
+    if let Some((name, _)) = of_slots.iter().find(|(_, given)| *given && is_step) {
+        let problem = Fault::bad_request("bad-body", format!("`{name}` was given for a step of a flow"));
+        return Err(problem.with_hint("its run goes on from it, with its arguments and all steps that come after it"));
     }
     if request.downstream {
         return downstream(&app, &by, slot, request).await.map(RerunResultDto::Downstream).map(Json);
     }
-    app.ask(&by, Rerun { slot: slot.clone(), reason: request.reason }).await?;
+    app.ask(&by, Rerun { slot: slot.clone(), arguments: request.arguments, reason: request.reason }).await?;
     // The step itself may never have been opened.
     let shown = if is_step { SlotRef::new(slot.workflow, slot.key.of_run()) } else { slot };
     slots::found(&app, shown).await.map(RerunResultDto::Alone).map(Json)
 }
 
 async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: RerunRequest) -> Result<DownstreamDto, Fault> {
-    let RerunRequest { reason, dry_run, kill_live, .. } = request;
-    let ask = DownstreamRequest { slot, reason, kill_live, dry_run };
+    let RerunRequest { arguments, reason, dry_run, kill_live, .. } = request;
+    let ask = DownstreamRequest { slot, arguments, reason, kill_live, dry_run };
     let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(by, ask).await?;
     let created: Vec<_> = created.into_iter().collect();
     Ok(DownstreamDto {

@@ -212,7 +212,8 @@ async fn numbers_and_truth_values_are_arguments() {
     server.settle().await;
     let slot = &server.slots("App.Wf", SlotState::Running)[0];
     let asked = slot.collected.as_ref().unwrap().asked.as_ref().unwrap();
-    let given: Vec<_> = asked.arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let given: Vec<_> =
+        asked.arguments.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap())).collect();
     assert_eq!(given, ["n=5", "on=true", "s=t", "x=1.5"]);
     let wrong = server.post(&format!("{WF}/start"), &json!({ "a": [] })).await;
     assert_eq!(wrong.told(), (400, "a is [], expected a text, a number, true or false"));

@@ -235,7 +235,7 @@ async fn cdap_23_a_run_is_triggered_by_the_end_of_another() {
     let info = &given.triggered_by.unwrap()["triggerInfos"];
     assert_eq!(info[0]["runtimeArguments"]["src"], "/data");
     let given = arguments(&row.definition, Some(collected), &key);
-    assert_eq!(given.get("cleanup_dir").map(String::as_str), Some("/data"));
+    assert_eq!(given.get("cleanup_dir"), Some(&serde_json::json!("/data")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

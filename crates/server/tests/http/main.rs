@@ -35,6 +35,7 @@ mod jobs;
 mod logs;
 mod native;
 mod pages;
+mod parameters;
 mod problems;
 mod projects;
 mod schedule_pages;

@@ -473,6 +473,7 @@ fn bound(schedule: &Workflow, programs: &Definitions) -> Arc<Workflow> {
     let mut bound = schedule.clone();
     if let Some(program) = schedule.keys.events().and_then(|events| programs.get(&events.program)) {
         bound.job = program.job.clone();
+        bound.flow.clone_from(&program.flow);
         bound.retry = program.retry;
         bound.pools.clone_from(&program.pools);
         bound.concurrency = None;

@@ -367,7 +367,7 @@ impl Stage {
     }
 
     fn fired(&self, rng: &mut Rng) -> Ask {
-        let arguments = [("by".to_owned(), "hand".to_owned())].into_iter().filter(|_| rng.percent(50)).collect();
+        let arguments = [("by".to_owned(), "hand".into())].into_iter().filter(|_| rng.percent(50)).collect();
         let workflow = self.startable(rng);
         Ask::Fire(FireRequest {
             workflow,
@@ -384,7 +384,7 @@ impl Stage {
         let reason = None;
         match rng.below(6) {
             0 | 1 => Ask::Kill(Kill { slot, reason }),
-            2 | 3 => Ask::Rerun(Rerun { slot, reason }),
+            2 | 3 => Ask::Rerun(Rerun { slot, arguments: kelos_model::Arguments::new(), reason }),
             4 => Ask::Skip(Skip { slot, reason }),
             _ => Ask::MarkSuccess(MarkSuccess { slot, reason }),
         }

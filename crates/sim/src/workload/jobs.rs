@@ -383,18 +383,30 @@ fn ask(rng: &mut Rng, values: &Values, apps: &BTreeMap<WorkflowId, JobKeys>) -> 
     let slot = some_job(rng, values, apps);
     let reason = None;
     match rng.below(24) {
-        0..=1 => Ask::Rerun(Rerun { slot, reason }),
+        0..=1 => Ask::Rerun(Rerun { slot, arguments: kelos_model::Arguments::new(), reason }),
         2..=3 => Ask::Kill(Kill { slot, reason }),
         4 => Ask::MarkSuccess(MarkSuccess { slot, reason }),
         5 => Ask::Skip(Skip { slot, reason }),
         6 => Ask::Pause(Pause { workflow: slot.workflow, reason: None }),
         7..=8 => Ask::Resume(Resume { workflow: slot.workflow, reason: None }),
-        9..=10 => Ask::RerunDownstream(DownstreamRequest { slot, reason, kill_live: rng.percent(60), dry_run: false }),
+        9..=10 => Ask::RerunDownstream(DownstreamRequest {
+            slot,
+            arguments: kelos_model::Arguments::new(),
+            reason,
+            kill_live: rng.percent(60),
+            dry_run: false,
+        }),
         _ => {
             let more = rng.below(4);
             let jobs = [slot].into_iter().chain((0..more).map(|_| some_job(rng, values, apps))).collect();
             let priority = i32::try_from(rng.between(-2, 2)).unwrap_or(0);
-            Ask::Submit(SubmitRequest { jobs, priority, readd: rng.percent(30), reason })
+            Ask::Submit(SubmitRequest {
+                jobs,
+                priority,
+                readd: rng.percent(30),
+                arguments: kelos_model::Arguments::new(),
+                reason,
+            })
         }
     }
 }

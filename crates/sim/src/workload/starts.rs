@@ -39,7 +39,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
 }
 
 fn start(rng: &mut Rng, workflow: WorkflowId) -> Ask {
-    let arguments = [("by".to_owned(), "hand".to_owned())].into_iter().filter(|_| rng.percent(50)).collect();
+    let arguments = [("by".to_owned(), "hand".into())].into_iter().filter(|_| rng.percent(50)).collect();
     Ask::Fire(FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: rng.percent(40), reason: None })
 }
 
@@ -48,10 +48,16 @@ fn about_a_slot(rng: &mut Rng, workflow: WorkflowId) -> Ask {
     let slot =
         if rng.percent(80) { nth_started(workflow, rng.between(0, 20)) } else { nth(workflow, rng.between(0, 200)) };
     match rng.below(6) {
-        0 | 1 => Ask::Rerun(Rerun { slot, reason }),
+        0 | 1 => Ask::Rerun(Rerun { slot, arguments: kelos_model::Arguments::new(), reason }),
         2 => Ask::Kill(Kill { slot, reason }),
         3 => Ask::Skip(Skip { slot, reason }),
         4 => Ask::MarkSuccess(MarkSuccess { slot, reason }),
-        _ => Ask::RerunDownstream(DownstreamRequest { slot, reason, kill_live: rng.percent(50), dry_run: false }),
+        _ => Ask::RerunDownstream(DownstreamRequest {
+            slot,
+            arguments: kelos_model::Arguments::new(),
+            reason,
+            kill_live: rng.percent(50),
+            dry_run: false,
+        }),
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
+use kelos_model::slot::{PartInFlow, RunOfFlow, StepOfRun};
 use kelos_model::workflow::{Source, WorkflowRow};
-use kelos_model::{Actor, Outcome, SlotState};
+use kelos_model::{Actor, Outcome, Slot, SlotKey, SlotState, StepKey, StepName};
 use kelos_store::Queries;
 
 use super::*;
@@ -64,12 +65,31 @@ pub(super) fn turn(workflow: &str, last: u64, count: u64) -> Commit {
             commit.runs.push(ran);
         }
     }
+    with_steps(&mut commit);
     tell(&mut commit, &format!("{last}"));
     commit.workflows.push(defined(workflow));
     commit.sources = BTreeMap::from([(format!("{workflow}.js"), Arc::from(format!("// {workflow}")))]);
     commit.backfills.push(backfill(&format!("past of {workflow}"), workflow));
     commit.registers.push(("b".to_owned(), workflow.to_owned(), Some(serde_json::json!({ "rows": last }))));
     commit
+}
+
+/// Makes the first slot a run of a flow, with some steps. Nothing is told of them in the log, which these tests don't fold.
+fn with_steps(commit: &mut Commit) {
+    let run = &mut commit.slots[0];
+    let part = RunOfFlow { definition: 1, since_run: 1, ..RunOfFlow::default() };
+    run.slot.flow = Some(Box::new(PartInFlow::Run(part)));
+    let (id, before) = (run.id.clone(), run.slot.last_event);
+    let step = StepKey::new(&id.key, &StepName::new("each").unwrap()).unwrap();
+    for number in 0..8 {
+        let states = [SlotState::Waiting, SlotState::Running, SlotState::Succeeded, SlotState::Failed];
+        let mut slot = Slot::new(states[number as usize % 4], moment(5));
+        slot.last_event = before;
+        let inputs = serde_json::Map::from_iter([("item".to_owned(), number.into())]);
+        slot.flow = Some(Box::new(PartInFlow::Step(StepOfRun { run: 1, inputs, ..StepOfRun::default() })));
+        let id = SlotRef::new(id.workflow.clone(), SlotKey::Step(step.item(number)));
+        commit.slots.push(SlotRow { id, slot });
+    }
 }
 
 const FILES: [&str; 3] = ["kelos.db", "kelos.db-wal", "kelos.db.lock"];
@@ -140,10 +160,16 @@ fn read_all(path: &Path) -> Result<String, StoreError> {
             told += &format!("{:?}\n", reader.slot_counts(&filter)?);
         }
         for states in [vec![], vec![RunState::Running], vec![RunState::Failed]] {
-            let filter = RunFilter { workflow: workflow.clone(), states, ..RunFilter::default() };
-            told += &format!("{:?}\n", reader.runs(&filter, PageRequest::newest(1000))?.rows);
+            for with_steps in [false, true] {
+                let (workflow, states) = (workflow.clone(), states.clone());
+                let filter = RunFilter { workflow, states, with_steps, ..RunFilter::default() };
+                told += &format!("{:?}\n", reader.runs(&filter, PageRequest::newest(1000))?.rows);
+            }
         }
         if let Some(workflow) = workflow {
+            for run in reader.slots(&SlotFilter::default(), PageRequest::newest(1000))?.rows {
+                told += &format!("{:?}\n", reader.steps(&run.id, PageRequest::newest(5))?);
+            }
             told += &format!("{:?}\n{:?}\n", reader.definitions(&workflow, None)?, pending(&*reader, workflow)?);
         }
     }
@@ -272,6 +298,10 @@ fn a_row_that_changed_by_itself_ends_the_lead_of_whoever_is_told() {
     let changes = [
         "UPDATE slots SET since = since + 1 WHERE scheduled_at = 120000",
         "UPDATE slots SET external_id = '4712' WHERE external_id = '4711'",
+        "UPDATE slots SET flow = replace(flow, '1', '2') WHERE flow IS NOT NULL",
+        "UPDATE steps SET flow = NULL WHERE state = 6",
+        "UPDATE steps SET state = 6 WHERE state = 7",
+        "UPDATE steps SET key = replace(key, 'each:', 'each:1')",
         "UPDATE runs SET earlier = 2 WHERE seq = 11",
         "UPDATE runs SET state = 4 WHERE seq = 11",
         "UPDATE events SET at = at + 1 WHERE seq = 7",

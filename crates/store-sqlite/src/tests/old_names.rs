@@ -26,7 +26,7 @@ fn schedule(project: &str, name: &str, old: &str, runs: &str, after: &str) -> Wo
 }
 
 fn ended(program: &str) -> Occurrence {
-    let arguments = [("program".to_owned(), "A.b.c".to_owned())].into();
+    let arguments = [("program".to_owned(), "A.b.c".into())].into();
     let (state, run) = (SlotState::Succeeded, Some("1".to_owned()));
     Occurrence::Ended { program: id(program), state, run, arguments, outputs: serde_json::Map::new() }
 }

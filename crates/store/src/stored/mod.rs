@@ -66,7 +66,7 @@ stored! {
     Workflow as v1::StoredWorkflow,
     WorkflowEvent as v1::StoredWorkflowEvent,
     // The input and output of runs, and the values of registers, are plain JSON.
-    std::collections::BTreeMap<String, String> as Plain,
+    kelos_model::Arguments as Plain,
     serde_json::Map<String, Value> as Plain,
     Value as Plain,
 }

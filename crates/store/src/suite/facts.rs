@@ -143,7 +143,7 @@ fn all_kinds() -> [Occurrence; 4] {
             program: named("Purchase.Loader"),
             state: SlotState::Succeeded,
             run: Some("a@1#2".to_owned()),
-            arguments: [("in".to_owned(), "\"ü\"".to_owned())].into(),
+            arguments: [("in".to_owned(), "\"ü\"".into()), ("n".to_owned(), 3.into())].into(),
             outputs: json!({"rows": 12, "deep": [{"b": null, "a": 0.5}]}).as_object().cloned().unwrap_or_default(),
         },
         Occurrence::Fired { cron: "0 4 * * *".into(), time: hour(4) },

@@ -10,6 +10,7 @@ mod pages;
 mod random;
 mod ranges;
 mod rows;
+mod steps;
 mod turns;
 mod walk;
 mod world;
@@ -50,6 +51,9 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("slots are tallied", pages::slots_are_tallied),
         ("times of backlogs are listed as slots", backlog::times_are_listed_as_slots),
         ("times of backlogs are counted", backlog::times_are_counted),
+        ("steps are found by their run", steps::steps_are_found_by_their_run),
+        ("pages of steps begin after steps", steps::pages_of_steps_begin_after_steps),
+        ("runs of slots are found among those of steps", steps::runs_of_slots_are_found_among_those_of_steps),
         ("runs are paged", pages::runs_are_paged),
         ("runs of a range are found", ranges::runs_of_a_range_are_found),
         ("runs of a range are found although the clock jumped", ranges::runs_are_found_although_the_clock_jumped),

@@ -1,18 +1,20 @@
 //! One random history, written to two stores: every answer must be the same.
 
+use std::collections::BTreeSet;
+
 use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, SlotFilter};
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Batch, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Actor, BackfillId, Batch, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState, StepName};
 use serde_json::json;
 
 use super::Place;
 use super::facts::{fact, tell};
 use super::walk::{self, same};
-use super::world::{Draw, World, explanation, hour, lead, named, slot_at, workflow};
+use super::world::{Draw, World, explanation, hour, lead, named, slot_at, step_of, workflow};
 
 const NAMES: [&str; 4] = ["a", "b", "long name with ümlauts", "d"];
 
@@ -28,7 +30,7 @@ pub fn agree(left: &mut dyn Place, right: &mut dyn Place, seed: u64, turns: usiz
     let mut leases = stores.each_mut().map(|store| lead(&mut **store));
     for turn in 0..turns {
         for _ in 0..=draw.below(12) {
-            step(&mut world, &mut draw, &mut versions);
+            change(&mut world, &mut draw, &mut versions);
         }
         let commit = world.take();
         for (store, lease) in stores.iter_mut().zip(leases) {
@@ -52,16 +54,17 @@ pub fn history(seed: u64, turns: usize) -> Vec<Commit> {
     let (mut draw, mut world, mut versions) = (Draw::new(seed), World::default(), [0; NAMES.len()]);
     let turn = |_| {
         for _ in 0..=draw.below(12) {
-            step(&mut world, &mut draw, &mut versions);
+            change(&mut world, &mut draw, &mut versions);
         }
         world.take()
     };
     (0..turns).map(turn).collect()
 }
 
-fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
+fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
     let which = draw.below(NAMES.len());
-    let id = slot_at(NAMES[which], draw.below(40) as i64 - 10);
+    let run = slot_at(NAMES[which], draw.below(40) as i64 - 10);
+    let id = if draw.below(3) == 0 { step(draw, &run) } else { run };
     match draw.below(32) {
         0 => {
             versions[which] += 1;
@@ -83,9 +86,24 @@ fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
             world.turn.sources.insert(format!("{}.js", NAMES[which]), text.into());
         }
         31 if world.met.contains(&named(NAMES[which])) => world.turn.backfills.push(backfill(world, draw, which)),
+        3..8 if id.key.step().is_some() => {
+            let run = 1 + draw.below(3) as u32;
+            let awaits = names_of_steps(draw);
+            world.happen(&id, SlotEvent::StepOpened { run, awaits, priority: draw.below(2) as i32 });
+        }
         3..8 => drop(world.plan(&id)),
         _ => drop(happen(world, draw, &id)),
     }
+}
+
+/// A step of a run, or an item of its list.
+fn step(draw: &mut Draw, run: &SlotRef) -> SlotRef {
+    let item = (draw.below(2) == 0).then(|| draw.below(3) as u32);
+    step_of(run, draw.of(&["a", "a-b", "each"]), item)
+}
+
+fn names_of_steps(draw: &mut Draw) -> Vec<StepName> {
+    some(draw, &["a", "a-b", "each"].map(|name| StepName::new(name).unwrap()))
 }
 
 fn backfill(world: &World, draw: &mut Draw, which: usize) -> Backfill {
@@ -140,9 +158,19 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::MarkedSucceeded { by: by.clone(), reason: None },
         SlotEvent::SkippedBy { by: by.clone(), reason: Some("not needed".to_owned()) },
         SlotEvent::RunEnded { run, outcome },
-        SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
+        SlotEvent::Reopened {
+            by: by.clone(),
+            reason: None,
+            priority: 3,
+            backfill: (draw.below(2) == 0).then(|| backfill.clone()),
+        },
         SlotEvent::Prioritised { priority: -3, backfill, by: None, reason: None },
         SlotEvent::Requested { by: Actor::unknown("you"), reason: None },
+        SlotEvent::Pinned { definition: next },
+        SlotEvent::StepReady { inputs: [("n".to_owned(), next.into())].into_iter().collect() },
+        SlotEvent::Signalled { name: "go".to_owned(), payload: json!({ "n": run }), by: by.clone(), reason: None },
+        SlotEvent::Recovered { run, failed: names_of_steps(draw) },
+        SlotEvent::Resumed { by, reason: None, from: names_of_steps(draw).pop() },
         SlotEvent::Imported {
             from: "elsewhere".to_owned(),
             state: SlotState::Expired,
@@ -188,6 +216,13 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
         let of_slot = RunFilter { slot: Some(id.clone()), ..RunFilter::default() };
         same(&walk::runs(&*left, &of_slot, 1), &walk::runs(&*right, &of_slot, 1), "the runs of a slot");
     }
+    let runs = world.slots.keys().filter(|id| id.key.step().is_some());
+    for run in runs.map(|step| SlotRef::new(step.workflow.clone(), step.key.of_run())).collect::<BTreeSet<_>>() {
+        let expected = world.steps_of(&run);
+        for reader in [&left, &right] {
+            same(&walk::steps(&**reader, &run, 2), &expected, format_args!("the steps of {run}"));
+        }
+    }
     for bucket in ["x", "y"] {
         for prefix in ["", "k1", "k"] {
             assert_eq!(
@@ -223,6 +258,7 @@ fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &Worl
     let recalls = [
         Recall::Slots(world.slots.keys().filter(|_| draw.below(2) == 0).cloned().collect()),
         Recall::Range { workflow: named(draw.of(&NAMES)), start, end },
+        Recall::Steps(slot_at(draw.of(&NAMES), draw.below(40) as i64 - 10)),
     ];
     for recall in recalls {
         same(&left.recall(&recall).unwrap(), &right.recall(&recall).unwrap(), format_args!("{recall:?}"));
@@ -253,5 +289,6 @@ fn run_filter(draw: &mut Draw) -> RunFilter {
     let moment = |millis: usize| World::default().now() + SignedDuration::from_millis(millis as i64);
     let start = draw.below(6_000);
     let range = (draw.below(2) == 0).then(|| Range::new(moment(start), moment(start + draw.below(2_000))));
-    RunFilter { workflow, states: some(draw, &RunState::ALL), range, ..RunFilter::default() }
+    let (states, with_steps) = (some(draw, &RunState::ALL), draw.below(2) == 0);
+    RunFilter { workflow, states, range, with_steps, ..RunFilter::default() }
 }

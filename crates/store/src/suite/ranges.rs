@@ -7,7 +7,7 @@ use kelos_model::{Outcome, Run, RunState, SlotEvent, SlotRef};
 
 use super::Place;
 use super::walk::{self, same};
-use super::world::{World, explanation, hour, lead, named, slot_at};
+use super::world::{World, explanation, hour, lead, named, slot_at, step_of};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -18,9 +18,14 @@ fn minute(minutes: i64) -> Timestamp {
 /// A run that is dispatched at one minute and ends at another, if it ends.
 fn run(world: &mut World, id: &SlotRef, from: i64, to: Option<i64>, outcome: Outcome) {
     world.clock = Some(minute(from));
-    world.plan(id);
-    world.happen(id, SlotEvent::TriggerMet { explanation: explanation("go") });
-    world.happen(id, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
+    match id.key.step() {
+        Some(_) => world.dispatch_step(id, 1),
+        None => {
+            world.plan(id);
+            world.happen(id, SlotEvent::TriggerMet { explanation: explanation("go") });
+            world.happen(id, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
+        }
+    }
     let Some(to) = to else { return };
     world.happen(id, SlotEvent::Started { run: 1, external_id: "1".to_owned() });
     world.clock = Some(minute(to));
@@ -50,7 +55,11 @@ fn populate(world: &mut World, put_back: &[(i64, i64)]) {
             _ => Outcome::Succeeded,
         };
         // Reversed, so that the order of slots is not that of runs.
-        run(world, &slot_at(NAMES[n as usize % 3], 1_000 - n), from, to, outcome);
+        let id = slot_at(NAMES[n as usize % 3], 1_000 - n);
+        run(world, &id, from, to, outcome.clone());
+        if n % 3 == 1 {
+            run(world, &step_of(&id, "load", None), from, to.map(|to| to + n % 7), outcome);
+        }
     }
 }
 
@@ -82,6 +91,7 @@ fn filters() -> Vec<RunFilter> {
                     workflow: workflow.clone(),
                     states: states.clone(),
                     range: Some(range),
+                    with_steps: filters.len() % 2 == 1,
                     ..RunFilter::default()
                 });
             }
@@ -92,6 +102,9 @@ fn filters() -> Vec<RunFilter> {
 
 fn passes(filter: &RunFilter, run: &Run) -> bool {
     let Some(range) = filter.range.filter(|range| !range.is_empty()) else { return false };
+    if run.id.slot.key.step().is_some() && !filter.with_steps {
+        return false;
+    }
     let looked_for = run.dispatched_at >= range.start - SignedDuration::from_millis(RUN_LOOK_BACK_MILLIS);
     let over = run.ended_at.map(|at| at.max(run.dispatched_at));
     (filter.states.is_empty() || filter.states.contains(&run.state))

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::{About, EventFilter, Page, PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
-use kelos_model::{EventRecord, Run};
+use kelos_model::{EventRecord, Run, SlotRef};
 
 fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let mut rows = Vec::new();
@@ -32,6 +32,11 @@ fn both<T: Debug + PartialEq>(limit: usize, read: impl Fn(PageRequest<'_>) -> Re
 /// All slots of a filter, newest first.
 pub(super) fn slots(reader: &dyn Queries, filter: &SlotFilter, limit: usize) -> Vec<SlotRow> {
     both(limit, |paging| reader.slots(filter, paging))
+}
+
+/// All steps of a run, ascending.
+pub(super) fn steps(reader: &dyn Queries, run: &SlotRef, limit: usize) -> Vec<SlotRow> {
+    both(limit, |paging| reader.steps(run, paging))
 }
 
 /// All runs of a filter, newest first.

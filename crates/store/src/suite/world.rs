@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cursor::order_time;
+use crate::cursor::SlotPlace;
 use crate::{Commit, Journal, Lease, SlotRow};
 use jiff::Timestamp;
 use kelos_model::retry::scramble;
@@ -12,7 +12,7 @@ use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{Job, Moments, PlanState, Source, Workflow, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
-    SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
+    SlotEvent, SlotKey, SlotRef, StepKey, StepName, Trigger, WorkflowEvent, WorkflowId,
 };
 
 /// A random number generator; the same seed gives the same numbers.
@@ -73,6 +73,14 @@ pub(super) fn named(name: &str) -> WorkflowId {
 #[must_use]
 pub(super) fn slot_at(name: &str, hours: i64) -> SlotRef {
     SlotRef::at(named(name), hour(hours))
+}
+
+/// The name of a step of a run, or of an item of its list.
+#[must_use]
+pub(super) fn step_of(run: &SlotRef, name: &str, item: Option<u32>) -> SlotRef {
+    let name = StepName::new(name).expect("a good name");
+    let step = StepKey::new(&run.key, &name).expect("the key of a run");
+    SlotRef::new(run.workflow.clone(), SlotKey::Step(item.map_or(step.clone(), |number| step.item(number))))
 }
 
 /// A reason as a trigger gives it.
@@ -184,7 +192,7 @@ impl World {
                 started_at: None,
                 ended_at: None,
                 outcome: None,
-                arguments: (*run > 1).then(|| ("größe".to_owned(), format!("{run}"))).into_iter().collect(),
+                arguments: (*run > 1).then(|| ("größe".to_owned(), format!("{run}").into())).into_iter().collect(),
                 outputs: None,
                 batch: *batch,
             };
@@ -208,7 +216,7 @@ impl World {
                 self.changed_runs.insert(last);
                 return;
             }
-            SlotEvent::Succeeded { .. } => Outcome::Succeeded,
+            SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. } => Outcome::Succeeded,
             SlotEvent::Withdrawn { .. } => Outcome::refused("no worker fetched it".to_owned()),
             SlotEvent::BackedOff { outcome, .. }
             | SlotEvent::Failed { outcome, .. }
@@ -239,6 +247,56 @@ impl World {
             }
     }
 
+    /// The slot is planned, and runs a flow by a definition.
+    pub(super) fn begin_flow(&mut self, run: &SlotRef, definition: u32) {
+        self.plan(run);
+        self.happen(run, SlotEvent::TriggerMet { explanation: explanation("ready") });
+        self.happen(run, SlotEvent::Pinned { definition });
+        self.happen(run, SlotEvent::Dispatched { run: 1, worker: None, batch: None });
+        assert!(self.happen(run, SlotEvent::Started { run: 1, external_id: "flow".to_owned() }), "{run} begins");
+    }
+
+    /// A step is opened by a run of its flow.
+    pub(super) fn open_step(&mut self, step: &SlotRef, run: u32) {
+        assert!(self.happen(step, SlotEvent::StepOpened { run, awaits: Vec::new(), priority: 0 }), "{step} is opened");
+    }
+
+    /// A step that was opened is given its inputs.
+    pub(super) fn ready_step(&mut self, step: &SlotRef) {
+        let inputs =
+            serde_json::Map::from_iter([("größe".to_owned(), 0.1.into()), ("of".to_owned(), step.short().into())]);
+        assert!(self.happen(step, SlotEvent::StepReady { inputs }), "{step} is ready");
+    }
+
+    /// A step is opened and dispatched for the first time.
+    pub(super) fn dispatch_step(&mut self, step: &SlotRef, run: u32) {
+        self.open_step(step, run);
+        self.ready_step(step);
+        assert!(self.happen(step, SlotEvent::Dispatched { run: 1, worker: None, batch: None }), "{step} is dispatched");
+    }
+
+    /// A step is opened and runs to its end.
+    pub(super) fn run_step(&mut self, step: &SlotRef, run: u32, outcome: Outcome) {
+        self.dispatch_step(step, run);
+        self.happen(step, SlotEvent::Started { run: 1, external_id: "pid 7".to_owned() });
+        let ended = match outcome {
+            Outcome::Succeeded => SlotEvent::Succeeded { run: 1 },
+            outcome => SlotEvent::Failed { run: 1, outcome },
+        };
+        assert!(self.happen(step, ended), "{step} ends");
+    }
+
+    /// The steps of a run, ascending by key.
+    #[must_use]
+    pub(super) fn steps_of(&self, run: &SlotRef) -> Vec<SlotRow> {
+        let is_of_it =
+            |id: &SlotRef| id.workflow == run.workflow && id.key.step().is_some_and(|step| step.run() == run.key);
+        let steps = self.slots.iter().filter(|(id, _)| is_of_it(id));
+        let mut rows: Vec<_> = steps.map(|(id, slot)| SlotRow { id: id.clone(), slot: slot.clone() }).collect();
+        rows.sort_by_key(|row| row.id.key.to_string());
+        rows
+    }
+
     /// Ends the turn and returns its commit.
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
@@ -255,15 +313,13 @@ impl World {
         store.commit(lease, &commit).expect("the turn is committed");
     }
 
-    /// All slots in the order of the list.
+    /// All slots in the order of the list, which has no steps.
     #[must_use]
     pub(super) fn listed(&self) -> Vec<SlotRow> {
         let mut rows: Vec<_> =
             self.slots.iter().map(|(id, slot)| SlotRow { id: id.clone(), slot: slot.clone() }).collect();
-        rows.sort_by_key(|row| {
-            let SlotRef { workflow, key } = &row.id;
-            (std::cmp::Reverse(order_time(key)), workflow.clone(), key.clone())
-        });
+        rows.retain(|row| row.id.key.step().is_none());
+        rows.sort_by_key(|row| SlotPlace::new(row.id.workflow.clone(), &row.id.key));
         rows
     }
 }

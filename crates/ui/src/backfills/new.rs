@@ -9,18 +9,19 @@ use kelos_core::{LARGEST_BACKFILL, SlotList};
 use kelos_front::App;
 use kelos_front::backfill::{NewBackfill, make};
 use kelos_front::fault::{Fault, plain};
+use kelos_model::arguments::text;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::time::format_full;
 use kelos_model::workflow::{VersionChoice, VersionError};
-use kelos_model::{BackfillId, WorkflowId};
+use kelos_model::{Arguments, BackfillId, WorkflowId};
 use kelos_wire::BackfillRequest;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{href, mode_name, mode_words};
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
-use crate::{asked, time, words};
+use crate::{arguments, asked, time, words};
 
 /// The default start of a backfill before now.
 const USUAL: SignedDuration = SignedDuration::from_hours(24);
@@ -41,6 +42,8 @@ pub(super) struct BackfillForm {
     priority: Option<i32>,
     name: Option<String>,
     reason: Option<String>,
+    /// Arguments, one `name=value` in each line.
+    arguments: Option<String>,
     /// The page of each kind of slots that a preview shows, from 0.
     page: Option<usize>,
 }
@@ -54,6 +57,7 @@ struct BackfillSpec {
     priority: i32,
     name: Option<BackfillId>,
     reason: Option<String>,
+    arguments: Arguments,
 }
 
 impl BackfillForm {
@@ -71,6 +75,7 @@ impl BackfillForm {
             priority: self.priority.unwrap_or(USUAL_PRIORITY),
             name: name.map_err(|error| plain::bad_request(format!("{error}.")))?,
             reason: asked::filled(self.reason.clone()),
+            arguments: arguments::read_lines(self.arguments.as_deref().unwrap_or_default())?,
         }))
     }
 }
@@ -79,7 +84,7 @@ impl BackfillSpec {
     fn request(&self) -> BackfillRequest {
         let request = BackfillRequest::new(self.workflow.clone(), self.range, self.mode.into(), self.priority);
         let (made_by, name, reason) = (self.made_by.clone(), self.name.clone(), self.reason.clone());
-        BackfillRequest { made_by, name, reason, ..request }
+        BackfillRequest { made_by, name, reason, arguments: self.arguments.clone(), ..request }
     }
 
     /// The fields of a form with the same request.
@@ -94,6 +99,8 @@ impl BackfillSpec {
         fields.extend(self.made_by.as_ref().map(|version| ("made_by", version.to_string())));
         fields.extend(self.name.as_ref().map(|name| ("name", name.to_string())));
         fields.extend(self.reason.as_ref().map(|reason| ("reason", reason.clone())));
+        let lines: Vec<String> = self.arguments.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
+        fields.extend((!lines.is_empty()).then(|| ("arguments", lines.join("\n"))));
         fields
     }
 
@@ -168,6 +175,7 @@ fn fields(asked: &BackfillForm, workflow: &Markup, now: Timestamp) -> Markup {
             label { "priority " input.short type="number" name="priority" value=(USUAL_PRIORITY) required min="-1000000" max="1000000"; }
             label { "name " input name="name" maxlength="200" placeholder="made of workflow and times" autocomplete="off"; }
             label { "why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+            details { summary { "Arguments" } (arguments::lines(asked.arguments.as_deref().unwrap_or_default())) }
             button { "Preview" }
         }
         p.soft {

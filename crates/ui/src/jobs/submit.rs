@@ -1,38 +1,44 @@
 //! Submitting a job from its workflow's page.
 
+use std::collections::BTreeMap;
+
 use axum::http::StatusCode;
 use axum::response::Response;
 use kelos_core::SubmitRequest;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
-use kelos_model::{Actor, SlotRef, WorkflowId};
+use kelos_model::{Actor, Arguments, Parameter, SlotRef, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::asked;
 use crate::page::{slot_href, workflow_href};
+use crate::{arguments, asked};
 
 /// The lowest priority, which is the default, as people see it: 1 is the highest.
 const LAST_PRIORITY: i32 = 100;
 
 /// The form for submitting jobs.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Submit {
     job: Option<String>,
     priority: Option<String>,
     readd: Option<String>,
     pub(crate) reason: Option<String>,
+    arguments: Option<String>,
+    /// Fields of parameters.
+    #[serde(flatten)]
+    others: BTreeMap<String, String>,
 }
 
 /// The form by which a job is submitted.
-pub(crate) fn form(id: &WorkflowId, template: &str) -> Markup {
+pub(crate) fn form(id: &WorkflowId, template: &str, parameters: &[Parameter]) -> Markup {
     html! {
         details.action {
             summary.button { "Submit a job…" }
             form method="post" action=(format!("{}/submit", workflow_href(id))) {
                 p { "Submits it, with its missing ancestors. A job that exists is unchanged." }
                 label { "Job id, as " code { (template) } " " input name="job" required maxlength="512" autocomplete="off"; }
+                details { summary { "Arguments" } (arguments::fields(parameters, &Arguments::new(), false)) }
                 label { "Priority, 1 is first " input name="priority" type="number" min="1" max=(LAST_PRIORITY) placeholder=(LAST_PRIORITY); }
                 p { label { input type="checkbox" name="readd" value="1"; " if it has ended, reopen it, with everything downstream that has ended" } }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
@@ -52,6 +58,7 @@ pub(crate) async fn submit(app: &App, by: &Actor, id: WorkflowId, wanted: Submit
         jobs: vec![SlotRef::clone(&job)],
         priority: LAST_PRIORITY - priority(wanted.priority)?,
         readd: wanted.readd.is_some(),
+        arguments: arguments::read(wanted.others, wanted.arguments.as_deref())?,
         reason: asked::filled(wanted.reason),
     };
     app.ask(by, request).await?;

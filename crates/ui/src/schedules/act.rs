@@ -9,17 +9,16 @@ use axum::response::Response;
 use kelos_core::{Disable, Enable, FireRequest};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
-use kelos_model::WorkflowId;
 use kelos_model::workflow::{Keys, WorkflowRow};
+use kelos_model::{Arguments, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::asked;
 use crate::page::{segment, slot_href, workflow_href};
+use crate::{arguments, asked};
 
 /// A form of actions on a schedule.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ScheduleForm {
     /// The page that follows: `list`, or the page of the schedule.
     back: Option<String>,
@@ -28,6 +27,9 @@ pub(crate) struct ScheduleForm {
     /// Whether constraints are passed over.
     unconstrained: Option<String>,
     reason: Option<String>,
+    /// Fields of parameters.
+    #[serde(flatten)]
+    others: BTreeMap<String, String>,
 }
 
 /// Enables, disables or fires; shows the fired slot.
@@ -55,7 +57,7 @@ pub(crate) async fn act(
 }
 
 fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Fault> {
-    let arguments = read(wanted.arguments.as_deref().unwrap_or_default())?;
+    let arguments = arguments::read(wanted.others, wanted.arguments.as_deref())?;
     let reason = asked::filled(wanted.reason);
     Ok(FireRequest {
         workflow,
@@ -65,16 +67,6 @@ fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Fa
         unconstrained: wanted.unconstrained.is_some(),
         reason,
     })
-}
-
-/// Arguments as people write them: a line for each.
-fn read(text: &str) -> Result<BTreeMap<String, String>, Fault> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let pairs = lines.map(|line| match line.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(plain::bad_request(format!("\"{line}\" is no argument, expected NAME=VALUE, one in each line."))),
-    });
-    pairs.collect()
 }
 
 fn action(id: &WorkflowId, name: &str) -> String {
@@ -114,7 +106,7 @@ pub(super) fn form(row: &WorkflowRow) -> Markup {
             summary.button { (name) "…" }
             form method="post" action=(action(&row.id, "fire")) {
                 p { (what) }
-                label { "Arguments, one NAME=VALUE in each line " br; textarea name="arguments" rows="3" cols="36" autocomplete="off" spellcheck="false" {} }
+                (arguments::fields(&row.definition.parameters, &Arguments::new(), true))
                 @if !row.definition.constraints.is_empty() {
                     p { label { input type="checkbox" name="unconstrained" value="1"; " ignore its constraints, too" } }
                 }
@@ -122,18 +114,5 @@ pub(super) fn form(row: &WorkflowRow) -> Markup {
                 " " button.primary { (name) }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_lines() {
-        let read = read("day = 2026-11-21\r\n\nurl=http://x/?a=b\n").unwrap();
-        let pairs: Vec<_> = read.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(pairs, [("day", "2026-11-21"), ("url", "http://x/?a=b")]);
-        assert!(super::read("nothing").is_err() && super::read("=x").is_err());
     }
 }

@@ -42,11 +42,11 @@ pub(crate) fn story(
     let facts: Vec<EventRecord> = life.iter().filter(is_collected).cloned().collect();
     let collected = slot.and_then(|slot| slot.collected.clone());
     let led_to = led_to(reader, id, life)?;
-    if facts.is_empty() && collected.is_none() && led_to.is_empty() && !row.definition.keys.are_moments() {
+    let is_plain = row.definition.parameters.is_empty() && !row.definition.keys.are_moments();
+    if facts.is_empty() && collected.is_none() && led_to.is_empty() && is_plain {
         return Ok(None);
     }
-    let given = arguments(&row.definition, collected.as_deref(), &id.key);
-    let arguments = given.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+    let arguments = arguments(&row.definition, collected.as_deref(), &id.key).into_iter().collect();
     // Only listed ones are looked up.
     let listed = facts.iter().skip(facts.len().saturating_sub(LISTED));
     let known = told::known(

@@ -1,5 +1,7 @@
 //! Actions on a slot, and the preview of a rerun with everything downstream.
 
+use std::collections::BTreeMap;
+
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
@@ -8,14 +10,14 @@ use axum::response::Response;
 use kelos_core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSuccess, Rerun, Skip};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
-use kelos_model::{Actor, SlotRef, SlotState};
+use kelos_model::{Actor, Arguments, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{SlotPage, list};
 use crate::neighbours::Neighbour;
 use crate::page::{Page, slot_href, workflow_href};
-use crate::{asked, time, words};
+use crate::{arguments, asked, time, words};
 
 /// Slots of each kind that a preview names.
 const NAMED: usize = 200;
@@ -58,6 +60,7 @@ fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Ma
             form method="post" action=(format!("{}/{path}", slot_href(&found.id))) {
                 p { (what) }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                @if path == "rerun" { (self::fields(found)) }
                 @if path == "rerun" && !found.neighbours.downstream.is_empty() {
                     p { label { input type="checkbox" name="downstream" value="1"; " with all downstream slots: you see them first" } }
                 }
@@ -67,9 +70,21 @@ fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Ma
     }
 }
 
+/// The fields of the arguments of a rerun: what stays empty stays as it is.
+fn fields(found: &SlotPage) -> Markup {
+    let definition = &found.workflow.definition;
+    let collected = found.slot.as_ref().and_then(|slot| slot.collected.as_deref());
+    let present = kelos_model::arguments::arguments(definition, collected, &found.id.key);
+    html! {
+        details {
+            summary { "Other arguments" }
+            (arguments::fields(&definition.parameters, &present, false))
+        }
+    }
+}
+
 /// The reason in a form.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Because {
     reason: Option<String>,
     /// With all that depends on it; for a rerun.
@@ -78,6 +93,11 @@ pub(crate) struct Because {
     seen: Option<String>,
     /// Whether runs that go on are killed for it.
     kill: Option<String>,
+    /// Arguments of a rerun, one `name=value` in each line.
+    arguments: Option<String>,
+    /// Fields of parameters, for a rerun.
+    #[serde(flatten)]
+    others: BTreeMap<String, String>,
 }
 
 /// Reruns, kills, skips or marks a slot, and leads back to it.
@@ -89,16 +109,17 @@ pub(crate) async fn act(
 ) -> Result<Response, Fault> {
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
     let reason = asked::filled(because.reason);
+    let arguments = arguments::read(because.others, because.arguments.as_deref())?;
     match action.as_str() {
         "rerun" if because.downstream.is_some() && because.seen.is_none() => {
-            return preview(&app, &who, slot, reason.as_deref()).await;
+            return preview(&app, &who, slot, reason.as_deref(), &arguments).await;
         }
         "rerun" if because.downstream.is_some() => {
             let kill_live = because.kill.is_some();
-            let request = DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run: false };
+            let request = DownstreamRequest { slot: slot.clone(), arguments, reason, kill_live, dry_run: false };
             drop(app.ask(&who, request).await?);
         }
-        "rerun" => app.ask(&who, Rerun { slot: slot.clone(), reason }).await?,
+        "rerun" => app.ask(&who, Rerun { slot: slot.clone(), arguments, reason }).await?,
         "kill" => app.ask(&who, Kill { slot: slot.clone(), reason }).await?,
         "skip" => app.ask(&who, Skip { slot: slot.clone(), reason }).await?,
         "mark" => app.ask(&who, MarkSuccess { slot: slot.clone(), reason }).await?,
@@ -118,9 +139,17 @@ struct RerunPreview {
 }
 
 /// Shows a preview of a rerun with all downstream slots.
-async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Fault> {
+async fn preview(
+    app: &App,
+    who: &Actor,
+    slot: SlotRef,
+    reason: Option<&str>,
+    arguments: &Arguments,
+) -> Result<Response, Fault> {
     // With `kill_live` nothing is in the way, so that all is named.
-    let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };
+    let (slot_of, arguments_of) = (slot.clone(), arguments.clone());
+    let request =
+        DownstreamRequest { slot: slot_of, arguments: arguments_of, reason: None, kill_live: true, dry_run: true };
     let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(who, request).await?;
     let opened: Vec<SlotRef> = created.into_iter().chain(reopened).collect();
     let touched = app.read(move |reader| {
@@ -137,11 +166,11 @@ async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) ->
             untouched,
         })
     });
-    Ok(Page::new(app, "Rerun").style("pages.css").show(&touched.await?.page(reason)))
+    Ok(Page::new(app, "Rerun").style("pages.css").show(&touched.await?.page(reason, arguments)))
 }
 
 impl RerunPreview {
-    fn page(&self, reason: Option<&str>) -> Markup {
+    fn page(&self, reason: Option<&str>, arguments: &Arguments) -> Markup {
         let (opened, killed) = (self.opened.len() + self.more_opened, self.killed.len() + self.more_killed);
         html! {
             nav.crumbs aria-label="Breadcrumb" {
@@ -165,6 +194,7 @@ impl RerunPreview {
                 input type="hidden" name="downstream" value="1";
                 input type="hidden" name="seen" value="1";
                 @if let Some(reason) = reason { input type="hidden" name="reason" value=(reason); }
+                (arguments::hidden(arguments))
                 @if killed > 0 { label { input type="checkbox" name="kill" value="1" required; " kill these runs first" } }
                 button.primary { "Rerun " (words::count((opened + killed) as u64, "slot")) }
                 a.button href=(slot_href(&self.slot)) { "Back" }

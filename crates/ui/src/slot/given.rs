@@ -90,8 +90,7 @@ impl RunAccount {
 
     fn show(&self, is_shown: bool) -> Markup {
         let number = self.run.id.number;
-        let arguments: Map<String, Value> =
-            self.run.arguments.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
+        let arguments: Map<String, Value> = self.run.arguments.clone().into_iter().collect();
         let nothing = Map::new();
         let outputs = self.run.outputs.as_deref().unwrap_or(&nothing);
         let is_short = length(&arguments) + length(outputs) <= SHORT;

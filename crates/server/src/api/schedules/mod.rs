@@ -12,6 +12,7 @@ use kelos_core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enab
 use kelos_explain::schedules::{decisions, overview};
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_model::arguments::text;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, RunName, SlotKey, SlotRef, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
@@ -388,7 +389,7 @@ fn check(request: &StartRequest) -> Result<(), Fault> {
     if request.arguments.len() > MOST_ARGUMENTS {
         return Err(bad(format!("{} arguments, expected at most {MOST_ARGUMENTS}", request.arguments.len())));
     }
-    let long = request.arguments.iter().find(|(name, value)| name.len().max(value.len()) > LONGEST_ARGUMENT);
+    let long = request.arguments.iter().find(|(name, value)| name.len().max(text(value).len()) > LONGEST_ARGUMENT);
     long.map_or(Ok(()), |_| Err(bad(format!("an argument is longer than {LONGEST_ARGUMENT} bytes"))))
 }
 

@@ -86,9 +86,14 @@ pub(crate) enum StoredSlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        arguments: BTreeMap<String, String>,
+        arguments: BTreeMap<String, Value>,
         #[serde(default, skip_serializing_if = "is_false")]
         unconstrained: bool,
+    },
+    ArgumentsSet {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        arguments: BTreeMap<String, Value>,
     },
     Looked {
         #[serde(with = "As::<StoredReason>")]

@@ -29,7 +29,7 @@ pub(super) enum StoredOccurrence {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        arguments: BTreeMap<String, String>,
+        arguments: BTreeMap<String, Value>,
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         outputs: Map<String, Value>,
     },
@@ -62,6 +62,8 @@ pub(crate) struct StoredCollection {
     tallies: BTreeMap<Subject, Tally>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredManualStart>>")]
     asked: Option<ManualStart>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    arguments: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "is_false")]
     met: bool,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -81,7 +83,7 @@ struct StoredTally {
 #[serde(remote = "ManualStart")]
 struct StoredManualStart {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    arguments: BTreeMap<String, String>,
+    arguments: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "is_false")]
     unconstrained: bool,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]

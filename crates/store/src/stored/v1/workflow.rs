@@ -12,8 +12,8 @@ use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, ProjectVersion, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    BatchRule, Constraint, Flow, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, TokenRate, Trigger,
-    Workflow, WorkflowId,
+    BatchRule, Constraint, Flow, FunctionRef, Gate, Job, Otherwise, Parameter, ParameterKind, PoolId, PoolUse,
+    RetryPolicy, TokenRate, Trigger, Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ use super::jobs::StoredJobKeys;
 use super::names::StoredName;
 use super::schedule::{StoredSchedule, StoredWindow};
 use super::trigger::{StoredFunctionRef, StoredTrigger};
-use crate::stored::form::{As, Form, forms, is_false, is_zero};
+use crate::stored::form::{As, Form, forms, is_false, is_zero, present};
 
 /// How long a slot of an event schedule may wait in old definitions, which could not set it.
 const DAY_MILLIS: u64 = 86_400_000;
@@ -76,12 +76,39 @@ pub(crate) struct StoredWorkflow {
     job: Job,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Arc<StoredFlow>>>")]
     flow: Option<Arc<Flow>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredParameter>>")]
+    parameters: Vec<Parameter>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     writes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredName>>")]
     version: Option<ProjectVersion>,
     #[serde(default, skip_serializing_if = "About::is_empty", with = "As::<StoredAbout>")]
     about: About,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Parameter", rename_all = "camelCase")]
+struct StoredParameter {
+    name: String,
+    #[serde(flatten, with = "As::<StoredParameterKind>")]
+    kind: ParameterKind,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    default: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ParameterKind", tag = "type", rename_all = "kebab-case")]
+enum StoredParameterKind {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    Date,
+    Time,
+    Choice { choices: Vec<String> },
+    Json,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -293,6 +320,8 @@ impl Form<Source> for StoredSource {
 
 forms! {
     StoredWorkflow of Workflow,
+    StoredParameter of Parameter,
+    StoredParameterKind of ParameterKind,
     StoredBatchRule of BatchRule,
     StoredPoolUse of PoolUse,
     StoredTokenRate of TokenRate,

@@ -1,0 +1,2 @@
+-- Arguments may be other JSON than texts, and requests give them to slots that they open. A program of before would read neither, so it
+-- is to refuse the database.
