@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export, failures,
-    graph, groups, import, init, list, logs, man, new, pause, plan, relatives, run_job, schedule, schedules, schema,
-    serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
+    flow, graph, groups, import, init, list, logs, man, new, pause, plan, relatives, run_job, schedule, schedules,
+    schema, serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -110,6 +110,10 @@ commands! {
     Schedule(schedule::ScheduleArgs) => schedule::run,
     /// Start a workflow now, without its trigger
     Start(start::StartArgs) => start::run,
+    /// List the steps of a run of a flow, with what each waits for
+    Steps(flow::StepsArgs) => flow::steps,
+    /// Give a run of a flow a signal that a step waits for, now or later
+    Signal(flow::SignalArgs) => flow::signal,
     /// Publish a fact that triggers wait for: new partitions, the end of a run, a signal
     Tell(tell::TellArgs) => tell::run,
     /// List published facts, newest first
@@ -138,8 +142,8 @@ commands! {
     Mark(change::MarkArgs) => change::mark,
     /// Pause workflows: nothing is planned or started until they are resumed
     Pause(pause::NamesArgs) => pause::pause,
-    /// Resume paused or frozen workflows
-    Resume(pause::NamesArgs) => pause::resume,
+    /// Resume paused or frozen workflows, or with --run a run of a flow that has ended
+    Resume(pause::ResumeArgs) => pause::resume,
     /// Run the slots of a past range, and show their progress
     Backfill(backfill::BackfillArgs) => backfill::run,
     /// List backfills; show, pause, resume, prioritise, rerun or cancel one

@@ -187,6 +187,22 @@ const EXAMPLES: &[Examples] = &[
             ("kelos start report --argument day=2026-11-21 --reason 'asked by Ann'", "with an argument"),
             ("kelos start report --arguments '{\"rows\": 100}'", "with those of a JSON object: numbers stay numbers"),
             ("kelos start report --arguments-file arguments.json", "with those of a file"),
+            ("kelos start etl --key order-42 --wait", "a run with a name, until it has ended"),
+        ],
+    ),
+    of(
+        "steps",
+        &[
+            ("kelos steps etl order-42", "a run by its name"),
+            ("kelos steps etl 2026-11-21T00:00Z", "that of a time"),
+            ("kelos steps etl order-42 --items load", "the items of a list"),
+        ],
+    ),
+    of(
+        "signal",
+        &[
+            ("kelos signal etl order-42 approval", "without a payload"),
+            ("kelos signal etl order-42 approval --payload '{\"by\": \"Ann\"}'", "with one"),
         ],
     ),
     of(
@@ -254,7 +270,14 @@ const EXAMPLES: &[Examples] = &[
     of("skip", &[("kelos skip totals 2026-11-21T09:00Z", "one slot")]),
     of("mark", &[("kelos mark totals 2026-11-21T09:00Z succeeded", "what is downstream can start")]),
     of("pause", &[("kelos pause totals wordcount-lax --reason 'the disk is full'", "two workflows")]),
-    of("resume", &[("kelos resume totals wordcount-lax", "two workflows")]),
+    of(
+        "resume",
+        &[
+            ("kelos resume totals wordcount-lax", "two workflows"),
+            ("kelos resume etl --run order-42", "the failed steps of a run"),
+            ("kelos resume etl --run order-42 --from load", "a step and all after it"),
+        ],
+    ),
     of(
         "backfill",
         &[

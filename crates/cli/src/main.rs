@@ -24,6 +24,7 @@ mod export;
 mod failure;
 mod failures;
 mod fleet;
+mod flow;
 mod folder;
 mod graph;
 mod groups;

@@ -8,6 +8,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::{Because, Door};
 use crate::text as words;
+use crate::{flow, selection};
 
 #[derive(clap::Args)]
 pub(crate) struct NamesArgs {
@@ -20,12 +21,31 @@ pub(crate) struct NamesArgs {
     door: Door,
 }
 
+#[derive(clap::Args)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    names: NamesArgs,
+    /// Resume this run of the flow instead, by its name, time or job id: the steps that failed are done again, with what the others gave
+    #[arg(long, value_name = "RUN", value_parser = selection::key)]
+    run: Option<String>,
+    /// Do this step again and all that come after it, whether they failed or not
+    #[arg(long, value_name = "STEP", requires = "run")]
+    from: Option<String>,
+}
+
 pub(crate) fn pause(args: &NamesArgs) -> Result<u8, Failure> {
     each(args, "pause", "paused")
 }
 
-pub(crate) fn resume(args: &NamesArgs) -> Result<u8, Failure> {
-    each(args, "resume", "resumed")
+pub(crate) fn resume(args: &ResumeArgs) -> Result<u8, Failure> {
+    let ResumeArgs { names, run, from } = args;
+    let Some(run) = run else { return each(names, "resume", "resumed") };
+    match &names.workflows[..] {
+        [workflow] => flow::resume(workflow, (run, from.as_ref()), &names.because, &names.door),
+        _ => {
+            Err(Failure::usage(format!("resume the run {run}: several workflows are named, expected the one it is of")))
+        }
+    }
 }
 
 fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {

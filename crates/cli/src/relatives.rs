@@ -108,7 +108,7 @@ fn unknown(error: &JobError) -> Failure {
 fn named(job: &Job) -> SlotNameDto {
     SlotNameDto {
         workflow: job.workflow.to_string(),
-        key: KeyDto { time: None, job: Some(job.id.to_string()), key: None },
+        key: KeyDto { job: Some(job.id.to_string()), ..KeyDto::default() },
     }
 }
 

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::project::is_short_for;
 use kelos_model::similar::closest;
-use kelos_model::time::TypedTime;
-use kelos_model::{SlotState, WorkflowId};
+use kelos_model::time::{TypedTime, parse_instant};
+use kelos_model::{RunName, SlotState, StepName, WorkflowId};
 use kelos_wire::{ListDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 use serde::de::DeserializeOwned;
 
@@ -142,7 +142,13 @@ impl Client {
         if has_jobs(workflow) || text.starts_with(['~', '_', '.']) {
             return Ok(text.to_owned());
         }
-        match times::typed(text).map_err(|why| Failure::usage(format!("{doing}: {why}")))? {
+        let time = match times::typed(text) {
+            Ok(time) => time,
+            // A name, or a step of a run that has a name or a time.
+            Err(_) if is_named(text) => return Ok(text.to_owned()),
+            Err(why) => return Err(Failure::usage(format!("{doing}: {why}"))),
+        };
+        match time {
             TypedTime::Absolute(at) | TypedTime::Local(at) => Ok(words::wire(at)),
             TypedTime::Relative(at) => self.latest_at(doing, &summary.id, at),
             TypedTime::Day { start, end } => self.only_of_day(doing, &summary.id, text, (start, end)),
@@ -210,6 +216,15 @@ impl SlotChoice<'_> {
 /// Whether a failure is the server's about a name that no workflow has.
 fn is_unknown(failure: &Failure) -> bool {
     failure.refusal.as_deref() == Some(NO_WORKFLOW)
+}
+
+/// Whether a text names a run or a step rather than a time with a mistake.
+fn is_named(text: &str) -> bool {
+    let name = |text: &str| RunName::new(text).is_ok_and(|name| !name.reads_as_time());
+    let step = |text: &str| StepName::new(text.split_once(':').map_or(text, |(step, _)| step)).is_ok();
+    let of_run =
+        |(run, after): (&str, &str)| step(after) && (name(run) || parse_instant(run.trim_start_matches('_')).is_ok());
+    name(text) || text.rsplit_once('.').is_some_and(of_run)
 }
 
 fn has_jobs(workflow: &WorkflowDetailDto) -> bool {

@@ -124,6 +124,10 @@ impl Core {
 
     fn rerun(&mut self, slot: &SlotRef, arguments: &Arguments, mandate: Mandate) -> Result<(), Refusal> {
         self.check_openable(slot)?;
+        if slot.key.step().is_some() {
+            // Arguments are the whole run's.
+            return Err(Refusal::NoFlow(slot.workflow.clone()));
+        }
         let arguments = self.accepted_by(slot, arguments)?;
         let Mandate { by, reason } = mandate;
         let giver = by.clone();
@@ -258,7 +262,7 @@ impl Core {
 fn of_step(ask: Ask) -> Ask {
     let Ask::Rerun(Rerun { slot, arguments, reason }) = ask else { return ask };
     let step = slot.key.step().and_then(|step| StepName::new(step.step()).ok());
-    match step {
+    match step.filter(|_| arguments.is_empty()) {
         None => Ask::Rerun(Rerun { slot, arguments, reason }),
         from => Ask::ResumeFlow(ResumeFlow { run: SlotRef::new(slot.workflow, slot.key.of_run()), from, reason }),
     }

@@ -207,6 +207,10 @@ impl Core {
     /// Stores a signal for a run of a flow, also for one that nobody has started yet.
     pub(crate) fn signal_flow(&mut self, request: SignalFlow, by: Actor) -> Result<(), Refusal> {
         let SignalFlow { run, signal, payload, reason } = request;
+        if run.key.step().is_some() {
+            // A signal is for a run, whichever of its steps waits for it.
+            return Err(Refusal::NoFlow(run.workflow));
+        }
         let definition = self.workflows.get(&run.workflow).ok_or_else(|| Refusal::NoWorkflow(run.workflow.clone()))?;
         let present = definition.definition().flow.clone().filter(|_| definition.is_present());
         let flow = self.flows.of(&run).map(|flow| flow.graph().flow().clone()).or(present);

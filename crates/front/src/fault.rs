@@ -187,6 +187,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NoProgram { .. }
         | Refusal::NoBackfill(_)
         | Refusal::NoVersion { .. }
+        | Refusal::NoSignal { .. }
+        | Refusal::NoStep { .. }
         | Refusal::NotInSchedule(_)
         | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
         Refusal::NoJobId(..)
@@ -224,6 +226,9 @@ fn hint(refusal: &Refusal) -> Option<String> {
         }
         Refusal::ArgumentsTooLarge { .. } => "write what is large to a file, and give its path",
         Refusal::StillLive(..) => "kill it first",
+        Refusal::NoFlow(_) => "GET /api/v1/workflows/{id}/slots/{time}/flow shows a run of a flow",
+        Refusal::RunOver(..) => "POST …/resume has it go on; a run of another name is a new run",
+        Refusal::NothingToResume(_) => "POST …/resume with `from`, or POST …/rerun",
         Refusal::RunAlive(..) => "kill it first, and mark it once its run has ended",
         Refusal::DownstreamLive(..) => "have them killed too (`killLive`), or wait until they have ended",
         _ => return None,

@@ -283,7 +283,7 @@ pub enum SlotEventDto {
     /// A signal came for the run of the flow.
     Signalled {
         name: String,
-        #[serde(skip_serializing_if = "Value::is_null")]
+        #[serde(default, skip_serializing_if = "Value::is_null")]
         payload: Value,
         #[serde(flatten)]
         requester: RequesterDto,
@@ -293,7 +293,7 @@ pub enum SlotEventDto {
         /// The number of the flow's run.
         run: u32,
         /// The steps that must end before it handles the failure of another.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         awaits: Vec<String>,
         priority: i32,
     },

@@ -17,6 +17,7 @@ mod event;
 mod facts;
 mod failures;
 mod fault;
+mod flow;
 mod focus;
 #[cfg(feature = "openapi")]
 mod form_schema;
@@ -48,6 +49,7 @@ pub use event::*;
 pub use facts::*;
 pub use failures::*;
 pub use fault::*;
+pub use flow::*;
 pub use focus::*;
 pub use graph::*;
 pub use jobs::*;

@@ -144,6 +144,10 @@ pub struct StartRequest {
     /// Arguments in addition to those of the workflow, which they override.
     #[serde(default)]
     pub arguments: BTreeMap<String, Value>,
+    /// The name of the run, such as `order-42`: a run of this name is started once, and a second request gets the same slot. By default the
+    /// run has no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The priority of the slot, 0 where nothing is said: larger runs first.
     #[serde(default)]
     pub priority: i32,

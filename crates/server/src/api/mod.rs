@@ -9,6 +9,7 @@ mod events;
 mod extract;
 mod facts;
 mod failures;
+mod flows;
 mod focus;
 mod graph;
 mod groups;
@@ -102,6 +103,10 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(slots::history))
         .routes(routes!(slots::explain))
         .routes(routes!(slots::critical_path))
+        .routes(routes!(flows::one))
+        .routes(routes!(flows::items))
+        .routes(routes!(flows::signal))
+        .routes(routes!(flows::resume))
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::parents))
         .routes(routes!(jobs::children))

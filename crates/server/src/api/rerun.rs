@@ -26,7 +26,8 @@ fn touched(slots: Vec<SlotRef>) -> TouchedSlotsDto {
     TouchedSlotsDto { count: slots.len(), slots: slots.iter().take(SLOTS_LISTED).map(SlotNameDto::from).collect() }
 }
 
-/// Reruns a slot that has ended, or runs one that was never planned; on request with everything downstream.
+/// Reruns a slot that has ended, or runs one that was never planned; on request with everything downstream. For a step of a flow its run,
+/// which has to have ended, is resumed from this step, and is the answer.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/slots/{time}/rerun",
@@ -47,11 +48,19 @@ pub(super) async fn rerun(
 ) -> Result<Json<RerunResultDto>, Fault> {
     check(&request)?;
     let slot = path.slot(&app).await?;
+    let is_step = slot.key.step().is_some();
+    let of_slots = [("downstream", request.downstream), ("arguments", !request.arguments.is_empty())];
+    if let Some((name, _)) = of_slots.iter().find(|(_, given)| *given && is_step) {
+        let problem = Fault::bad_request("bad-body", format!("`{name}` was given for a step of a flow"));
+        return Err(problem.with_hint("its run goes on from it, with its arguments and all steps that come after it"));
+    }
     if request.downstream {
         return downstream(&app, &by, slot, request).await.map(RerunResultDto::Downstream).map(Json);
     }
     app.ask(&by, Rerun { slot: slot.clone(), arguments: request.arguments, reason: request.reason }).await?;
-    slots::found(&app, slot).await.map(RerunResultDto::Alone).map(Json)
+    // The step itself may never have been opened.
+    let shown = if is_step { SlotRef::new(slot.workflow, slot.key.of_run()) } else { slot };
+    slots::found(&app, shown).await.map(RerunResultDto::Alone).map(Json)
 }
 
 async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: RerunRequest) -> Result<DownstreamDto, Fault> {

@@ -7,7 +7,7 @@ use kelos_core::{Kill, MarkSuccess, Skip};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::ranges::Range;
-use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, SlotKey, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, SlotFilter};
 use kelos_wire::{
     CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ProblemDetailsDto, ReasonRequest, RootDto,
@@ -80,7 +80,11 @@ pub(super) async fn list(
 }
 
 pub(super) fn unknown(slot: &SlotRef) -> Fault {
-    Fault::not_found("slot-not-found", format!("there is no slot {}", slot.short())).with_hint(
+    let fault = Fault::not_found("slot-not-found", format!("there is no slot {}", slot.short()));
+    if matches!(slot.key, SlotKey::Named(_) | SlotKey::Step(_)) {
+        return fault.with_hint("…/why says why: nobody started such a run, or it has not opened the step");
+    }
+    fault.with_hint(
         "its time may be outside the schedule, in the future or before the planning window: …/why says which; \
          rerunning or backfilling it opens it",
     )

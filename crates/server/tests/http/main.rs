@@ -25,6 +25,7 @@ mod described;
 mod dice;
 mod display;
 mod failures;
+mod flows;
 mod focus;
 mod frozen;
 mod graph;

@@ -5,10 +5,11 @@ use axum::http::Method;
 use kelos_wire::{
     BackfillCausesDto, BackfillDto, BackfillResultDto, CalendarDto, CapacityDto, ChildrenDto, CriticalPathDto,
     DecisionDto, DeploymentDto, DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto,
-    FactSourceDto, FailureListDto, FocusDto, GraphDto, GroupsDto, HealthDto, ListDto, OutlookDto, OutputLinesDto,
-    PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto, RegisterDto,
-    RerunResultDto, RunDto, SlotDto, StepResultDto, StuckListDto, SubmitResultDto, SubmittedListDto, TellResultDto,
-    TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto, WorkflowDetailDto, WorkflowDto,
+    FactSourceDto, FailureListDto, FlowRunDto, FocusDto, GraphDto, GroupsDto, HealthDto, ItemDto, ListDto, OutlookDto,
+    OutputLinesDto, PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto,
+    RegisterDto, RerunResultDto, RunDto, SlotDto, StartedDto, StepResultDto, StuckListDto, SubmitResultDto,
+    SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto, WorkflowDetailDto,
+    WorkflowDto,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,6 +62,8 @@ fn got(uri: &str, segments: &[&str], text: &str) {
         ["workflows", _, "slots", _, "history"] => same::<ListDto<EventDto>>(uri, text),
         ["workflows", _, "slots", _, "why"] => same::<WhyDto>(uri, text),
         ["workflows", _, "slots", _, "critical-path"] => same::<CriticalPathDto>(uri, text),
+        ["workflows", _, "slots", _, "flow"] => same::<FlowRunDto>(uri, text),
+        ["workflows", _, "slots", _, "items"] => same::<PageDto<ItemDto>>(uri, text),
         ["workflows", _, "slots", _, "upstream"] => same::<UpstreamDto>(uri, text),
         ["workflows", _, "slots", _, "runs"] => same::<ListDto<RunDto>>(uri, text),
         ["workflows", _, "slots", _, "runs", _] => same::<RunDto>(uri, text),
@@ -96,8 +99,8 @@ fn done(uri: &str, segments: &[&str], query: &str, text: &str) {
     match segments {
         ["step"] => same::<StepResultDto>(uri, text),
         ["workflows", _, "pause" | "resume"] => same::<WorkflowDto>(uri, text),
-        ["workflows", _, "start"] | ["schedules", _, "fire"] => same::<SlotDto>(uri, text),
-        ["workflows", _, "slots", _, "kill" | "skip" | "mark"] => same::<SlotDto>(uri, text),
+        ["workflows", _, "start"] | ["schedules", _, "fire"] => same::<StartedDto>(uri, text),
+        ["workflows", _, "slots", _, "kill" | "skip" | "mark" | "signal" | "resume"] => same::<SlotDto>(uri, text),
         ["workflows", _, "slots", _, "rerun"] => {
             same::<RerunResultDto>(uri, text);
             if text.contains("\"dryRun\"") { same::<DownstreamDto>(uri, text) } else { same::<SlotDto>(uri, text) }

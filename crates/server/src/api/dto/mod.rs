@@ -2,6 +2,7 @@
 
 mod critical_path;
 mod event_schedule;
+mod flow;
 mod project;
 
 use kelos_explain::roots::{Root, WayStep};

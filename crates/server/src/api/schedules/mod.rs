@@ -14,11 +14,11 @@ use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::arguments::text;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, Workflow, WorkflowId};
+use kelos_model::{Actor, RunName, SlotKey, SlotRef, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
 use kelos_wire::{
-    DecisionDto, EventScheduleDto, ListDto, PageDto, ProblemDetailsDto, ReasonRequest, ScheduleRequest, SlotDto,
-    StartRequest,
+    DecisionDto, EventScheduleDto, ListDto, PageDto, ProblemDetailsDto, ReasonRequest, ScheduleRequest, StartRequest,
+    StartedDto,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -401,7 +401,7 @@ fn check(request: &StartRequest) -> Result<(), Fault> {
     params(WorkflowPath),
     request_body = Option<StartRequest>,
     responses(
-        (status = 200, description = "The slot that goes", body = SlotDto),
+        (status = 200, description = "The slot that goes", body = StartedDto),
         (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
@@ -411,11 +411,12 @@ pub(super) async fn fire(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<StartRequest>,
-) -> Result<Json<SlotDto>, Fault> {
+) -> Result<Json<StartedDto>, Fault> {
     go(&app, &by, path.id, request).await.map(Json)
 }
 
-/// Starts a workflow: opens a slot of this moment, which needs no trigger. A workflow with job ids has none; submit a job.
+/// Starts a workflow: opens a slot of this moment, or of a name, which needs no trigger. A run with a name is started once. A workflow
+/// with job ids has no such slots; submit a job.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/start",
@@ -423,7 +424,7 @@ pub(super) async fn fire(
     params(WorkflowPath),
     request_body = Option<StartRequest>,
     responses(
-        (status = 200, description = "The slot that goes", body = SlotDto),
+        (status = 200, description = "The slot that goes", body = StartedDto),
         (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
@@ -433,16 +434,27 @@ pub(super) async fn start(
     Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<StartRequest>,
-) -> Result<Json<SlotDto>, Fault> {
+) -> Result<Json<StartedDto>, Fault> {
     go(&app, &by, path.id, request).await.map(Json)
 }
 
-async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Fault> {
+async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<StartedDto, Fault> {
     check(&request)?;
-    let StartRequest { arguments, priority, unconstrained, reason } = request;
-    let ask = FireRequest { workflow, arguments, key: None, priority, unconstrained, reason };
+    let StartRequest { arguments, key, priority, unconstrained, reason } = request;
+    let key = key.map(|name| RunName::new(&name)).transpose().map_err(|error| bad(format!("`key`: {error}")))?;
+    let existed = match key.clone() {
+        Some(name) => is_started(app, SlotRef::new(workflow.clone(), SlotKey::Named(name))).await?,
+        None => false,
+    };
+    let ask = FireRequest { workflow, arguments, key, priority, unconstrained, reason };
     let slot = app.ask(by, ask).await?;
-    slots::found(app, slot).await
+    Ok(StartedDto { slot: slots::found(app, slot).await?, existed })
+}
+
+/// Whether a run with a name was started before. Signals may have come for one that was not.
+async fn is_started(app: &App, run: SlotRef) -> Result<bool, Fault> {
+    let found = app.read(move |reader| reader.slot(&run)).await?;
+    Ok(found.is_some_and(|slot| slot.collected.is_some()))
 }
 
 /// The decisions to list.

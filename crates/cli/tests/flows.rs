@@ -1,0 +1,106 @@
+//! Runs of flows on the command line: started by a name, followed, shown, signalled and resumed.
+
+mod support;
+
+use support::{Folder, Server, eventually};
+
+const SCRIPT: &str = r#"
+kelos.flow("etl", { concurrency: 9, steps: {
+  load: { shell: 'test -z "$fails" || test -e mended; printf \'{"files": ["a", "b"]}\' > "$KELOS_OUTPUTS"', cwd: "." },
+  each: { needs: "load", forEach: "files", shell: 'echo $item' },
+  ok: { needs: "load", signal: "approval" },
+  ship: { needs: ["each", "ok"], shell: 'echo $approval' },
+}});
+kelos.workflow("plain", { schedule: "0 0 1 1 *", catchUp: "skip", shell: "exit $code" });
+"#;
+
+fn up() -> (Folder, Server) {
+    let folder = Folder::with(&[("workflows/etl.js", SCRIPT)]);
+    let server = Server::up(&folder);
+    eventually("the workflows", || folder.run(&["ls"]).ok().contains("plain").then_some(()));
+    (folder, server)
+}
+
+fn until(folder: &Folder, run: &str, said: &str) -> String {
+    eventually(said, || Some(folder.run(&["steps", "etl", run]).ok()).filter(|text| text.contains(said)))
+}
+
+#[test]
+fn a_run_is_started_once_waits_for_its_signal_and_is_followed_to_its_end() {
+    let (folder, server) = up();
+    let said = folder.run(&["start", "etl", "--key", "order-42"]).ok();
+    assert!(said.starts_with("etl@order-42 is "), "{said}");
+    let again = folder.run(&["start", "etl", "--key", "order-42"]).ok();
+    assert!(again.trim_end().ends_with(", and was started before"), "{again}");
+    let shown = until(&folder, "order-42", "waits for the signal approval since");
+    assert!(shown.contains("ship") && shown.contains("waits for"), "{shown}");
+    let why = folder.run(&["why", "etl", "order-42"]).ok();
+    assert!(why.contains("ok waits for the signal approval since"), "{why}");
+    assert!(folder.run(&["why", "etl", "order-42.ship"]).ok().contains("to succeed"));
+    let items = eventually("the items", || {
+        Some(folder.run(&["steps", "etl", "order-42", "--items", "each"]).ok())
+            .filter(|text| text.matches("succeeded").count() == 2)
+    });
+    assert!(items.starts_with("ITEM"), "{items}");
+    assert!(eventually("output", || Some(folder.run(&["logs", "etl", "order-42.each:1"]).ok())).contains('b'));
+    let given = folder.run(&["signal", "etl", "order-42", "approval", "--payload", "\"yes\""]).ok();
+    assert_eq!(given, "etl@order-42 has the signal approval\n");
+    let followed = folder.run(&["start", "etl", "--key", "order-42", "--wait"]).ok();
+    let steps: Vec<&str> = followed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!((steps.len(), *steps.last().unwrap()), (5, "etl@order-42"), "{followed}");
+    assert!(followed.ends_with("etl@order-42 is succeeded\n"), "{followed}");
+    let shown = folder.run(&["steps", "etl", "order-42"]).ok();
+    assert!(shown.contains("critical path") && shown.contains("signal approval \"yes\""), "{shown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&folder.run(&["steps", "etl", "order-42", "--json"]).ok()).unwrap();
+    assert_eq!(json["steps"][3]["state"], "succeeded");
+    let over = folder.run(&["signal", "etl", "order-42", "approval"]).fails(1);
+    assert!(over.contains("only a run that has not ended takes signals"), "{over}");
+    server.stop();
+}
+
+#[test]
+fn what_failed_is_resumed_and_the_exit_code_is_the_outcome() {
+    let (folder, server) = up();
+    let start = ["start", "etl", "--key", "bad", "--argument", "fails=1", "--wait"];
+    let failed = folder.run(&start);
+    assert!(failed.out.contains("etl@bad is failed: step load failed: "), "{}", failed.out);
+    failed.fails(1);
+    let shown = folder.run(&["steps", "etl"]).ok();
+    assert!(shown.contains("never runs: it needs load, which failed"), "{shown}");
+    assert!(folder.run(&["failures"]).ok().contains("step load failed"));
+    folder.write("mended", "");
+    folder.run(&["signal", "etl", "good", "approval"]).ok();
+    let resumed = folder.run(&["resume", "etl", "--run", "bad", "--from", "load"]).ok();
+    assert!(resumed.starts_with("etl@bad is "), "{resumed}");
+    until(&folder, "bad", "waits for the signal approval since");
+    folder.run(&["kill", "etl", "bad.ok"]).ok();
+    until(&folder, "bad", "step ok failed: it was killed");
+    let plain = folder.run(&["start", "plain", "--argument", "code=3", "--wait"]);
+    assert!(plain.out.contains(" is failed"), "{}", plain.out);
+    plain.fails(1);
+    assert!(folder.run(&["start", "plain", "--argument", "code=0", "--wait"]).ok().ends_with(" is succeeded\n"));
+    server.stop();
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let (folder, server) = up();
+    for (words, code, said) in [
+        (&["steps", "etl"][..], 1, "it has no run yet"),
+        (&["steps", "etl", "nobody"], 1, "there is no slot etl@nobody"),
+        (&["steps", "etl", "2015-13-01"], 2, "expected"),
+        (&["start", "etl", "--key", "a b"], 1, "\"a b\" can't name a run"),
+        (&["signal", "etl", "a", "aproval"], 1, "did you mean approval?"),
+        (&["signal", "etl", "a", "approval", "--payload", "{"], 2, "expected JSON such as"),
+        (&["signal", "plain", "a", "approval"], 1, "plain is no flow"),
+        (&["resume", "etl", "--run", "a"], 1, "expected the name of a run that somebody started"),
+        (&["resume", "etl", "plain", "--run", "a"], 2, "expected the one it is of"),
+        (&["resume", "etl", "--from", "a"], 2, "--run"),
+        (&["rerun", "etl", "a.load"], 1, "expected the name of a run that somebody started"),
+    ] {
+        let told = folder.run(words).fails(code);
+        assert!(told.contains(said), "{words:?}: {told}");
+    }
+    server.stop();
+}
