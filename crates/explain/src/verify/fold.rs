@@ -90,14 +90,16 @@ impl<'a> Fold<'a> {
 
     fn begin(&mut self, id: &SlotRef, turn: &TurnRecord) -> Result<Result<Open, String>, StoreError> {
         let row = read(self.reader.slot(id))?;
+        // No count of slots has steps of flows.
+        let counts = u64::from(id.key.step().is_none());
         Ok(match row.map(|row| row.filter(|row| !row.is_only_planned())) {
             Err(what) => {
-                self.known += 1;
+                self.known += counts;
                 Err(what)
             }
             Ok(None) => Err("it happened to a slot that the table does not have".to_owned()),
             Ok(Some(row)) => {
-                self.known += 1;
+                self.known += counts;
                 Ok(Open { folded: None, last: row.last_event, is_old: turn.is_opening() })
             }
         })
