@@ -88,7 +88,8 @@ impl Core {
         let run = Advanced { slot: slot.clone(), number, priority, flow };
         match state {
             SlotState::Running => {}
-            state if state.is_final() => {
+            // A person has ended it, and may have opened it again since.
+            _ => {
                 self.end_flow_of_nobody(&run);
                 return Ok(());
             }
@@ -260,7 +261,8 @@ impl Core {
     /// Ends the run of a slot that a person has ended, once no run of its steps is alive.
     fn end_flow_of_nobody(&mut self, run: &Advanced) {
         let is_alive = self.slots.steps_of(&run.slot).any(|(_, live)| live.slot.run_alive);
-        let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive);
+        let is_ended = |state| !matches!(state, SlotState::Dispatched | SlotState::Running);
+        let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive && is_ended(live.slot.state));
         if is_open && !is_alive {
             self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
         }
