@@ -75,7 +75,10 @@ impl Core {
     /// Logs an event of a step of a flow, and updates what depends on it: of all that is indexed of slots, a step is only in the queues,
     /// among the timers and in its run.
     fn record_step(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot, what: SlotEvent) -> bool {
-        let Some(definition) = self.definition_of(id) else { return false };
+        // A person may mark a step whose run is over: nothing of it runs.
+        let followed = self.definition_of(id);
+        let definition = followed.or_else(|| Some(self.workflows.known(&id.workflow)?.definition().clone()));
+        let Some(definition) = definition else { return false };
         let moment = (self.now, self.turn.next_seq());
         self.slots.enter(id, after, &what, &definition, moment);
         self.turn.log(self.now, before.map_or(0, |slot| slot.last_event), Event::Slot { slot: id.clone(), what });

@@ -6,6 +6,7 @@ use kelos_model::flow::{FOR_EACH, ForEach, SignalWait, StepProgress, formatted_k
 use kelos_model::run::beyond_largest;
 use kelos_model::{
     Actor, Answer, FailureCode, Finding, Outcome, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState,
+    StepName,
 };
 use serde_json::{Map, Value};
 
@@ -266,6 +267,21 @@ impl Core {
         self.record(&run, SlotEvent::Resumed { by, reason, from });
         Ok(Ok(()))
     }
+impl Core {
+    /// Has a run go on from a step. An item is done again with its whole list.
+    pub(crate) fn rerun_step<E>(
+        &mut self,
+        step: &SlotRef,
+        by: Actor,
+        reason: Option<String>,
+        past: PastOf<'_, E>,
+    ) -> Result<Result<(), Refusal>, E> {
+        let from = step.key.step().and_then(|key| StepName::new(key.step()).ok());
+        let run = SlotRef::new(step.workflow.clone(), step.key.of_run());
+        self.resume_flow(ResumeFlow { run, from, reason }, by, past)
+    }
+}
+
 }
 
 /// Why an input is no list for the items of a step.
