@@ -3,10 +3,10 @@
 //! A run is advanced in the step in which something happened to it, so that no crash comes between the end of a step and the opening of
 //! those after it. Absent: which steps these are, which is [`FlowGraph`](kelos_model::flow::FlowGraph)'s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::flow::{FLOW, FlowEnd, StepInput, StepProgress};
+use kelos_model::flow::{FLOW, FlowEnd, FlowGraph, StepInput, StepProgress, formatted_key};
 use kelos_model::run::beyond_largest;
 use kelos_model::slot::RunOfFlow;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow};
@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::Core;
 use crate::flows::{FlowProgress, PinnedFlow, StepEnd};
 use crate::past::PastOf;
+use crate::slots::Live;
 
 /// A run that is advanced.
 pub(crate) struct Advanced {
@@ -64,7 +65,7 @@ impl Core {
         self.record(&run.slot, SlotEvent::Started { run: run.number, external_id: FLOW.to_owned() });
         if let Some(flow) = self.flows.of(&run.slot).cloned() {
             // The first run of a slot has no steps to go on with.
-            let fresh = (run.number == 1).then(|| FlowProgress::new(flow.graph()));
+            let fresh = (run.number == 1).then(|| FlowProgress::new(flow.graph(), run.number));
             return self.flows.begin(&run.slot, fresh);
         }
         let reason = "the graph of its steps has a mistake: see the problems of its definition".to_owned();
@@ -93,8 +94,6 @@ impl Core {
                 self.end_flow_of_nobody(&run);
                 return Ok(());
             }
-            // It waits to be resumed.
-            _ => return Ok(()),
         }
         if self.flows.progress(slot).is_none() {
             self.load_flow(&run, past)?;
@@ -273,7 +272,7 @@ impl Core {
         self.slots.recall_steps(&run.slot, past)?;
         let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
         let undone = self.undone(run, &part);
-        let mut progress = FlowProgress::new(run.flow.graph());
+        let mut progress = FlowProgress::new(run.flow.graph(), run.number);
         let steps: Vec<_> = self.slots.steps_of(&run.slot).map(|(id, live)| (id.clone(), live.into_owned())).collect();
         let mut asked = Vec::new();
         for (id, live) in &steps {
@@ -285,47 +284,89 @@ impl Core {
         let seqs: Vec<u64> = asked.iter().map(|(_, seq)| *seq).collect();
         let read = if seqs.is_empty() { Vec::new() } else { past.runs(&seqs)? };
         let read: std::collections::BTreeMap<u64, _> = read.into_iter().map(|run| (run.seq, run)).collect();
+        let items = items_of(&run.flow, &steps);
+        let mut done_before = BTreeSet::new();
         for (id, live) in steps {
             let Some(key) = id.key.step() else { continue };
+            progress.follow_ending(key, &live.slot);
             let at = run.flow.graph().position(key.step()).unwrap_or(usize::MAX);
-            if undone.contains(&at) {
+            // A list may have had more items before.
+            let is_left_over = |number| items.get(&at).is_none_or(|items| number >= *items);
+            if undone.contains(&at) || key.item_number().is_some_and(is_left_over) {
                 continue;
+            }
+            if live.slot.step_of_run().is_some_and(|step| step.run < run.number) && key.item_number().is_none() {
+                done_before.insert(at);
             }
             let seq = live.slot.last_run_seq;
             let end = || StepEnd::of(live.slot.state, self.slots.changed_run(seq).or_else(|| read.get(&seq)));
             progress.load(run.flow.graph(), key, &live.slot, end);
         }
+        progress.note_loose(run.flow.graph(), &done_before);
         progress.look_at_all();
         self.flows.keep(&run.slot, progress);
         Ok(())
     }
 
     /// The steps that are to be done, although an earlier run may have done them: those of another definition, those that failed before
-    /// this run, those from which a person had all done again, and all that started after any of these.
+    /// this run, those from which a person had all done again, and all that started after any of these or after a step that was done
+    /// again since. What a person has said to be done in this run is done.
     fn undone(&self, run: &Advanced, part: &RunOfFlow) -> BTreeSet<usize> {
         let graph = run.flow.graph();
-        let again = |step: &StepName, since: u32| {
-            let at = graph.position(step.as_str()).into_iter();
-            at.flat_map(|at| graph.with_all_after(at)).map(move |at| (at, since))
-        };
-        let mut first_run = vec![part.since_run; graph.len()];
-        for (at, since) in part.again.iter().flat_map(|(step, since)| again(step, *since)) {
-            first_run.get_mut(at).into_iter().for_each(|first| *first = since.max(*first));
-        }
-        let mut undone = BTreeSet::new();
+        let begun = self.slots.get(&run.slot).map_or(0, |live| live.slot.last_run_seq);
+        let mut since: Vec<(u32, usize)> =
+            part.again.iter().filter_map(|(step, since)| Some((*since, graph.position(step.as_str())?))).collect();
+        let mut opened = BTreeMap::new();
         for (id, live) in self.slots.steps_of(&run.slot) {
             let Some(key) = id.key.step().filter(|key| key.item_number().is_none()) else { continue };
             let Some(at) = graph.position(key.step()) else { continue };
-            let opened = live.slot.step_of_run().map_or(0, |step| step.run);
-            let failed_before = opened < run.number && StepProgress::from(live.slot.state) == StepProgress::Failed;
-            if first_run.get(at).is_some_and(|first| opened < *first) {
-                undone.insert(at);
-            } else if failed_before {
-                undone.extend(graph.with_all_after(at));
+            let by = live.slot.step_of_run().map_or(0, |step| step.run);
+            let failed_before = by < run.number && StepProgress::from(live.slot.state) == StepProgress::Failed;
+            since.push((if failed_before { run.number } else { by }, at));
+            let is_marked = live.slot.state == SlotState::Succeeded && live.slot.last_event > begun;
+            opened.insert(at, if is_marked { run.number } else { by });
+        }
+        let first = first_runs(graph, part.since_run, since);
+        let is_undone = |(at, by): &(&usize, &u32)| first.get(**at).is_some_and(|first| *by < first);
+        opened.iter().filter(is_undone).map(|(at, _)| *at).collect()
+    }
+
+    /// The first run whose items of a list count.
+    pub(crate) fn first_run_of_items(&self, run: &Advanced, at: usize) -> u32 {
+        let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
+        let graph = run.flow.graph();
+        let since = part.again.iter().filter_map(|(step, since)| Some((*since, graph.position(step.as_str())?)));
+        first_runs(graph, part.since_run, since.collect()).get(at).copied().unwrap_or_default()
+    }
+}
+
+/// The first run whose work counts, for each step, where that of some steps and all after them counts since some run only.
+fn first_runs(graph: &FlowGraph, of_all: u32, mut since: Vec<(u32, usize)>) -> Vec<u32> {
+    let mut first: Vec<Option<u32>> = vec![None; graph.len()];
+    // Whatever is reached once was reached by the largest.
+    since.sort_unstable();
+    while let Some((number, at)) = since.pop() {
+        let mut next = vec![at];
+        while let Some(at) = next.pop() {
+            if let Some(unknown @ None) = first.get_mut(at) {
+                *unknown = Some(number);
+                next.extend(graph.feeds(at).iter().chain(graph.handlers(at)));
             }
         }
-        undone
     }
+    first.into_iter().map(|first| first.unwrap_or_default().max(of_all)).collect()
+}
+
+/// How many items the lists of steps have that have started them.
+fn items_of(flow: &PinnedFlow, steps: &[(SlotRef, Live)]) -> BTreeMap<usize, u32> {
+    let of = |(id, live): &(SlotRef, Live)| {
+        let key = id.key.step().filter(|key| key.item_number().is_none())?;
+        let at = flow.graph().position(key.step())?;
+        let list = flow.graph().step(at)?.for_each.as_ref()?;
+        let items = live.slot.step_of_run()?.inputs.get(&formatted_key(&list.input))?.as_array()?.len();
+        Some((at, u32::try_from(items).unwrap_or(u32::MAX)))
+    };
+    steps.iter().filter_map(of).collect()
 }
 
 /// What a flow gives: the outputs of its last steps, merged as a step after them would be given them.
