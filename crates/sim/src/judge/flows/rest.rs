@@ -134,7 +134,7 @@ impl StepSuspect<'_> {
             _ if rests => None,
             SlotState::Backoff if slot.due.is_none_or(|due| due < early) => Some("its retry was due"),
             SlotState::Waiting if is_old => self.waiting()?,
-            SlotState::Queued if is_old && self.has_place() => Some("there is a place for it"),
+            SlotState::Queued if is_old && self.has_place()? => Some("there is a place for it"),
             _ => None,
         })
     }
@@ -165,34 +165,39 @@ impl StepSuspect<'_> {
     }
 
     /// Whether it could start at once.
-    fn has_place(&self) -> bool {
-        let Surroundings { workload, slots, steps, .. } = self.around;
-        let queue = || steps.live.values().filter(|other| other.shares_queue_with(self.live));
-        let concurrency = queue().filter_map(|other| other.definition.concurrency).min();
-        let active = queue().filter(|other| other.slot.run_alive).count();
-        let all_active = self.around.active();
-        let mut pools = self.live.definition.pools.iter();
-        let free = |one: &PoolUse| {
-            let all = workload.definitions.iter().flat_map(|(_, all)| all);
-            let named: Vec<PoolUse> =
-                all.flat_map(|all| super::super::uses(all)).filter(|use_| use_.pool == one.pool).collect();
-            let is_named = |of: &SlotRef| {
-                let mut all = workload.definitions.iter().flat_map(|(_, all)| all).filter(|all| all.id == of.workflow);
-                all.any(|all| all.pools.iter().chain(&all.within).any(|other| other.pool == one.pool))
-            };
-            let wanted = slots.iter().any(|(of, slot)| slot.is_live() && is_named(of));
-            let others = || steps.live.values().filter(|other| !other.shares_queue_with(self.live));
-            let by_steps = others().any(|other| other.concerns(&one.pool))
-                || steps.live.values().any(|other| other.slot.run_alive && !other.slot.held.is_empty());
-            let size = named.iter().map(|one| u64::from(one.size)).min().unwrap_or(0);
-            let has_rate = named.iter().any(|one| one.rate.is_some());
-            let most = queue()
-                .filter_map(|other| Some(other.definition.pools.iter().find(|other| other.pool == one.pool)?.permits));
-            let most = u64::from(most.max().unwrap_or(0));
-            !has_rate && !wanted && !by_steps && (active as u64 + 1) * most <= size
-        };
-        concurrency.is_none_or(|limit| active < limit as usize)
-            && all_active < workload.config.max_running as usize
-            && pools.all(free)
+    fn has_place(&self) -> Result<bool, String> {
+        let Surroundings { workload, reader, steps, .. } = self.around;
+        let queue: Vec<&LiveStep> = steps.live.values().filter(|other| other.shares_queue_with(self.live)).collect();
+        let concurrency = queue.iter().filter_map(|other| other.definition.concurrency).min();
+        let active = queue.iter().filter(|other| other.slot.run_alive).count();
+        // People define schedules, too, of which the files know nothing.
+        let rows = reader.workflows(None).map_err(|error| error.to_string())?;
+        let in_files = workload.definitions.iter().flat_map(|(_, all)| all);
+        let known: Vec<&Workflow> = in_files.map(|one| &**one).chain(rows.iter().map(|row| &*row.definition)).collect();
+        let is_free = |one: &PoolUse| !self.is_contended(&one.pool, &known) && self.fits(&one.pool, &known, &queue);
+        Ok(concurrency.is_none_or(|limit| active < limit as usize)
+            && self.around.active() < workload.config.max_running as usize
+            && self.live.definition.pools.iter().all(is_free))
+    }
+
+    /// Whether others may hold permits of a pool, or stand in front of it.
+    fn is_contended(&self, pool: &PoolId, known: &[&Workflow]) -> bool {
+        let Surroundings { slots, steps, .. } = self.around;
+        let names = |one: &Workflow| one.pools.iter().chain(&one.within).any(|other| other.pool == *pool);
+        let is_named = |of: &SlotRef| known.iter().any(|one| one.id == of.workflow && names(one));
+        let mut others = steps.live.values().filter(|other| !other.shares_queue_with(self.live));
+        slots.iter().any(|(of, slot)| slot.is_live() && is_named(of)) || others.any(|other| other.concerns(pool))
+    }
+
+    /// Whether what its own queue holds of a pool leaves enough for it.
+    fn fits(&self, pool: &PoolId, known: &[&Workflow], queue: &[&LiveStep]) -> bool {
+        let named = || known.iter().flat_map(|one| super::super::uses(one)).filter(|other| other.pool == *pool);
+        let permits = |other: &&LiveStep| Some(other.definition.pools.iter().find(|one| one.pool == *pool)?.permits);
+        let most = queue.iter().filter_map(permits).max().unwrap_or(0);
+        let active = queue.iter().filter(|other| other.slot.run_alive).count() as u64;
+        let size = named().map(|one| u64::from(one.size)).min().unwrap_or(0);
+        let takes_within = |other: &&LiveStep| other.slot.run_alive && !other.slot.held.is_empty();
+        let has_rate = named().any(|one| one.rate.is_some());
+        !has_rate && !queue.iter().any(takes_within) && (active + 1) * u64::from(most) <= size
     }
 }
