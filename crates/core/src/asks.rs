@@ -96,6 +96,9 @@ impl Core {
             Ask::Fire(FireRequest { workflow, key: Some(name), .. }) => {
                 self.slots.recall([SlotRef::new(workflow.clone(), SlotKey::Named(name.clone()))], past)
             }
+            Ask::Rerun(Rerun { slot, .. }) if slot.key.step().is_some() => {
+                self.slots.recall([SlotRef::new(slot.workflow.clone(), slot.key.of_run())], past)
+            }
             Ask::SignalFlow(SignalFlow { run: slot, .. })
             | Ask::ResumeFlow(ResumeFlow { run: slot, .. })
             | Ask::Rerun(Rerun { slot, .. })
@@ -117,6 +120,10 @@ impl Core {
 
     /// Refuses a slot that can't be opened by a request. A job with parents that can't all be named would wait forever.
     pub(crate) fn check_openable(&self, slot: &SlotRef) -> Result<(), Refusal> {
+        if slot.key.step().is_some() {
+            // Only its run opens it.
+            return Err(Refusal::NoFlow(slot.workflow.clone()));
+        }
         self.workflows.check_slot(slot, || self.slots.has(slot))?;
         let no_way = slot.key.job().and_then(|id| self.jobs.graph().no_way(&slot.workflow, id));
         no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))

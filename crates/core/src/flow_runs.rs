@@ -3,10 +3,11 @@
 //! A run is advanced in the step in which something happened to it, so that no crash comes between the end of a step and the opening of
 //! those after it. Absent: which steps these are, which is [`FlowGraph`](kelos_model::flow::FlowGraph)'s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::flow::{FLOW, FlowEnd, StepInput, StepProgress};
+use kelos_model::flow::{FLOW, FlowEnd, OpenedStep, StepInput, StepProgress, formatted_key};
+use kelos_model::slot::RunOfFlow;
 use kelos_model::run::beyond_largest;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow};
 use serde_json::{Map, Value};
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::Core;
 use crate::flows::{FlowProgress, PinnedFlow, StepEnd};
 use crate::past::PastOf;
+use crate::slots::Live;
 
 /// A run that is advanced.
 pub(crate) struct Advanced {
@@ -65,7 +67,7 @@ impl Core {
         self.record(&run.slot, SlotEvent::Started { run: run.number, external_id: FLOW.to_owned() });
         if let Some(flow) = self.flows.of(&run.slot).cloned() {
             // The first run of a slot has no steps to go on with.
-            let fresh = (run.number == 1).then(|| FlowProgress::new(flow.graph()));
+            let fresh = (run.number == 1).then(|| FlowProgress::new(flow.graph(), run.number));
             return self.flows.begin(&run.slot, fresh);
         }
         let reason = "the graph of its steps has a mistake: see the problems of its definition".to_owned();
@@ -89,12 +91,11 @@ impl Core {
         let run = Advanced { slot: slot.clone(), number, priority, flow };
         match state {
             SlotState::Running => {}
-            state if state.is_final() => {
+            // A person has ended it, and may have opened it again since.
+            _ => {
                 self.end_flow_of_nobody(&run);
                 return Ok(());
             }
-            // It waits to be resumed.
-            _ => return Ok(()),
         }
         if self.flows.progress(slot).is_none() {
             self.load_flow(&run, past)?;
@@ -261,7 +262,8 @@ impl Core {
 
     /// Ends the run of a slot that a person has ended, once no run of its steps is alive.
     fn end_flow_of_nobody(&mut self, run: &Advanced) {
-        let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive);
+        let is_ended = |state| !matches!(state, SlotState::Dispatched | SlotState::Running);
+        let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive && is_ended(live.slot.state));
         if is_open && !self.has_live_step_runs(&run.slot) {
             self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
         }
@@ -275,17 +277,8 @@ impl Core {
     fn load_flow<E>(&mut self, run: &Advanced, past: PastOf<'_, E>) -> Result<(), E> {
         self.slots.recall_steps(&run.slot, past)?;
         let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
-        let known: Vec<(usize, u32, StepProgress)> = self
-            .slots
-            .steps_of(&run.slot)
-            .filter_map(|(id, live)| {
-                let key = id.key.step().filter(|key| key.item_number().is_none())?;
-                let at = run.flow.graph().position(key.step())?;
-                Some((at, live.slot.step_of_run().map_or(0, |step| step.run), live.slot.state.into()))
-            })
-            .collect();
-        let undone = run.flow.graph().undone((run.number, part.since_run), &part.again, &known);
-        let mut progress = FlowProgress::new(run.flow.graph());
+        let undone = self.undone(run, &part);
+        let mut progress = FlowProgress::new(run.flow.graph(), run.number);
         let steps: Vec<_> = self.slots.steps_of(&run.slot).map(|(id, live)| (id.clone(), live.into_owned())).collect();
         let mut asked = Vec::new();
         for (id, live) in &steps {
@@ -297,20 +290,60 @@ impl Core {
         let seqs: Vec<u64> = asked.iter().map(|(_, seq)| *seq).collect();
         let read = if seqs.is_empty() { Vec::new() } else { past.runs(&seqs)? };
         let read: std::collections::BTreeMap<u64, _> = read.into_iter().map(|run| (run.seq, run)).collect();
+        let items = items_of(&run.flow, &steps);
+        let mut done_before = BTreeSet::new();
         for (id, live) in steps {
             let Some(key) = id.key.step() else { continue };
+            progress.follow_ending(key, &live.slot);
             let at = run.flow.graph().position(key.step()).unwrap_or(usize::MAX);
-            if undone.contains(&at) {
+            // A list may have had more items before.
+            let is_left_over = |number| items.get(&at).is_none_or(|items| number >= *items);
+            if undone.contains(&at) || key.item_number().is_some_and(is_left_over) {
                 continue;
+            }
+            if live.slot.step_of_run().is_some_and(|step| step.run < run.number) && key.item_number().is_none() {
+                done_before.insert(at);
             }
             let seq = live.slot.last_run_seq;
             let end = || StepEnd::of(live.slot.state, self.slots.changed_run(seq).or_else(|| read.get(&seq)));
             progress.load(run.flow.graph(), key, &live.slot, end);
         }
+        progress.note_loose(run.flow.graph(), &done_before);
         progress.look_at_all();
         self.flows.keep(&run.slot, progress);
         Ok(())
     }
+
+    /// The steps that are to be done, although an earlier run may have done them.
+    fn undone(&self, run: &Advanced, part: &RunOfFlow) -> BTreeSet<usize> {
+        let begun = self.slots.get(&run.slot).map_or(0, |live| live.slot.last_run_seq);
+        let known: Vec<OpenedStep> = self
+            .slots
+            .steps_of(&run.slot)
+            .filter_map(|(id, live)| OpenedStep::of(run.flow.graph(), id.key.step()?, &live.slot, begun))
+            .collect();
+        run.flow.graph().undone((run.number, part.since_run), &part.again, &known)
+    }
+
+    /// The first run whose items of a list count.
+    pub(crate) fn first_run_of_items(&self, run: &Advanced, at: usize) -> u32 {
+        let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
+        let graph = run.flow.graph();
+        let since = part.again.iter().filter_map(|(step, since)| Some((*since, graph.position(step.as_str())?)));
+        graph.first_runs(part.since_run, since.collect()).get(at).copied().unwrap_or_default()
+    }
+}
+
+/// How many items the lists of steps have that have started them.
+fn items_of(flow: &PinnedFlow, steps: &[(SlotRef, Live)]) -> BTreeMap<usize, u32> {
+    let of = |(id, live): &(SlotRef, Live)| {
+        let key = id.key.step().filter(|key| key.item_number().is_none())?;
+        let at = flow.graph().position(key.step())?;
+        let list = flow.graph().step(at)?.for_each.as_ref()?;
+        let items = live.slot.step_of_run()?.inputs.get(&formatted_key(&list.input))?.as_array()?.len();
+        Some((at, u32::try_from(items).unwrap_or(u32::MAX)))
+    };
+    steps.iter().filter_map(of).collect()
 }
 
 /// What a flow gives: the outputs of its last steps, merged as a step after them would be given them.

@@ -75,9 +75,13 @@ impl Core {
     /// Logs an event of a step of a flow, and updates what depends on it: of all that is indexed of slots, a step is only in the queues,
     /// among the timers and in its run.
     fn record_step(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot, what: SlotEvent) -> bool {
-        let Some(definition) = self.definition_of(id) else { return false };
+        // A person may mark a step whose run is over: nothing of it runs.
+        let followed = self.definition_of(id);
+        let definition = followed.or_else(|| Some(self.workflows.known(&id.workflow)?.definition().clone()));
+        let Some(definition) = definition else { return false };
         let moment = (self.now, self.turn.next_seq());
         self.slots.enter(id, after, &what, &definition, moment);
+        let is_marked = matches!(what, SlotEvent::MarkedSucceeded { .. });
         self.turn.log(self.now, before.map_or(0, |slot| slot.last_event), Event::Slot { slot: id.clone(), what });
         let is_carried_out_here = is_carried_out_by_the_scheduler(&definition.job.executor);
         if !is_carried_out_here {
@@ -99,8 +103,14 @@ impl Core {
                 }
             }
         }
-        let run = self.slots.changed_run(after.last_run_seq);
+        // A run that a person ends is alive, and has said before what it gives.
+        let run = self.slots.changed_run(after.last_run_seq).or_else(|| self.slots.run(id));
+        let is_of_past = run.is_none() && after.last_run > 0;
         self.flows.follow_step(id, before, after, || StepEnd::of(after.state, run));
+        if is_marked && is_of_past {
+            // What its latest run gave is in the store.
+            self.flows.forget_progress(&SlotRef::new(id.workflow.clone(), id.key.of_run()));
+        }
         true
     }
 

@@ -102,10 +102,11 @@ impl Core {
             None => self.open_moment(&workflow, planned),
             Some(name) => {
                 let slot = SlotRef::new(workflow, SlotKey::Named(name));
-                match self.slots.get(&slot).map(|live| live.slot.collected.is_some()) {
-                    Some(true) => return Ok(slot),
+                match self.slots.get(&slot).map(|live| (live.slot.state, live.slot.collected.is_some())) {
                     // Signals came before.
-                    Some(false) => {}
+                    Some((SlotState::Waiting, false)) => {}
+                    // It was started before, or a person ended it before anybody started it.
+                    Some(_) => return Ok(slot),
                     None => self.record(&slot, planned),
                 }
                 slot

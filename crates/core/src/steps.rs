@@ -5,7 +5,7 @@ use kelos_model::event::Origin;
 use kelos_model::flow::{FOR_EACH, ForEach, SignalWait, StepProgress, formatted_key};
 use kelos_model::run::beyond_largest;
 use kelos_model::{
-    Actor, Answer, FailureCode, Finding, Outcome, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState,
+    Actor, Answer, FailureCode, Finding, Outcome, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, StepName,
 };
 use serde_json::{Map, Value};
 
@@ -100,12 +100,13 @@ impl Core {
         let number = self.begin_by_itself(&id, inputs.clone());
         self.record(&id, SlotEvent::Started { run: number, external_id: FOR_EACH.to_owned() });
         self.change_progress(run, |progress| progress.begin_list(at));
+        let first = if run.number > 1 { self.first_run_of_items(run, at) } else { 0 };
         let mut rest = inputs;
         rest.remove(&formatted_key(&list.input));
         for (index, item) in (0_u32..).zip(items) {
             let mut given = rest.clone();
             given.extend([("item".to_owned(), item), ("index".to_owned(), index.into())]);
-            self.open_item(run, at, index, given, past)?;
+            self.open_item(run, (at, first), index, given, past)?;
         }
         // A list without items is over.
         self.change_progress(run, |progress| progress.look_at(at));
@@ -118,11 +119,11 @@ impl Core {
         }
     }
 
-    /// Opens an item, unless an earlier run has done the same.
+    /// Opens an item of a step, unless an earlier run has done the same whose items count.
     fn open_item<E>(
         &mut self,
         run: &Advanced,
-        at: usize,
+        (at, first): (usize, u32),
         index: u32,
         inputs: Map<String, Value>,
         past: PastOf<'_, E>,
@@ -131,11 +132,8 @@ impl Core {
         let id = SlotRef::new(run.slot.workflow.clone(), SlotKey::Step(step.item(index)));
         if run.number > 1 {
             self.slots.recall([id.clone()], past)?;
-            let since = self.slots.get(&run.slot).and_then(|live| Some(live.slot.run_of_flow()?.since_run));
             let done = self.slots.get(&id).filter(|live| live.slot.state == SlotState::Succeeded);
-            let is_same = |step: &kelos_model::slot::StepOfRun| {
-                since.is_some_and(|since| step.run >= since) && step.inputs == inputs
-            };
+            let is_same = |step: &kelos_model::slot::StepOfRun| step.run >= first && step.inputs == inputs;
             if let Some(seq) =
                 done.filter(|live| live.slot.step_of_run().is_some_and(is_same)).map(|live| live.slot.last_run_seq)
             {

@@ -311,6 +311,13 @@ fn run(slot: &mut Slot, event: &SlotEvent, seq: u64) {
             slot.due = None;
             slot.external_id = None;
         }
+        SlotEvent::RunEnded { .. } => {
+            slot.run_alive = false;
+            if let Some(PartInFlow::Run(run)) = slot.flow.as_deref_mut().filter(|_| !slot.state.is_final()) {
+                // It was opened again meanwhile.
+                (run.definition, run.since_run) = (0, 0);
+            }
+        }
         // It ended, or never began.
         _ => slot.run_alive = false,
     }
@@ -383,9 +390,12 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             slot.backfill.clone_from(backfill);
             slot.asked_at = Some(at);
             collect_again(slot, at);
-            // It begins anew, with the definition that is in force then.
+            // It begins anew, with the definition that is in force then. Until its run is gone, the steps that are being ended follow
+            // the one that it had.
+            let is_ending = slot.run_alive;
             if let Some(PartInFlow::Run(run)) = slot.flow.as_deref_mut() {
-                *run = RunOfFlow::default();
+                let (definition, since_run) = if is_ending { (run.definition, run.since_run) } else { (0, 0) };
+                *run = RunOfFlow { definition, since_run, ..RunOfFlow::default() };
             }
         }
         SlotEvent::Resumed { from, .. } => {

@@ -2,6 +2,7 @@
 
 mod batches;
 pub mod events;
+mod flows;
 pub mod jobs;
 mod waits;
 mod within;
@@ -16,8 +17,8 @@ use kelos_model::template::KeyValues;
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
-    Answer, BackfillId, EventRecord, PoolId, PoolUse, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
-    slot,
+    Answer, BackfillId, EventRecord, Flow, PoolId, PoolUse, RunId, Slot, SlotEvent, SlotKey, SlotRef, SlotState,
+    Workflow, WorkflowId, slot,
 };
 use kelos_store::{
     BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, RunFilter, SlotFilter,
@@ -35,43 +36,72 @@ const SLACK: SignedDuration = SignedDuration::from_mins(12);
 /// # Errors
 /// The violation.
 pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result<(), String> {
-    let mut by_workflow: BTreeMap<&WorkflowId, u32> = BTreeMap::new();
+    let mut by_queue: BTreeMap<Queue<'_>, u32> = BTreeMap::new();
     let mut before: Option<&SlotRef> = None;
     for run in world.alive(now) {
         if before == Some(&run.slot) {
             return Err(format!("two live runs of {}", run.slot));
         }
         before = Some(&run.slot);
-        *by_workflow.entry(&run.slot.workflow).or_default() += 1;
+        *by_queue.entry(Queue::of(&run.slot)).or_default() += 1;
     }
     // The limit on concurrent runs of an event schedule is a matter of its constraints.
-    for (workflow, alive) in by_workflow.iter().filter(|(id, _)| !workload.schedules.contains(**id)) {
-        let definitions = workload.definitions.iter().flat_map(|(_, all)| all).filter(|one| one.id == **workflow);
-        let limits: Vec<Option<u32>> = definitions.map(|one| one.concurrency).collect();
+    for (queue, alive) in by_queue.iter().filter(|(queue, _)| !workload.schedules.contains(queue.workflow)) {
+        let limits: Vec<Option<u32>> = queue.definitions(workload).iter().map(|one| one.concurrency).collect();
         // A workflow that none of its definitions limits has no limit.
         let limit = if limits.contains(&None) { u32::MAX } else { limits.into_iter().flatten().max().unwrap_or(0) };
         if *alive > limit {
-            return Err(format!("{alive} live runs of {workflow}, its concurrency is {limit}"));
+            return Err(format!("{alive} live runs of {queue:?}, its concurrency is {limit}"));
         }
     }
-    let all: u32 = by_workflow.values().sum();
+    let all: u32 = by_queue.values().sum();
     if all > workload.config.max_running {
         return Err(format!("{all} live runs, the limit is {}", workload.config.max_running));
     }
-    within_pools(workload, &by_workflow)
+    within_pools(workload, &by_queue)
 }
 
-/// Checks that no pool has more permits in use than its size, using the smallest demand of each workflow while definitions changed.
-fn within_pools(workload: &Workload, alive: &BTreeMap<&WorkflowId, u32>) -> Result<(), String> {
-    let all = || workload.definitions.iter().flat_map(|(_, all)| all);
-    let mut sizes: BTreeMap<&PoolId, u32> = BTreeMap::new();
-    for one in all().flat_map(|workflow| workflow.pools.iter().chain(&workflow.within)) {
-        sizes.entry(&one.pool).and_modify(|size| *size = one.size.max(*size)).or_insert(one.size);
+/// What stands in one queue: the slots of a workflow, or a step of its flow, or the items of a step, in all runs.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Queue<'a> {
+    workflow: &'a WorkflowId,
+    step: Option<(&'a str, bool)>,
+}
+
+impl<'a> Queue<'a> {
+    fn of(slot: &'a SlotRef) -> Queue<'a> {
+        let step = slot.key.step().map(|key| (key.step(), key.item_number().is_some()));
+        Queue { workflow: &slot.workflow, step }
     }
-    for (pool, size) in sizes {
-        let takes = |id: &WorkflowId| all().filter(|one| one.id == *id).map(|one| permits_of(one, pool)).min();
-        let held: u32 = alive.iter().map(|(id, runs)| runs * takes(id).unwrap_or(0)).sum();
-        if held > size {
+
+    /// All definitions of what stands in it.
+    fn definitions(&self, workload: &Workload) -> Vec<Workflow> {
+        let all = workload.definitions.iter().flat_map(|(_, all)| all).filter(|one| one.id == *self.workflow);
+        let Some((step, items)) = self.step else { return all.map(|one| Workflow::clone(one)).collect() };
+        let of_step = |one: &Arc<Workflow>| Some(Flow::as_workflow(one, one.flow.as_ref()?.step(step)?, items));
+        all.filter_map(of_step).collect()
+    }
+}
+
+/// The pools that a workflow and the steps of its flow name.
+fn uses(workflow: &Workflow) -> Vec<PoolUse> {
+    let steps = workflow.flow.iter().flat_map(|flow| &flow.steps);
+    let of_steps = steps.flat_map(|step| step.pools.iter().chain(&step.within));
+    workflow.pools.iter().chain(&workflow.within).chain(of_steps).cloned().collect()
+}
+
+/// Checks that no pool has more permits in use than its size, using the smallest demand of each queue while definitions changed.
+fn within_pools(workload: &Workload, alive: &BTreeMap<Queue<'_>, u32>) -> Result<(), String> {
+    let mut sizes: BTreeMap<PoolId, u32> = BTreeMap::new();
+    for one in workload.definitions.iter().flat_map(|(_, all)| all).flat_map(|one| uses(one)) {
+        sizes.entry(one.pool).and_modify(|size| *size = one.size.max(*size)).or_insert(one.size);
+    }
+    let queues: Vec<(Vec<Workflow>, u32)> =
+        alive.iter().map(|(queue, runs)| (queue.definitions(workload), *runs)).collect();
+    for (pool, size) in &sizes {
+        let takes = |all: &[Workflow]| all.iter().map(|one| permits_of(one, pool)).min().unwrap_or(0);
+        let held: u32 = queues.iter().map(|(all, runs)| runs * takes(all)).sum();
+        if held > *size {
             return Err(format!("{held} permits of pool {pool} are held, it has {size}"));
         }
     }
@@ -99,12 +129,12 @@ fn has_permits(all: &[Arc<Workflow>], around: &Surroundings<'_>, row: &WorkflowR
         };
         let named = || {
             let all = all.iter().chain([&row.definition]);
-            all.flat_map(|workflow| workflow.pools.iter().chain(&workflow.within)).filter(|other| is_same(other))
+            all.flat_map(|workflow| uses(workflow)).filter(|other| is_same(other))
         };
         // A rate gives tokens at its pace, so that at rest they may not be there yet; and where other definitions give the pool
         // a rate, a run may take more tokens than ever add up.
         let has_rate = named().any(|one| one.rate.is_some());
-        !has_rate && !slots.iter().any(concerns) && {
+        !has_rate && !around.steps.concern(&one.pool) && !slots.iter().any(concerns) && {
             let holds = |id: &SlotRef, slot: &Slot| slot.run_alive && !around.followers.contains_key(id);
             let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && holds(of, slot)).count() as u64;
             let size = named().map(|one| u64::from(one.size)).min().unwrap_or(0);
@@ -128,11 +158,11 @@ pub fn at_rest(
     let reader = store.reader();
     let slots = all_slots(&*reader)?;
     store_agrees_with_itself(&*reader)?;
-    log_holds(workload, &*reader)?;
+    let steps = log_holds(workload, &*reader)?;
+    let steps = flows::StepsAtRest::new(&*reader, steps, &slots)?;
     within::within_limits(workload, &*reader)?;
     nothing_is_missing(workload, &*reader, &slots)?;
-    let live = slots.values().filter(|slot| slot.is_live() && !slot.is_only_planned()).count();
-    let live = live + live_steps(&*reader, &slots)?;
+    let live = slots.values().filter(|slot| slot.is_live() && !slot.is_only_planned()).count() + steps.live();
     if core.live_slots() != live {
         return Err(format!("{} slots in memory, {live} live ones in the table", core.live_slots()));
     }
@@ -140,8 +170,9 @@ pub fn at_rest(
     jobs::is_fed(&apps, &*reader, &slots)?;
     let times = Scan::of(present(&*reader)?.iter());
     let followers = batches::followers(&*reader, &slots)?;
-    let (reader, slots, followers) = (&*reader, &slots, &followers);
-    let around = Surroundings { workload, apps: &apps, world, reader, slots, followers, times: &times, now };
+    let (reader, slots, followers, steps) = (&*reader, &slots, &followers, &steps);
+    let around = Surroundings { workload, apps: &apps, world, reader, slots, followers, steps, times: &times, now };
+    flows::is_accounted_for(&around)?;
     slots.iter().try_for_each(|(id, slot)| is_accounted_for(&around, id, slot))
 }
 
@@ -192,13 +223,15 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
     Ok(())
 }
 
-/// Checks all batches in the log, and that no slot of a paused backfill is evaluated or dispatched, and that its row agrees with the log.
-fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<(), String> {
+/// Checks all batches and flows in the log, and that no slot of a paused backfill is evaluated or dispatched, and that its row agrees
+/// with the log. Returns the steps of flows.
+fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
     let log = reader
         .events(&EventFilter::default(), PageRequest::oldest(crate::ALL))
         .map_err(|error| error.to_string())?
         .rows;
     batches::hold(workload, &log)?;
+    let steps = flows::hold(reader, &log)?;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for record in &log {
@@ -221,7 +254,7 @@ fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<(), String> {
     }
     let rows = reader.backfills(&BackfillFilter::default()).map_err(|error| error.to_string())?;
     let wrong = rows.iter().find(|row| row.paused.as_ref().map(|pause| pause.at) != paused.get(&row.id).copied());
-    wrong.map_or(Ok(()), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
+    wrong.map_or(Ok(steps), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
 }
 
 /// Whether an event only happens to slots that the scheduler evaluates or dispatches.
@@ -282,6 +315,10 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
     if id.key.is_moment() {
         return false;
     }
+    if matches!(id.key, SlotKey::Named(_)) {
+        // Signals may come before anybody starts it.
+        return slot.collected.is_none();
+    }
     if row.definition.out_of_bounds(&id.key, Some(slot)).is_some() {
         return true;
     }
@@ -312,9 +349,20 @@ struct Surroundings<'a> {
     slots: &'a BTreeMap<SlotRef, Slot>,
     /// The slots that the live run of another serves.
     followers: &'a BTreeMap<SlotRef, RunId>,
+    /// The steps of runs of flows.
+    steps: &'a flows::StepsAtRest,
     /// The schedules in force.
     times: &'a Scan,
     now: Timestamp,
+}
+
+impl Surroundings<'_> {
+    /// The number of runs that take a place of the limit on all runs. Those of flows take none.
+    fn active(&self) -> usize {
+        let is_flow = |slot: &Slot| slot.run_of_flow().is_some_and(|part| part.definition > 0);
+        let holds = |id: &SlotRef, slot: &Slot| slot.run_alive && !self.followers.contains_key(id) && !is_flow(slot);
+        self.slots.iter().filter(|(id, slot)| holds(id, slot)).count() + self.steps.running()
+    }
 }
 
 /// A live slot of a workflow that is neither paused nor removed.
@@ -359,10 +407,9 @@ impl Suspect<'_> {
         let Surroundings { workload, slots, reader, .. } = self.around;
         let holds = |(id, slot): &(&SlotRef, &Slot)| slot.run_alive && !self.around.followers.contains_key(*id);
         let active = || slots.iter().filter(holds).filter(|(other, _)| other.workflow == self.id.workflow).count();
-        let all_active = || slots.iter().filter(holds).count();
         Ok(!self.slot.run_alive
             && self.row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
-            && all_active() < workload.config.max_running as usize
+            && self.around.active() < workload.config.max_running as usize
             && has_permits(&present(*reader)?, self.around, self.row)
             && self.had_a_worker()?)
     }
@@ -426,6 +473,10 @@ impl Suspect<'_> {
     }
 
     fn running(&self) -> Option<&'static str> {
+        if self.slot.run_of_flow().is_some_and(|part| part.definition > 0) {
+            // Its steps are looked at.
+            return None;
+        }
         let own = || RunId { slot: self.id.clone(), number: self.slot.last_run };
         let run = self.around.followers.get(self.id).cloned().unwrap_or_else(own);
         let over = self.around.world.runs.get(&run).is_none_or(|run| run.ends_at < self.early());

@@ -4,6 +4,7 @@ mod batches;
 mod calendars;
 mod covers;
 mod events;
+mod flows;
 mod jobs;
 mod rates;
 mod starts;
@@ -30,6 +31,7 @@ use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Wo
 use crate::rng::Rng;
 
 pub use events::{nth, resolved};
+pub use flows::FIRST as FIRST_WITH_FLOWS;
 pub use jobs::GroupMeanings;
 pub use workers::WorkerPlan;
 
@@ -74,7 +76,10 @@ impl Workload {
     /// Whether runs ask for permits while they are live.
     #[must_use]
     pub fn has_runs_that_ask(&self) -> bool {
-        self.definitions.iter().flat_map(|(_, all)| all).any(|one| !one.within.is_empty())
+        self.definitions.iter().flat_map(|(_, all)| all).any(|one| {
+            let steps = one.flow.iter().flat_map(|flow| &flow.steps);
+            !one.within.is_empty() || steps.into_iter().any(|step| !step.within.is_empty())
+        })
     }
 
     /// The workload of a seed.
@@ -84,6 +89,7 @@ impl Workload {
         jobs::add(seed, &mut workload);
         events::add(seed, &mut workload);
         starts::add(seed, &mut workload);
+        flows::add(seed, &mut workload);
         // The limit of a tick may be lower than the work of one workflow.
         workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);

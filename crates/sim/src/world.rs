@@ -11,7 +11,7 @@ use kelos_model::ranges::Range;
 use kelos_model::time::{CronSchedule, parse_instant};
 use kelos_model::trigger::Facts;
 use kelos_model::{Outcome, PoolId, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::rng::draw;
 
@@ -155,6 +155,20 @@ impl Scan {
     }
 }
 
+/// What a step gives: most often a list for the steps after it, sometimes of something else than items.
+fn of_step(drawn: u64) -> Option<Map<String, Value>> {
+    let items = || (0..(drawn >> 8) % 5).map(|n| if n % 2 == 0 { json!(n) } else { json!({"n-o": n}) }).collect();
+    let outputs = match drawn % 8 {
+        0 => return None,
+        1 => json!({"items": (drawn >> 8) % 9}),
+        2 => json!({"a-b": {"c.d": [{"e-f": 1}]}, "x.y": null}),
+        3 => json!({"rows": drawn % 1000, "item": "one"}),
+        4 => json!({"rows": "many", "items": Value::Array(items())}),
+        _ => json!({"items": Value::Array(items())}),
+    };
+    outputs.as_object().cloned()
+}
+
 fn seconds(seconds: u64) -> SignedDuration {
     SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(0))
 }
@@ -205,9 +219,14 @@ impl World {
     #[must_use]
     pub fn fate(&self, run: &RunId) -> (SignedDuration, Outcome) {
         let draw = draw(self.seed, &run.to_string());
-        let takes = if draw.is_multiple_of(3) { 0 } else { (draw >> 8) % 5400 };
+        // Of steps most succeed, so that flows come to their ends.
+        let (longest, lot) = match run.slot.key.step() {
+            Some(_) => (1800, [0, (draw >> 32) % 20][usize::from((draw >> 40) % 2 == 0)]),
+            None => (5400, (draw >> 32) % 20),
+        };
+        let takes = if draw.is_multiple_of(3) { 0 } else { (draw >> 8) % longest };
         let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned(), exit_status: Some(1), code: None };
-        let outcome = match (draw >> 32) % 20 {
+        let outcome = match lot {
             0..=13 => Outcome::Succeeded,
             14..=17 => failed("exited with status 1"),
             18 => Outcome::refused("not like this".to_owned()),
@@ -219,7 +238,11 @@ impl World {
     /// The output of a run for those that it triggers: most have none, some the same as another attempt of their slot.
     #[must_use]
     pub fn outputs(&self, run: &RunId) -> Option<Map<String, Value>> {
-        let outputs = match draw(self.seed ^ 0x6A7E, &run.to_string()) % 6 {
+        let drawn = draw(self.seed ^ 0x6A7E, &run.to_string());
+        if run.slot.key.step().is_some() {
+            return of_step(drawn);
+        }
+        let outputs = match drawn % 6 {
             0 => [("run".to_owned(), run.to_string().into())],
             1 | 2 => [("rows".to_owned(), 1.into())],
             _ => return None,

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 66] = [
+const FOUND: [(u64, &str); 68] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -83,6 +83,11 @@ const FOUND: [(u64, &str); 66] = [
     (703_474, NEXT_TOKEN),
     (701_888, NOT_DUE),
     (703_189, NOT_DUE),
+    (
+        800_018,
+        "a person killed a step, the run of its flow was over before the step's was, and the end of that broke an invariant",
+    ),
+    (800_195, "a run was made by a signal and ended by a person, and the start that followed broke an invariant"),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
@@ -148,6 +153,11 @@ fn the_first_seeds_with_batches_and_permits_within_runs_hold() {
         figures += kelos_sim::check_seed(seed).unwrap();
     }
     assert!(figures.granted >= 100, "runs are granted something: {figures:?}");
+}
+
+#[test]
+fn the_first_seeds_with_flows_hold() {
+    hold(800_000..800_030);
 }
 
 #[test]

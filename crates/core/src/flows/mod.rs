@@ -113,6 +113,13 @@ impl Flows {
         }
     }
 
+    /// Forgets how far a run is, so that it is put together anew.
+    pub(crate) fn forget_progress(&mut self, run: &SlotRef) {
+        if let Some(live) = self.live.get_mut(run) {
+            live.progress = None;
+        }
+    }
+
     /// Follows a change of a step or an item.
     pub(crate) fn follow_step(
         &mut self,

@@ -9,7 +9,13 @@ use serde_json::{Map, Value};
 /// How far a live run is.
 #[derive(Default)]
 pub(crate) struct FlowProgress {
+    /// The number of the run.
+    number: u32,
     states: Vec<StepProgress>,
+    /// The steps that earlier runs have done, and that are to be done again if a step before them is opened in this run.
+    loose: BTreeSet<usize>,
+    /// The steps and items that a person has ended, and whose runs are still alive.
+    ending: BTreeSet<StepKey>,
     /// What the steps that have ended gave, and what went wrong.
     ends: BTreeMap<usize, StepEnd>,
     /// The number of live steps, without the items of lists.
@@ -81,9 +87,9 @@ impl ListProgress {
 
 impl FlowProgress {
     /// The progress of a run of which nothing was opened.
-    pub(crate) fn new(graph: &FlowGraph) -> FlowProgress {
+    pub(crate) fn new(graph: &FlowGraph, number: u32) -> FlowProgress {
         let mut progress =
-            FlowProgress { states: vec![StepProgress::Unopened; graph.len()], ..FlowProgress::default() };
+            FlowProgress { number, states: vec![StepProgress::Unopened; graph.len()], ..FlowProgress::default() };
         progress.look_at_all();
         progress
     }
@@ -97,12 +103,18 @@ impl FlowProgress {
         slot: &Slot,
         end: impl FnOnce() -> StepEnd,
     ) {
+        self.follow_ending(key, slot);
         let Some(at) = graph.position(key.step()) else { return };
         let after = StepProgress::from(slot.state);
         if let Some(number) = key.item_number() {
             return self.follow_item(at, number, after, end);
         }
         let Some(state) = self.states.get_mut(at) else { return };
+        let opened = slot.step_of_run().map_or(0, |step| step.run);
+        if opened < self.number && *state == StepProgress::Unopened && after != StepProgress::Succeeded {
+            // What an earlier run did of it doesn't count, unless a person says now that it is done.
+            return;
+        }
         let (was_live, is_live) = (*state == StepProgress::Live, after == StepProgress::Live);
         *state = after;
         match (was_live, is_live) {
@@ -113,10 +125,50 @@ impl FlowProgress {
         if is_live {
             self.ended.remove(&at);
             self.ends.remove(&at);
+            if !was_live && !self.loose.is_empty() {
+                self.undo_after(at, graph);
+            }
         } else if before != after || was_live {
             self.ends.insert(at, end());
             self.awaiting.remove(&at);
             self.ended.insert(at);
+        }
+    }
+
+    /// Follows the runs of what a person has ended: the run of the flow is not over before they are.
+    pub(crate) fn follow_ending(&mut self, key: &StepKey, slot: &Slot) {
+        if slot.state.is_final() && slot.run_alive {
+            self.ending.insert(key.clone());
+        } else if !self.ending.is_empty() {
+            self.ending.remove(key);
+        }
+    }
+
+    /// Has what comes after a step, and was done by earlier runs, done again.
+    fn undo_after(&mut self, at: usize, graph: &FlowGraph) {
+        for later in graph.with_all_after(at).into_iter().filter(|later| *later != at) {
+            if self.loose.remove(&later)
+                && let Some(state) = self.states.get_mut(later)
+            {
+                *state = StepProgress::Unopened;
+                self.ends.remove(&later);
+            }
+        }
+    }
+
+    /// Notes which of the steps that earlier runs have done come after one that this run may still open.
+    pub(crate) fn note_loose(&mut self, graph: &FlowGraph, done_before: &BTreeSet<usize>) {
+        let is_open = |at: &usize| !done_before.contains(at);
+        let mut next: Vec<usize> = (0..graph.len()).filter(is_open).collect();
+        let mut seen = vec![false; graph.len()];
+        while let Some(at) = next.pop() {
+            let Some(is_seen) = seen.get_mut(at) else { continue };
+            if !std::mem::replace(is_seen, true) {
+                next.extend(graph.feeds(at).iter().chain(graph.handlers(at)));
+                if done_before.contains(&at) {
+                    self.loose.insert(at);
+                }
+            }
         }
     }
 
@@ -204,9 +256,9 @@ impl FlowProgress {
         self.states.iter().enumerate().filter(live).map(|(at, _)| at)
     }
 
-    /// Whether no step is live.
+    /// Whether no step is live, and no run of one is.
     pub(crate) fn is_still(&self) -> bool {
-        self.live == 0
+        self.live == 0 && self.ending.is_empty()
     }
 
     /// Has a step wait until others have ended.

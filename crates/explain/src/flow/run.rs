@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::flow::{FlowEnd, FlowGraph, StepProgress};
+use kelos_model::flow::{FlowEnd, FlowGraph, OpenedStep, StepProgress};
 use kelos_model::{Slot, SlotKey, SlotRef, SlotState, StepKey, StepName};
 use kelos_store::{PageRequest, Queries, StoreError};
 
@@ -145,9 +145,14 @@ impl FlowRun {
         let Some(part) = slot.run_of_flow() else { return };
         let is_to_begin = !slot.state.is_final() && !slot.run_alive;
         let number = slot.last_run + u32::from(is_to_begin);
-        let opened = |slot: &Slot| slot.step_of_run().map_or(0, |step| step.run);
-        let known: Vec<(usize, u32, StepProgress)> =
-            self.steps.iter().map(|(at, slot)| (*at, opened(slot), slot.state.into())).collect();
+        let begun = if is_to_begin { u64::MAX } else { slot.last_run_seq };
+        let opened = |(at, slot): (&usize, &Slot)| OpenedStep {
+            at: *at,
+            run: slot.step_of_run().map_or(0, |step| step.run),
+            state: slot.state.into(),
+            is_marked: slot.state == SlotState::Succeeded && slot.last_event > begun,
+        };
+        let known: Vec<OpenedStep> = self.steps.iter().map(opened).collect();
         let undone = self.graph.undone((number, part.since_run), &part.again, &known);
         self.steps.retain(|at, _| !undone.contains(at));
     }

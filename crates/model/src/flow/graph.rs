@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::progress::{FlowEnd, StepProgress};
+use super::progress::{FlowEnd, OpenedStep, StepProgress};
 use super::{Flow, FlowFlaw, Step, StepName};
 use crate::similar::closest;
 
@@ -208,33 +208,44 @@ impl FlowGraph {
     }
 
     /// The steps that a run is to do, although an earlier run of the slot may have done them: those of another definition, those that
-    /// failed before this run, those from which a person had all done again, and all that start after any of these. The steps
-    /// count that were opened by `since_run` or later, and those of `again` by the run beside them or later; `known` has the steps that
-    /// were ever opened: their positions, the runs that opened them last, and how far they are.
+    /// failed before this run, those from which a person had all done again, and all that start after any of these or after a step that
+    /// was done again since. What a person has said to be done in this run is done. The steps count that were opened by `since_run` or
+    /// later, and those of `again` by the run beside them or later; `known` has the steps that were ever opened.
     #[must_use]
     pub fn undone(
         &self,
         (run, since_run): (u32, u32),
         again: &BTreeMap<StepName, u32>,
-        known: &[(usize, u32, StepProgress)],
+        known: &[OpenedStep],
     ) -> BTreeSet<usize> {
-        let after = |step: &StepName, since: u32| {
-            let at = self.position(step.as_str()).into_iter();
-            at.flat_map(|at| self.with_all_after(at)).map(move |at| (at, since))
-        };
-        let mut first_run = vec![since_run; self.len()];
-        for (at, since) in again.iter().flat_map(|(step, since)| after(step, *since)) {
-            first_run.get_mut(at).into_iter().for_each(|first| *first = since.max(*first));
+        let mut since: Vec<(u32, usize)> =
+            again.iter().filter_map(|(step, since)| Some((*since, self.position(step.as_str())?))).collect();
+        for step in known {
+            let failed_before = step.run < run && step.state == StepProgress::Failed;
+            since.push((if failed_before { run } else { step.run }, step.at));
         }
-        let mut undone = BTreeSet::new();
-        for (at, opened, state) in known {
-            if first_run.get(*at).is_some_and(|first| opened < first) {
-                undone.insert(*at);
-            } else if *opened < run && *state == StepProgress::Failed {
-                undone.extend(self.with_all_after(*at));
+        let first = self.first_runs(since_run, since);
+        let done_by = |step: &OpenedStep| if step.is_marked { run } else { step.run };
+        let is_undone = |step: &&OpenedStep| first.get(step.at).is_some_and(|first| done_by(step) < *first);
+        known.iter().filter(is_undone).map(|step| step.at).collect()
+    }
+
+    /// The first run whose work counts, for each step, where that of some steps and all after them counts since some run only.
+    #[must_use]
+    pub fn first_runs(&self, of_all: u32, mut since: Vec<(u32, usize)>) -> Vec<u32> {
+        let mut first: Vec<Option<u32>> = vec![None; self.len()];
+        // Whatever is reached once was reached by the largest.
+        since.sort_unstable();
+        while let Some((number, at)) = since.pop() {
+            let mut next = vec![at];
+            while let Some(at) = next.pop() {
+                if let Some(unknown @ None) = first.get_mut(at) {
+                    *unknown = Some(number);
+                    next.extend(self.feeds(at).iter().chain(self.handlers(at)));
+                }
             }
         }
-        undone
+        first.into_iter().map(|first| first.unwrap_or_default().max(of_all)).collect()
     }
 
     /// A circle of steps that wait for each other, by success or failure.

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 pub use flaw::FlowFlaw;
 pub use graph::{FlowGraph, MOST_STEPS};
 pub use merge::{FailedStep, StepInput, formatted, formatted_key};
-pub use progress::{FlowEnd, StepProgress};
+pub use progress::{FlowEnd, OpenedStep, StepProgress};
 pub use step_name::{StepName, StepNameError};
 
 use crate::id::WorkflowId;

@@ -179,6 +179,9 @@ impl Watch {
     }
 
     fn follow_slot(&mut self, slot: &SlotRef, what: &SlotEvent) -> Result<(), String> {
+        if slot.key.step().is_some() {
+            return Ok(());
+        }
         let is_job = slot.key.job().is_some();
         self.news |= is_job;
         match what {

@@ -13,10 +13,10 @@ use crate::workload::Workload;
 /// # Errors
 /// The violation.
 pub(super) fn within_limits(workload: &Workload, reader: &dyn Queries) -> Result<(), String> {
-    let mut sizes: BTreeMap<&PoolId, u32> = BTreeMap::new();
+    let mut sizes: BTreeMap<PoolId, u32> = BTreeMap::new();
     let all = workload.definitions.iter().flat_map(|(_, all)| all);
-    for one in all.flat_map(|workflow| workflow.pools.iter().chain(&workflow.within)) {
-        sizes.entry(&one.pool).and_modify(|size| *size = one.size.max(*size)).or_insert(one.size);
+    for one in all.flat_map(|workflow| super::uses(workflow)) {
+        sizes.entry(one.pool).and_modify(|size| *size = one.size.max(*size)).or_insert(one.size);
     }
     let page = PageRequest::oldest(crate::ALL);
     let rows = reader.events(&EventFilter::default(), page).map_err(|error| error.to_string())?.rows;
@@ -29,7 +29,7 @@ pub(super) fn within_limits(workload: &Workload, reader: &dyn Queries) -> Result
                     return Err(format!("{slot} was granted request {request} twice"));
                 }
                 for (pool, size) in sizes.iter().filter(|(_, size)| **size != PoolUse::BOUNDLESS) {
-                    let sum: u32 = held.values().filter_map(|permits| permits.get(*pool)).sum();
+                    let sum: u32 = held.values().filter_map(|permits| permits.get(pool)).sum();
                     if sum > *size {
                         return Err(format!("{sum} permits of pool {pool} are held within runs, it has {size}"));
                     }

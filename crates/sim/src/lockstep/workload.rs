@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_core::{Ask, ChangeSchedule, CreateSchedules};
+use kelos_core::{
+    Ask, ChangeSchedule, CreateSchedules, DownstreamRequest, FireRequest, Kill, MarkSuccess, Pause, Rerun, Resume,
+    ResumeFlow, SignalFlow, Skip,
+};
 use kelos_model::workflow::Keys;
 use kelos_model::{Gate, Trigger, Workflow, WorkflowId};
 
@@ -16,6 +19,7 @@ const MANY: usize = 100_000;
 /// The workload of a seed with probes, and without limits where answers race.
 pub(super) fn with_questions(seed: u64) -> Workload {
     let mut workload = Workload::new(seed);
+    without_flows(&mut workload);
     workload.config.by_workers = false;
     workload.workers.clear();
     workload.config.max_running = u32::MAX;
@@ -38,6 +42,7 @@ pub(super) fn with_questions(seed: u64) -> Workload {
 /// The workload of a seed without probes, and with all of its limits, pools and workers.
 pub(super) fn with_limits(seed: u64) -> Workload {
     let mut workload = Workload::new(seed);
+    without_flows(&mut workload);
     workload.config.at_once = usize::MAX;
     let meant = workload.meant.clone();
     for one in every_definition(&mut workload) {
@@ -60,6 +65,33 @@ pub(super) fn with_limits(seed: u64) -> Workload {
     let places = workload.config.max_running;
     widen_frontier(&mut workload, places);
     workload
+}
+
+/// Leaves out flows, of which the full scan knows nothing, and all requests about them.
+fn without_flows(workload: &mut Workload) {
+    let flows: BTreeSet<WorkflowId> =
+        every_definition(workload).filter(|one| one.flow.is_some()).map(|one| one.id.clone()).collect();
+    for (_, all) in &mut workload.definitions {
+        all.retain(|one| one.flow.is_none());
+    }
+    workload.asks.retain(|(_, ask)| !subject(ask).is_some_and(|id| flows.contains(id)));
+}
+
+/// The workflow that a request is about which may be one about flows.
+fn subject(ask: &Ask) -> Option<&WorkflowId> {
+    match ask {
+        Ask::Fire(FireRequest { workflow, .. })
+        | Ask::Pause(Pause { workflow, .. })
+        | Ask::Resume(Resume { workflow, .. }) => Some(workflow),
+        Ask::SignalFlow(SignalFlow { run: slot, .. })
+        | Ask::ResumeFlow(ResumeFlow { run: slot, .. })
+        | Ask::Kill(Kill { slot, .. })
+        | Ask::MarkSuccess(MarkSuccess { slot, .. })
+        | Ask::Skip(Skip { slot, .. })
+        | Ask::Rerun(Rerun { slot, .. })
+        | Ask::RerunDownstream(DownstreamRequest { slot, .. }) => Some(&slot.workflow),
+        _ => None,
+    }
 }
 
 /// Keeps enough slots of a backlog queued for all permits that may become free at once: otherwise slots that exist are first, which

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
     Ask, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, Enable, EnableByTime, FireRequest,
-    Kill, MarkSuccess, Pause, Rerun, Resume, Skip, Tell,
+    Kill, MarkSuccess, Pause, Rerun, Resume, ResumeFlow, SignalFlow, Skip, Tell,
 };
 use kelos_model::constraint::{Constraint, Gate, Otherwise};
 use kelos_model::facts::ENDS;
@@ -17,7 +17,7 @@ use kelos_model::time::Window;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{CatchUp, EventKeys, Job, Keys, Program};
-use kelos_model::{Fact, Occurrence, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_model::{Fact, Occurrence, SlotKey, SlotRef, SlotState, StepKey, StepName, Trigger, Workflow, WorkflowId};
 
 use super::jobs::{Sets, merged};
 use super::{Workload, moment, retry};
@@ -50,16 +50,17 @@ fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
         | Ask::Skip(Skip { slot, .. })
         | Ask::MarkSuccess(MarkSuccess { slot, .. }) => Some(slot),
         Ask::RerunDownstream(request) => Some(&mut request.slot),
+        Ask::SignalFlow(SignalFlow { run, .. }) | Ask::ResumeFlow(ResumeFlow { run, .. }) => Some(run),
         _ => None,
     }
 }
 
-/// Replaces a placeholder by an existing slot.
+/// Replaces a placeholder by an existing slot, also where a step of it is meant.
 #[must_use]
 pub fn resolved(mut ask: Ask, slots: impl FnOnce(&WorkflowId) -> Vec<SlotRef>) -> Ask {
-    let early = |slot: &SlotRef| slot.key.time().filter(|at| slot.key.is_moment() && at.as_second() < 1000);
+    let early = |key: &SlotKey| key.time().filter(|at| key.is_moment() && at.as_second() < 1000);
     if let Some(slot) = named(&mut ask)
-        && let Some(number) = early(slot)
+        && let Some(number) = early(&slot.key.of_run())
     {
         let mut there = slots(&slot.workflow);
         let number = number.as_millisecond();
@@ -68,10 +69,18 @@ pub fn resolved(mut ask: Ask, slots: impl FnOnce(&WorkflowId) -> Vec<SlotRef>) -
         }
         let number = usize::try_from(number % STARTED).unwrap_or(0);
         if !there.is_empty() {
-            *slot = there.swap_remove(number % there.len());
+            let found = there.swap_remove(number % there.len());
+            let step = slot.key.step().and_then(|step| of_another_run(step, &found.key));
+            *slot = step.map_or_else(|| found.clone(), |step| SlotRef::new(found.workflow.clone(), step));
         }
     }
     ask
+}
+
+/// The step or the item of another run.
+fn of_another_run(step: &StepKey, run: &SlotKey) -> Option<SlotKey> {
+    let key = StepKey::new(run, &StepName::new(step.step()).ok()?)?;
+    Some(SlotKey::Step(step.item_number().map_or_else(|| key.clone(), |number| key.item(number))))
 }
 
 /// The names that a seed's schedules use.
