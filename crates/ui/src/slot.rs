@@ -30,7 +30,7 @@ use super::output::{From, Output};
 use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs;
 use super::state::badge;
-use super::{asked, graph, schedules, time, timeline, tree};
+use super::{asked, flow, graph, schedules, time, timeline, tree};
 
 pub(super) use act::act;
 
@@ -47,6 +47,8 @@ pub(super) struct SlotQuery {
     run: Option<u32>,
     /// The part of the output: the offset of its first line, `before-` and that of the line after it, or `error`; by default its end.
     from: Option<String>,
+    /// Of a run of a flow: the last step of the page of steps before this one.
+    steps: Option<String>,
 }
 
 /// The content of a slot's page.
@@ -67,6 +69,8 @@ struct SlotPage {
     later: Option<SlotRef>,
     /// The facts of the slot.
     story: Option<schedules::Story>,
+    /// The run of a flow, as it is now.
+    flow: Option<flow::Part>,
     links: Links,
     output: Option<Output>,
     shown_run: Option<u32>,
@@ -87,11 +91,16 @@ pub(super) async fn show(
             "\"from\" is no part of an output: expected the offset of a line, one after \"before-\", or \"error\".",
         )
     })?;
-    let found = find(&app, id, at, wanted.run, from).await?;
+    let mut found = find(&app, id, at, wanted.run, from).await?;
+    if at.is_none() {
+        found.flow = flow::read(&app, &found.id, &found.why.runs, found.now, asked::filled(wanted.steps)).await?;
+    }
     let title = found.id.short();
     Ok(Page::new(&app, &title)
         .style("pages.css")
         .style("ansi.css")
+        .style("graph.css")
+        .style("flow.css")
         .script("live.js")
         .script("log.js")
         .show(&found.page()))
@@ -144,6 +153,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
         earlier,
         later,
         story,
+        flow: None,
         links,
         output,
         shown_run,
@@ -207,6 +217,7 @@ impl SlotPage {
             (self.heading())
             div #why data-live { (self.headline()) (error::show(self)) (self.roots.show()) @if !self.has_failed() { (self.account()) } }
             @if self.at.is_none() { div #actions data-live { (self.actions()) } }
+            @if let Some(flow) = &self.flow { (flow.sections()) }
             // A failure is to be repaired; why it ran comes second.
             div #why-it-ran data-live { @if self.has_failed() { (self.account()) } }
             @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
@@ -239,6 +250,7 @@ impl SlotPage {
                 @if let Some(state) = self.why.state { (badge(state)) " " }
                 (time::in_text(&self.why.headline))
             }
+            @if let Some(flow) = &self.flow { (flow.state()) }
         }
     }
 
