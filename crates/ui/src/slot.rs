@@ -49,6 +49,8 @@ pub(super) struct SlotQuery {
     from: Option<String>,
     /// Of a run of a flow: the last step of the page of steps before this one.
     steps: Option<String>,
+    /// Of a step: the last item of the page of items before this one.
+    items: Option<u32>,
 }
 
 /// The content of a slot's page.
@@ -93,7 +95,8 @@ pub(super) async fn show(
     })?;
     let mut found = find(&app, id, at, wanted.run, from).await?;
     if at.is_none() {
-        found.flow = flow::read(&app, &found.id, &found.why.runs, found.now, asked::filled(wanted.steps)).await?;
+        let after = flow::After { step: asked::filled(wanted.steps), item: wanted.items };
+        found.flow = flow::read(&app, &found.id, &found.why.runs, found.now, after).await?;
     }
     let title = found.id.short();
     Ok(Page::new(&app, &title)
@@ -223,16 +226,21 @@ impl SlotPage {
             @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
             div #runs data-live { (self.runs()) }
             @if let Some(output) = &self.output { (output.show()) }
-            div #neighbours data-live { (self.around()) }
-            @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
+            @if !self.is_step() { div #neighbours data-live { (self.around()) } }
+            @if self.at.is_none() && !self.is_step() && self.workflow.definition.flow.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
             div #life data-live { (life::show(&self.id, &self.life, self.at, self.now)) }
         }
+    }
+
+    fn is_step(&self) -> bool {
+        self.id.key.step().is_some()
     }
 
     fn heading(&self) -> Markup {
         html! {
             nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
+                @if let Some(run) = self.flow.as_ref().and_then(flow::Part::run_of_step) { " › " a href=(slot_href(run)) { (time::key(&run.key)) } }
             }
             h1 { (self.id.short()) }
             // The name is in UTC, for it is the same for everybody.

@@ -25,6 +25,7 @@ mod described;
 mod dice;
 mod display;
 mod failures;
+mod flow_pages;
 mod focus;
 mod frozen;
 mod graph;

@@ -48,6 +48,31 @@ fn reason() -> Markup {
     html! { label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; } }
 }
 
+/// The form by which a signal is given to a run.
+pub(super) fn signal_form(run: &SlotRef, name: &str) -> Markup {
+    html! {
+        form.signal-form method="post" action=(format!("{}/signal", slot_href(run))) {
+            input type="hidden" name="signal" value=(name);
+            p { label { "What it says, as JSON; may stay empty" br; textarea name="payload" rows="2" cols="36" autocomplete="off" spellcheck="false" {} } }
+            p { (reason()) " " button.primary { "Give the signal " (name) } }
+        }
+    }
+}
+
+/// The button by which a run is resumed from a step on.
+pub(super) fn resume_from(step: &SlotRef) -> Markup {
+    html! {
+        details.action {
+            summary.button { "Resume from here…" }
+            form method="post" action=(format!("{}/resume", slot_href(step))) {
+                p { "Does this step again, and those after it, with the definition with which its run began." }
+                (reason())
+                " " button.primary { "Resume from here" }
+            }
+        }
+    }
+}
+
 impl RunPart {
     /// The button that resumes a run that has ended.
     pub(super) fn resume(&self) -> Markup {
@@ -90,28 +115,18 @@ impl RunPart {
                 section.signal.pool {
                     h2 { "Waits for the signal " (name) }
                     p { "The step " (steps.join(", ")) " waits for it. What it says are the outputs of the step." }
-                    (self.form(name))
+                    (signal_form(&self.view.run, name))
                 }
             }
             @if is_live {
                 @for name in others {
                     details.action id=(format!("signal-{name}")) {
                         summary.button { "Signal " (name) "…" }
-                        (self.form(name))
+                        (signal_form(&self.view.run, name))
                     }
                 }
             }
             (self.came())
-        }
-    }
-
-    fn form(&self, name: &str) -> Markup {
-        html! {
-            form.signal-form method="post" action=(format!("{}/signal", slot_href(&self.view.run))) {
-                input type="hidden" name="signal" value=(name);
-                p { label { "What it says, as JSON; may stay empty" br; textarea name="payload" rows="2" cols="36" autocomplete="off" spellcheck="false" {} } }
-                p { (reason()) " " button.primary { "Give the signal " (name) } }
-            }
         }
     }
 

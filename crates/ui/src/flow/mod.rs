@@ -1,10 +1,12 @@
 //! Flows: what the pages of their runs and steps have beside that of any slot.
 
 mod act;
+mod definition;
 mod gantt;
 mod look;
 mod picture;
 mod run;
+mod step;
 
 use jiff::Timestamp;
 use kelos_front::App;
@@ -13,24 +15,37 @@ use kelos_store::StoreError;
 use maud::{Markup, html};
 
 pub(crate) use act::Fields;
+pub(crate) use definition::show as defined;
 use run::RunPart;
+use step::StepPart;
 
-/// What is shown of a run of a flow.
+/// The part of a slot in a flow, as its page shows it.
 pub(crate) enum Part {
     Run(Box<RunPart>),
+    Step(Box<StepPart>),
 }
 
-/// Reads it; none for a slot of another workflow. `own` are the runs of the slot, `after` is the last step of the page before.
+/// The pages of steps and items that are shown: what the page before ended with.
+pub(crate) struct After {
+    pub(crate) step: Option<String>,
+    pub(crate) item: Option<u32>,
+}
+
+/// Reads it; none for a slot of another workflow. `own` are the runs of the slot.
 pub(crate) async fn read(
     app: &App,
     id: &SlotRef,
     own: &[Run],
     now: Timestamp,
-    after: Option<String>,
+    after: After,
 ) -> Result<Option<Part>, StoreError> {
     let (id, own) = (id.clone(), own.to_vec());
     app.read(move |reader| {
-        let run = RunPart::read(reader, &id, &own, now, after.as_deref())?;
+        if id.key.step().is_some() {
+            let step = StepPart::read(reader, &id, after.item)?;
+            return Ok(step.map(|step| Part::Step(Box::new(step))));
+        }
+        let run = RunPart::read(reader, &id, &own, now, after.step.as_deref())?;
         Ok(run.map(|run| Part::Run(Box::new(run))))
     })
     .await
@@ -41,6 +56,7 @@ impl Part {
     pub(crate) fn state(&self) -> Markup {
         match self {
             Part::Run(run) => run.state(),
+            Part::Step(step) => step.state(),
         }
     }
 
@@ -48,6 +64,15 @@ impl Part {
     pub(crate) fn actions(&self) -> Markup {
         match self {
             Part::Run(run) => run.resume(),
+            Part::Step(step) => step.resume(),
+        }
+    }
+
+    /// The run, of a step.
+    pub(crate) fn run_of_step(&self) -> Option<&SlotRef> {
+        match self {
+            Part::Run(_) => None,
+            Part::Step(step) => Some(step.run()),
         }
     }
 
@@ -59,6 +84,11 @@ impl Part {
                 div #graph data-live { (run.graph()) }
                 div #steps data-live { (run.table()) }
                 div #gantt data-live { (run.gantt()) }
+            },
+            Part::Step(step) => html! {
+                div #signals data-live { (step.signal()) }
+                div #step data-live { (step.about()) }
+                div #items data-live { (step.items()) }
             },
         }
     }

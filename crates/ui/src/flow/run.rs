@@ -10,7 +10,7 @@ use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use super::gantt::Chart;
-use super::look;
+use super::{definition, look};
 use super::picture::{self, Drawn};
 use crate::page::{segment, slot_href};
 use crate::state::badge;
@@ -172,19 +172,10 @@ impl RunPart {
                 td { @if let Some(slot) = slot { (time::at(slot.since)) } }
                 td { @if let Some(run) = took { @match run.ended_at { Some(end) => (words::took(run.started_at.unwrap_or(run.dispatched_at), end)), None => { "…" } } } }
                 td { @if !runs.is_empty() { (runs.len()) } }
-                td { (starts_after(one)) }
+                td { (definition::starts_after(&one.step)) }
                 td.what { (time::in_text(&one.words)) @if let Some(items) = &one.items { (items_told(one, items)) } }
             }
         }
-    }
-}
-
-fn starts_after(one: &StepView) -> String {
-    let list = |names: &[kelos_model::StepName]| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    match (one.step.needs.is_empty(), one.step.handles.is_empty()) {
-        (true, true) => "its run".to_owned(),
-        (false, _) => list(&one.step.needs),
-        (true, false) => format!("a failure of {}", list(&one.step.handles)),
     }
 }
 
@@ -193,7 +184,7 @@ fn ended(items: &ItemCounts) -> u64 {
 }
 
 /// The items of a list by their states, with the way to them.
-pub(super) fn items_told(one: &StepView, items: &ItemCounts) -> Markup {
+fn items_told(one: &StepView, items: &ItemCounts) -> Markup {
     html! {
         details id=(format!("items-{}", one.step.name)) {
             summary { (words::count(items.total, "item")) }

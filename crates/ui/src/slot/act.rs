@@ -48,7 +48,7 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
     };
     html! {
         @if let Some(flow) = &found.flow { (flow.actions()) }
-        @if !is_live && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
+        @if !is_live && !found.is_step() && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
         @if is_live { (form(found, "kill", "Kill", &kill, "danger")) }
         @if is_live { (form(found, "skip", "Skip", &skip, "")) }
         @if !succeeded && !has_run {
