@@ -18,6 +18,7 @@ use kelos_explain::schedule;
 use kelos_explain::why::Why;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
+use kelos_model::flow::is_carried_out_by_the_scheduler;
 use kelos_model::time::format_full;
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, WorkflowRow};
 use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
@@ -132,6 +133,8 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
     let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
     let shown_run = shown.map(|run| run.id.number);
     let output = match shown {
+        // The scheduler writes nothing.
+        Some(run) if is_carried_out_by_the_scheduler(&run.executor) => None,
         Some(run) => Some(Output::read(app, run, from).await),
         None => None,
     };
@@ -193,7 +196,11 @@ fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> R
     if workflow.definition.keys.are_moments() {
         (earlier, later) = beside(reader, id)?;
     }
-    let story = schedules::story(reader, &workflow, id, slot.as_ref(), &life)?;
+    // What a step is given are its inputs.
+    let story = match id.key.step() {
+        Some(_) => None,
+        None => schedules::story(reader, &workflow, id, slot.as_ref(), &life)?,
+    };
     Ok(Some((workflow, slot, life, neighbours, earlier, later, story)))
 }
 
@@ -227,9 +234,14 @@ impl SlotPage {
             div #runs data-live { (self.runs()) }
             @if let Some(output) = &self.output { (output.show()) }
             @if !self.is_step() { div #neighbours data-live { (self.around()) } }
-            @if self.at.is_none() && !self.is_step() && self.workflow.definition.flow.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
+            @if self.at.is_none() && !self.is_of_flow() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
             div #life data-live { (life::show(&self.id, &self.life, self.at, self.now)) }
         }
+    }
+
+    /// Whether it is a run of a flow, or a step of one.
+    fn is_of_flow(&self) -> bool {
+        self.is_step() || self.workflow.definition.flow.is_some()
     }
 
     fn is_step(&self) -> bool {

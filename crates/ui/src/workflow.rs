@@ -24,8 +24,8 @@ use super::page::{Page, Tab, segment, workflow_href};
 use super::state::badge;
 use super::waits::{self, Waits};
 use super::{
-    arguments, asked, backfills, flow, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip, time,
-    tree, versions, words,
+    arguments, asked, backfills, flow, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip,
+    time, tree, versions, words,
 };
 
 /// Times of the future that are shown.

@@ -25,7 +25,7 @@ pub(crate) fn show(flow: &Flow) -> Markup {
                             td { (step.name) }
                             td { (does(step)) }
                             td { (starts_after(step)) }
-                            td.what { (words::retry(&step.retry)) }
+                            td.what { @if step.retry.count > 0 { (words::retry(&step.retry)) } }
                             td.what { (step.about.as_deref().unwrap_or_default()) }
                         }
                     }
@@ -54,11 +54,9 @@ pub(super) fn does(step: &Step) -> String {
     let executor = &step.job.executor;
     match (&step.signal, &step.for_each) {
         (Some(signal), _) => match signal.within_seconds {
-            Some(seconds) => format!(
-                "waits for {}, up to {}",
-                signal.name,
-                words::span(i64::try_from(seconds).unwrap_or(i64::MAX))
-            ),
+            Some(seconds) => {
+                format!("waits for {}, up to {}", signal.name, words::span(i64::try_from(seconds).unwrap_or(i64::MAX)))
+            }
             None => format!("waits for {}", signal.name),
         },
         (None, Some(list)) => format!("{executor} for each of {}", list.input),

@@ -1,10 +1,9 @@
 //! The runs of the steps of a run as bars over the time that it took.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
-use kelos_explain::flow::StepView;
-use kelos_model::{Run, SlotRef};
+use kelos_explain::critical_path::{Link, Step, StepKind};
+use kelos_explain::flow::{StepState, StepView};
+use kelos_model::Run;
 use maud::{Markup, html};
 
 use crate::page::slot_href;
@@ -19,13 +18,27 @@ pub(super) struct Chart<'a> {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
     /// What is on the critical path.
-    pub(super) path: &'a BTreeSet<SlotRef>,
+    pub(super) path: &'a [Link],
+}
+
+/// A stretch of time in which a step waited.
+struct Stretch {
+    class: &'static str,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl Stretch {
+    fn told(&self) -> String {
+        let verb = if self.class == "stretch-again" { "in back-off" } else { "waited" };
+        format!("{verb} for {}", words::took(self.from, self.until))
+    }
 }
 
 impl Chart<'_> {
     /// Steps that have run, with their runs in this window.
     pub(super) fn show(&self, steps: &[(&StepView, Vec<&Run>)]) -> Markup {
-        let rows: Vec<_> = steps.iter().filter(|(_, runs)| !runs.is_empty()).collect();
+        let rows: Vec<_> = steps.iter().filter(|(view, runs)| !runs.is_empty() || !self.stretches(view).is_empty()).collect();
         html! {
             @if !rows.is_empty() {
                 h2 { "When its steps ran" }
@@ -35,17 +48,17 @@ impl Chart<'_> {
                             th scope="col" { "Step" }
                             th scope="col" { span.ends { span { (time::at(self.from)) } span { (words::took(self.from, self.until)) } } }
                         } }
-                        tbody { @for (view, runs) in rows { (self.row(view, runs)) } }
+                        tbody { @for (view, runs) in &rows { (self.row(view, runs)) } }
                     }
                 }
-                @if rows_on_path(self.path, steps) { p.soft { "★ is on the critical path: what determined when the run ended, or delays it now." } }
+                @if rows.iter().any(|(view, _)| self.link(view).is_some()) { p.soft { "★ is on the critical path: what determined when the run ended, or delays it now." } }
             }
         }
     }
 
     fn row(&self, view: &StepView, runs: &[&Run]) -> Markup {
-        let is_along = self.path.contains(&view.id);
-        let told: Vec<String> = runs.iter().map(|run| self.told(run)).collect();
+        let (is_along, stretches) = (self.link(view).is_some(), self.stretches(view));
+        let told: Vec<String> = runs.iter().map(|run| self.told(run)).chain(stretches.iter().map(Stretch::told)).collect();
         let mark = if is_along { " (on the critical path)" } else { "" };
         html! {
             tr.along[is_along] {
@@ -53,20 +66,42 @@ impl Chart<'_> {
                     a href=(slot_href(&view.id)) { (view.step.name) }
                     @if is_along { " " span aria-hidden="true" { "★" } span.unseen { (mark) } }
                 }
-                td { svg width="100%" height=(HIGH) role="img" aria-label=(told.join("; ")) { @for run in runs { (self.bar(run)) } } }
+                td { svg width="100%" height=(HIGH) role="img" aria-label=(told.join("; ")) { 
+                    @for one in &stretches { (self.bar(one.class, one.from, Some(one.until), &one.told())) }
+                    @for run in runs { (self.bar(runs::class(run.state), begin(run), run.ended_at, &self.told(run))) }
+                } }
             }
         }
     }
 
-    fn bar(&self, run: &Run) -> Markup {
-        let from = self.percent(begin(run));
-        let wide = (self.percent(run.ended_at.unwrap_or(self.until)) - from)
-            .max(NARROWEST)
-            .min(100.0 - from.min(100.0 - NARROWEST));
-        let from = from.min(100.0 - NARROWEST);
+    fn link(&self, view: &StepView) -> Option<&Link> {
+        self.path.iter().find(|link| link.slot == view.id).filter(|_| view.slot.is_some())
+    }
+
+    /// What a step waited for: all that counts on the critical path, and elsewhere what it waits for now.
+    fn stretches(&self, view: &StepView) -> Vec<Stretch> {
+        let part = |step: &Step| {
+            let class = match step.kind {
+                StepKind::Ran | StepKind::Starting => return None,
+                StepKind::BackedOff => "stretch-again",
+                StepKind::Waited | StepKind::Queued | StepKind::Stuck => "stretch-waits",
+            };
+            let is_seen = step.until > step.from && step.until > self.from;
+            is_seen.then_some(Stretch { class, from: step.from.max(self.from), until: step.until.min(self.until) })
+        };
+        if let Some(link) = self.link(view) {
+            return link.steps.iter().filter_map(part).collect();
+        }
+        let slot = view.slot.as_ref().filter(|_| matches!(view.state, StepState::Waits(_)));
+        slot.map(|slot| Stretch { class: "stretch-waits", from: slot.since, until: self.until }).into_iter().collect()
+    }
+
+    fn bar(&self, class: &str, begin: Timestamp, end: Option<Timestamp>, told: &str) -> Markup {
+        let from = self.percent(begin).min(100.0 - NARROWEST);
+        let wide = (self.percent(end.unwrap_or(self.until)) - from).max(NARROWEST);
         html! {
-            rect class=(runs::class(run.state)) x=(format!("{from:.2}%")) y="3" width=(format!("{wide:.2}%")) height=(HIGH - 6) rx="2" {
-                title { (self.told(run)) }
+            rect class=(class) x=(format!("{from:.2}%")) y="3" width=(format!("{wide:.2}%")) height=(HIGH - 6) rx="2" {
+                title { (told) }
             }
         }
     }
@@ -85,10 +120,6 @@ impl Chart<'_> {
         let whole = millis(self.until);
         if whole > 0.0 { (millis(at) / whole * 100.0).min(100.0) } else { 0.0 }
     }
-}
-
-fn rows_on_path(path: &BTreeSet<SlotRef>, steps: &[(&StepView, Vec<&Run>)]) -> bool {
-    steps.iter().any(|(view, runs)| !runs.is_empty() && path.contains(&view.id))
 }
 
 fn begin(run: &Run) -> Timestamp {

@@ -10,8 +10,8 @@ use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use super::gantt::Chart;
-use super::{definition, look};
 use super::picture::{self, Drawn};
+use super::{definition, look};
 use crate::page::{segment, slot_href};
 use crate::state::badge;
 use crate::{time, words};
@@ -135,9 +135,10 @@ impl RunPart {
 
     pub(super) fn gantt(&self) -> Markup {
         let Some(from) = self.began else { return html! {} };
-        let ends = self.runs.iter().flatten().map(|run| run.ended_at.unwrap_or(self.now));
-        let until = ends.max().unwrap_or(from).max(from);
-        Chart { from, until, path: &self.path }.show(&self.shown())
+        let slot = &self.view.slot;
+        let until = if slot.state.is_final() { slot.since } else { self.now }.max(from);
+        let path = self.view.path.as_ref().map_or(&[][..], |path| &path.links);
+        Chart { from, until, path }.show(&self.shown())
     }
 
     pub(super) fn table(&self) -> Markup {

@@ -25,11 +25,7 @@ pub(crate) struct StepPart {
 
 impl StepPart {
     /// Reads a step; none where the slot is none. `after` is the number of the last item of the page before.
-    pub(super) fn read(
-        reader: &dyn Queries,
-        id: &SlotRef,
-        after: Option<u32>,
-    ) -> Result<Option<StepPart>, StoreError> {
+    pub(super) fn read(reader: &dyn Queries, id: &SlotRef, after: Option<u32>) -> Result<Option<StepPart>, StoreError> {
         let Some(step) = flow::step(reader, id)? else { return Ok(None) };
         let after = after.map(|after| after.to_string());
         let items = flow::items(reader, id, (after.as_deref(), ON_A_PAGE))?;
@@ -132,7 +128,8 @@ impl StepPart {
 }
 
 fn row(item: &ItemView) -> Markup {
-    let took = item.last_run.as_ref().and_then(|run| Some((run.started_at.unwrap_or(run.dispatched_at), run.ended_at?)));
+    let took =
+        item.last_run.as_ref().and_then(|run| Some((run.started_at.unwrap_or(run.dispatched_at), run.ended_at?)));
     html! {
         tr {
             td { a href=(slot_href(&item.id)) { "item " (item.number) } }

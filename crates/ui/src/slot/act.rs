@@ -51,7 +51,8 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
         @if !is_live && !found.is_step() && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
         @if is_live { (form(found, "kill", "Kill", &kill, "danger")) }
         @if is_live { (form(found, "skip", "Skip", &skip, "")) }
-        @if !succeeded && !has_run {
+        // Nothing comes of a step whose run has ended: it is resumed instead.
+        @if !succeeded && !has_run && !(found.is_step() && !is_live) {
             (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
         }
     }
