@@ -193,6 +193,19 @@ fn view(reader: &dyn Queries, flow: &FlowRun, at: usize, left: &mut u64) -> Resu
     Ok(Some(StepView { step: step.clone(), id, slot, state, words, last_run, items }))
 }
 
+/// Reads how far the steps of a run are, at most so many, in the order of the flow; none where the workflow has no flow.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn states(reader: &dyn Queries, run: &SlotRef, limit: usize) -> Result<Option<Vec<Beside>>, StoreError> {
+    let flow = FlowRun::read(reader, run, None)?;
+    Ok(flow.map(|flow| (0..flow.graph().len()).take(limit).filter_map(|at| beside(&flow, at)).collect()))
+}
+
+fn beside(flow: &FlowRun, at: usize) -> Option<Beside> {
+    Some(Beside { name: flow.graph().step(at)?.name.clone(), id: flow.step(at)?, state: flow.state(at) })
+}
+
 /// Reads a step of a run with those beside it; of an item of a list its step. None where the slot is no step, or its flow has no such step.
 ///
 /// # Errors
@@ -204,19 +217,14 @@ pub fn step(reader: &dyn Queries, slot: &SlotRef) -> Result<Option<StepInRun>, S
     let Some(at) = flow.position(key) else { return Ok(None) };
     let Some(view) = view(reader, &flow, at, &mut MOST_COUNTED.clone())? else { return Ok(None) };
     let graph = flow.graph();
-    let beside = |steps: &[usize]| -> Vec<Beside> {
-        let one = |at: &usize| {
-            Some(Beside { name: graph.step(*at)?.name.clone(), id: flow.step(*at)?, state: flow.state(*at) })
-        };
-        steps.iter().filter_map(one).collect()
-    };
+    let all = |steps: &[usize]| -> Vec<Beside> { steps.iter().filter_map(|at| beside(&flow, *at)).collect() };
     Ok(Some(StepInRun {
         definition: flow.definition(),
         run_state: flow.slot().map(|slot| slot.state),
-        needs: beside(graph.needs(at)),
-        feeds: beside(graph.feeds(at)),
-        handles: beside(graph.handles(at)),
-        handlers: beside(graph.handlers(at)),
+        needs: all(graph.needs(at)),
+        feeds: all(graph.feeds(at)),
+        handles: all(graph.handles(at)),
+        handlers: all(graph.handlers(at)),
         view,
         run,
     }))

@@ -38,7 +38,8 @@ impl Stretch {
 impl Chart<'_> {
     /// Steps that have run, with their runs in this window.
     pub(super) fn show(&self, steps: &[(&StepView, Vec<&Run>)]) -> Markup {
-        let rows: Vec<_> = steps.iter().filter(|(view, runs)| !runs.is_empty() || !self.stretches(view).is_empty()).collect();
+        let rows: Vec<_> =
+            steps.iter().filter(|(view, runs)| !runs.is_empty() || !self.stretches(view).is_empty()).collect();
         html! {
             @if !rows.is_empty() {
                 h2 { "When its steps ran" }
@@ -58,7 +59,8 @@ impl Chart<'_> {
 
     fn row(&self, view: &StepView, runs: &[&Run]) -> Markup {
         let (is_along, stretches) = (self.link(view).is_some(), self.stretches(view));
-        let told: Vec<String> = runs.iter().map(|run| self.told(run)).chain(stretches.iter().map(Stretch::told)).collect();
+        let told: Vec<String> =
+            runs.iter().map(|run| self.told(run)).chain(stretches.iter().map(Stretch::told)).collect();
         let mark = if is_along { " (on the critical path)" } else { "" };
         html! {
             tr.along[is_along] {
@@ -66,7 +68,7 @@ impl Chart<'_> {
                     a href=(slot_href(&view.id)) { (view.step.name) }
                     @if is_along { " " span aria-hidden="true" { "★" } span.unseen { (mark) } }
                 }
-                td { svg width="100%" height=(HIGH) role="img" aria-label=(told.join("; ")) { 
+                td { svg width="100%" height=(HIGH) role="img" aria-label=(told.join("; ")) {
                     @for one in &stretches { (self.bar(one.class, one.from, Some(one.until), &one.told())) }
                     @for run in runs { (self.bar(runs::class(run.state), begin(run), run.ended_at, &self.told(run))) }
                 } }

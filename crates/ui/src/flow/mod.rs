@@ -1,6 +1,7 @@
 //! Flows: what the pages of their runs and steps have beside that of any slot.
 
 mod act;
+mod board;
 mod definition;
 mod gantt;
 mod look;
@@ -15,6 +16,7 @@ use kelos_store::StoreError;
 use maud::{Markup, html};
 
 pub(crate) use act::Fields;
+pub(crate) use board::{Latest, latest};
 pub(crate) use definition::show as defined;
 use run::RunPart;
 use step::StepPart;

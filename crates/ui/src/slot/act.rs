@@ -50,10 +50,25 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
         @if let Some(flow) = &found.flow { (flow.actions()) }
         @if !is_live && !found.is_step() && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
         @if is_live { (form(found, "kill", "Kill", &kill, "danger")) }
+        @if is_live && found.is_of_flow() && !found.is_step() && !found.workflow.paused { (pause(found)) }
         @if is_live { (form(found, "skip", "Skip", &skip, "")) }
         // Nothing comes of a step whose run has ended: it is resumed instead.
         @if !succeeded && !has_run && !(found.is_step() && !is_live) {
             (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
+        }
+    }
+}
+
+/// The button that pauses the workflow of a run.
+fn pause(found: &SlotPage) -> Markup {
+    html! {
+        details.action {
+            summary.button { "Pause…" }
+            form method="post" action=(format!("{}/pause", workflow_href(&found.id.workflow))) {
+                p { "Pauses the workflow, with all of its runs: nothing of it is planned, evaluated or started until it is resumed." }
+                label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                " " button.primary { "Pause " (found.id.workflow) }
+            }
         }
     }
 }
