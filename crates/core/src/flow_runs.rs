@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::flow::{FLOW, FlowEnd, OpenedStep, StepInput, StepProgress, formatted_key};
-use kelos_model::slot::RunOfFlow;
 use kelos_model::run::beyond_largest;
+use kelos_model::slot::RunOfFlow;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow};
 use serde_json::{Map, Value};
 

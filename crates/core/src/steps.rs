@@ -5,7 +5,7 @@ use kelos_model::event::Origin;
 use kelos_model::flow::{FOR_EACH, ForEach, SignalWait, StepProgress, formatted_key};
 use kelos_model::run::beyond_largest;
 use kelos_model::{
-    Actor, Answer, FailureCode, Finding, Outcome, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, StepName,
+    Actor, Answer, FailureCode, Finding, Outcome, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState,
 };
 use serde_json::{Map, Value};
 

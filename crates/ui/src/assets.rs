@@ -20,6 +20,7 @@ const ASSETS: &[Asset] = &[
     Asset { name: "board.css", media: CSS, text: include_str!("assets/board.css") },
     Asset { name: "board.js", media: JS, text: include_str!("assets/board.js") },
     Asset { name: "calendar.css", media: CSS, text: include_str!("assets/calendar.css") },
+    Asset { name: "flow.css", media: CSS, text: include_str!("assets/flow.css") },
     Asset { name: "focus.css", media: CSS, text: include_str!("assets/focus.css") },
     Asset { name: "graph.css", media: CSS, text: include_str!("assets/graph.css") },
     Asset { name: "graph-file.css", media: CSS, text: include_str!("assets/graph-file.css") },

@@ -16,6 +16,7 @@ mod documents;
 mod events;
 mod failures;
 mod fault;
+mod flow;
 mod focus;
 mod graph;
 mod jobs;

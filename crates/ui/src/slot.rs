@@ -18,6 +18,7 @@ use kelos_explain::schedule;
 use kelos_explain::why::Why;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
+use kelos_model::flow::is_carried_out_by_the_scheduler;
 use kelos_model::time::format_full;
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, WorkflowRow};
 use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
@@ -30,7 +31,7 @@ use super::output::{From, Output};
 use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs;
 use super::state::badge;
-use super::{asked, graph, schedules, time, timeline, tree};
+use super::{asked, flow, graph, schedules, time, timeline, tree};
 
 pub(super) use act::act;
 
@@ -47,6 +48,10 @@ pub(super) struct SlotQuery {
     run: Option<u32>,
     /// The part of the output: the offset of its first line, `before-` and that of the line after it, or `error`; by default its end.
     from: Option<String>,
+    /// Of a run of a flow: the last step of the page of steps before this one.
+    steps: Option<String>,
+    /// Of a step: the last item of the page of items before this one.
+    items: Option<u32>,
 }
 
 /// The content of a slot's page.
@@ -67,6 +72,8 @@ struct SlotPage {
     later: Option<SlotRef>,
     /// The facts of the slot.
     story: Option<schedules::Story>,
+    /// The run of a flow, as it is now.
+    flow: Option<flow::Part>,
     links: Links,
     output: Option<Output>,
     shown_run: Option<u32>,
@@ -87,11 +94,17 @@ pub(super) async fn show(
             "\"from\" is no part of an output: expected the offset of a line, one after \"before-\", or \"error\".",
         )
     })?;
-    let found = find(&app, id, at, wanted.run, from).await?;
+    let mut found = find(&app, id, at, wanted.run, from).await?;
+    if at.is_none() {
+        let after = flow::After { step: asked::filled(wanted.steps), item: wanted.items };
+        found.flow = flow::read(&app, &found.id, &found.why.runs, found.now, after).await?;
+    }
     let title = found.id.short();
     Ok(Page::new(&app, &title)
         .style("pages.css")
         .style("ansi.css")
+        .style("graph.css")
+        .style("flow.css")
         .script("live.js")
         .script("log.js")
         .show(&found.page()))
@@ -120,6 +133,8 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
     let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
     let shown_run = shown.map(|run| run.id.number);
     let output = match shown {
+        // The scheduler writes nothing.
+        Some(run) if is_carried_out_by_the_scheduler(&run.executor) => None,
         Some(run) => Some(Output::read(app, run, from).await),
         None => None,
     };
@@ -144,6 +159,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
         earlier,
         later,
         story,
+        flow: None,
         links,
         output,
         shown_run,
@@ -180,7 +196,11 @@ fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> R
     if workflow.definition.keys.are_moments() {
         (earlier, later) = beside(reader, id)?;
     }
-    let story = schedules::story(reader, &workflow, id, slot.as_ref(), &life)?;
+    // What a step is given are its inputs.
+    let story = match id.key.step() {
+        Some(_) => None,
+        None => schedules::story(reader, &workflow, id, slot.as_ref(), &life)?,
+    };
     Ok(Some((workflow, slot, life, neighbours, earlier, later, story)))
 }
 
@@ -207,21 +227,32 @@ impl SlotPage {
             (self.heading())
             div #why data-live { (self.headline()) (error::show(self)) (self.roots.show()) @if !self.has_failed() { (self.account()) } }
             @if self.at.is_none() { div #actions data-live { (self.actions()) } }
+            @if let Some(flow) = &self.flow { (flow.sections()) }
             // A failure is to be repaired; why it ran comes second.
             div #why-it-ran data-live { @if self.has_failed() { (self.account()) } }
             @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
             div #runs data-live { (self.runs()) }
             @if let Some(output) = &self.output { (output.show()) }
-            div #neighbours data-live { (self.around()) }
-            @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
+            @if !self.is_step() { div #neighbours data-live { (self.around()) } }
+            @if self.at.is_none() && !self.is_of_flow() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
             div #life data-live { (life::show(&self.id, &self.life, self.at, self.now)) }
         }
+    }
+
+    /// Whether it is a run of a flow, or a step of one.
+    fn is_of_flow(&self) -> bool {
+        self.is_step() || self.workflow.definition.flow.is_some()
+    }
+
+    fn is_step(&self) -> bool {
+        self.id.key.step().is_some()
     }
 
     fn heading(&self) -> Markup {
         html! {
             nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
+                @if let Some(run) = self.flow.as_ref().and_then(flow::Part::run_of_step) { " › " a href=(slot_href(run)) { (time::key(&run.key)) } }
             }
             h1 { (self.id.short()) }
             // The name is in UTC, for it is the same for everybody.
@@ -239,6 +270,7 @@ impl SlotPage {
                 @if let Some(state) = self.why.state { (badge(state)) " " }
                 (time::in_text(&self.why.headline))
             }
+            @if let Some(flow) = &self.flow { (flow.state()) }
         }
     }
 

@@ -24,8 +24,8 @@ use super::page::{Page, Tab, segment, workflow_href};
 use super::state::badge;
 use super::waits::{self, Waits};
 use super::{
-    arguments, asked, backfills, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip, time,
-    tree, versions, words,
+    arguments, asked, backfills, flow, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip,
+    time, tree, versions, words,
 };
 
 /// Times of the future that are shown.
@@ -68,6 +68,7 @@ pub(super) async fn show(
     let found = app.read(move |reader| read(reader, &of, now, problems)).await?;
     let found = found.ok_or_else(|| plain::not_found(format!("No workflow has ever been named \"{id}\".")))?;
     let page = Page::new(&app, id.as_str()).style("pages.css").script("live.js");
+    let page = if found.row.definition.flow.is_some() { page.style("graph.css").style("flow.css") } else { page };
     let page = if found.is_schedule() { page.at(Tab::Schedules) } else { page };
     Ok(page.show(&found.page(now, matrix.as_ref())))
 }
@@ -153,6 +154,7 @@ impl WorkflowPage {
             // Those of a file are among its problems.
             @if !self.problems.iter().any(|problem| problem.workflow.as_ref() == Some(id)) { (schedules::warnings(&self.row)) }
             @if let Some(own) = &self.own { div #own data-live { (own.show(&self.row, now)) } }
+            @if let Some(flow) = &self.row.definition.flow { div #flow { (flow::defined(flow)) } }
             @if let (Some(matrix), Some(keys)) = (matrix, keys) {
                 (matrix.show(&self.row.definition, keys))
                 div #counts data-live { (self.counts()) (self.waits.show()) (self.plots()) }

@@ -70,6 +70,38 @@ pub struct StepView {
     pub items: Option<ItemCounts>,
 }
 
+/// A step of a run with those beside it.
+#[derive(Debug, Clone)]
+pub struct StepInRun {
+    /// The slot of the run.
+    pub run: SlotRef,
+    /// How the run stands; none where it does not exist.
+    pub run_state: Option<SlotState>,
+    /// The definition that the run follows, or would follow if it began now.
+    pub definition: u32,
+    /// The step.
+    pub view: StepView,
+    /// The steps that must have succeeded before it starts.
+    pub needs: Vec<Beside>,
+    /// The steps that need it.
+    pub feeds: Vec<Beside>,
+    /// The steps of which it handles the failure.
+    pub handles: Vec<Beside>,
+    /// The steps that handle its failure.
+    pub handlers: Vec<Beside>,
+}
+
+/// A step beside another.
+#[derive(Debug, Clone)]
+pub struct Beside {
+    /// Its name.
+    pub name: StepName,
+    /// Its slot.
+    pub id: SlotRef,
+    /// How far it is.
+    pub state: StepState,
+}
+
 /// The items of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemCounts {
@@ -141,19 +173,61 @@ fn steps(reader: &dyn Queries, flow: &FlowRun, from: Option<&str>, limit: usize)
     let end = first.saturating_add(limit.max(1)).min(flow.graph().len());
     let (mut rows, mut left) = (Vec::new(), MOST_COUNTED);
     for at in first..end {
-        let Some((step, id)) = flow.graph().step(at).zip(flow.step(at)) else { continue };
-        let slot = flow.slot_of(at).cloned();
-        let items = match &slot {
-            Some(slot) => counted(reader, step, &id, slot, &mut left)?,
-            None => None,
-        };
-        let last_run = if slot.is_some() { last_run(reader, &id)? } else { None };
-        let (state, words) = (flow.state(at), words::step(flow, at, items.as_ref(), last_run.as_ref()));
-        rows.push(StepView { step: step.clone(), id, slot, state, words, last_run, items });
+        rows.extend(view(reader, flow, at, &mut left)?);
     }
     let more = end < flow.graph().len();
     let next = rows.last().filter(|_| more).map(|row| row.step.name.to_string());
     Ok(Page { rows, next })
+}
+
+/// A step of a run, of whose items some are left to be counted.
+fn view(reader: &dyn Queries, flow: &FlowRun, at: usize, left: &mut u64) -> Result<Option<StepView>, StoreError> {
+    let Some((step, id)) = flow.graph().step(at).zip(flow.step(at)) else { return Ok(None) };
+    let slot = flow.slot_of(at).cloned();
+    let items = match &slot {
+        Some(slot) => counted(reader, step, &id, slot, left)?,
+        None => None,
+    };
+    let last_run = if slot.is_some() { last_run(reader, &id)? } else { None };
+    let (state, words) = (flow.state(at), words::step(flow, at, items.as_ref(), last_run.as_ref()));
+    Ok(Some(StepView { step: step.clone(), id, slot, state, words, last_run, items }))
+}
+
+/// Reads how far the steps of a run are, at most so many, in the order of the flow; none where the workflow has no flow.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn states(reader: &dyn Queries, run: &SlotRef, limit: usize) -> Result<Option<Vec<Beside>>, StoreError> {
+    let flow = FlowRun::read(reader, run, None)?;
+    Ok(flow.map(|flow| (0..flow.graph().len()).take(limit).filter_map(|at| beside(&flow, at)).collect()))
+}
+
+fn beside(flow: &FlowRun, at: usize) -> Option<Beside> {
+    Some(Beside { name: flow.graph().step(at)?.name.clone(), id: flow.step(at)?, state: flow.state(at) })
+}
+
+/// Reads a step of a run with those beside it; of an item of a list its step. None where the slot is no step, or its flow has no such step.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn step(reader: &dyn Queries, slot: &SlotRef) -> Result<Option<StepInRun>, StoreError> {
+    let Some(key) = slot.key.step() else { return Ok(None) };
+    let run = SlotRef::new(slot.workflow.clone(), key.run());
+    let Some(flow) = FlowRun::read(reader, &run, None)? else { return Ok(None) };
+    let Some(at) = flow.position(key) else { return Ok(None) };
+    let Some(view) = view(reader, &flow, at, &mut MOST_COUNTED.clone())? else { return Ok(None) };
+    let graph = flow.graph();
+    let all = |steps: &[usize]| -> Vec<Beside> { steps.iter().filter_map(|at| beside(&flow, *at)).collect() };
+    Ok(Some(StepInRun {
+        definition: flow.definition(),
+        run_state: flow.slot().map(|slot| slot.state),
+        needs: all(graph.needs(at)),
+        feeds: all(graph.feeds(at)),
+        handles: all(graph.handles(at)),
+        handlers: all(graph.handlers(at)),
+        view,
+        run,
+    }))
 }
 
 /// The items of a list that a step is given; none where it is given none.

@@ -97,8 +97,6 @@ impl<'a> Fold<'a> {
 
     fn begin(&mut self, id: &SlotRef, turn: &TurnRecord) -> Result<Result<Open, String>, StoreError> {
         let row = read(self.reader.slot(id))?;
-        // No count of slots has steps of flows.
-        let counts = u64::from(id.key.step().is_none());
         Ok(match row.map(|row| row.filter(|row| !row.is_only_planned())) {
             Err(what) => {
                 self.count(id);

@@ -26,6 +26,7 @@ mod dice;
 mod display;
 mod failures;
 mod flows;
+mod flow_pages;
 mod focus;
 mod frozen;
 mod graph;

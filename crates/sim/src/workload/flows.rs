@@ -229,10 +229,16 @@ fn ask(rng: &mut Rng, workload: &mut Workload, at: Timestamp, flow: WorkflowId) 
         67..=74 => Ask::Kill(Kill { slot: part(rng, flow, 60), reason }),
         75..=80 => Ask::MarkSuccess(MarkSuccess { slot: part(rng, flow, 80), reason }),
         81..=85 => Ask::Skip(Skip { slot: part(rng, flow, 70), reason }),
-        86..=93 => Ask::Rerun(Rerun { slot: part(rng, flow, 40), reason }),
+        86..=93 => Ask::Rerun(Rerun { slot: part(rng, flow, 40), arguments: Default::default(), reason }),
         94 | 95 => {
             let kill_live = rng.percent(70);
-            Ask::RerunDownstream(DownstreamRequest { slot: run(rng, flow), reason, kill_live, dry_run: false })
+            Ask::RerunDownstream(DownstreamRequest {
+                slot: run(rng, flow),
+                arguments: Default::default(),
+                reason,
+                kill_live,
+                dry_run: false,
+            })
         }
         _ => {
             workload.asks.push((soon(rng), Ask::Resume(Resume { workflow: flow.clone(), reason: None })));
@@ -245,7 +251,7 @@ fn ask(rng: &mut Rng, workload: &mut Workload, at: Timestamp, flow: WorkflowId) 
 fn start(rng: &mut Rng, workflow: WorkflowId, key: Option<RunName>) -> Ask {
     let arguments = [("day", "monday"), ("rows", "7"), ("items", "none")];
     let arguments = arguments.into_iter().filter(|_| rng.percent(20));
-    let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let arguments = arguments.map(|(name, value)| (name.to_owned(), value.into())).collect();
     let priority = i32::try_from(rng.between(-1, 1)).unwrap_or(0);
     Ask::Fire(FireRequest { workflow, arguments, key, priority, unconstrained: false, reason: None })
 }

@@ -17,7 +17,7 @@ use crate::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
     if groups.is_empty() {
-        let only_jobs = || html! { h1.unseen { "Board" } (jobs::show_section(&shown.jobs, &shown.failures)) };
+        let only_jobs = || html! { h1.unseen { "Board" } (jobs::below(&shown.jobs, &shown.failures, &shown.flows)) };
         return if shown.jobs.is_empty() { nothing(view, shown) } else { only_jobs() };
     }
     html! {
@@ -28,7 +28,7 @@ pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardDat
         }
         (bar(view, shown))
         (grid(view, groups, shown))
-        (jobs::show_section(&shown.jobs, &shown.failures))
+        (jobs::below(&shown.jobs, &shown.failures, &shown.flows))
         (legend())
         (selection())
     }

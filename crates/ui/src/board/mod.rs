@@ -25,6 +25,7 @@ use kelos_front::groups::{BoardGroups, Groups};
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
 
+use super::flow::{self, Latest};
 use super::jobs::{self, Section};
 use super::page::{Page, Tab};
 use row::Rows;
@@ -50,6 +51,8 @@ struct BoardData {
     rows: Rows,
     /// The workflows that have no place in time.
     jobs: Section,
+    /// Flows with their latest runs.
+    flows: Latest,
     /// The unrepaired failures, of whatever time.
     failures: Failures,
     /// Everything that happened up to here is in it.
@@ -62,8 +65,9 @@ fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardDa
     let workflows = reader.workflows(None)?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
     let jobs = jobs::section(reader, &workflows)?;
+    let flows = flow::latest(reader, &workflows)?;
     let failures = failures::find(reader, view.now())?;
-    Ok(BoardData { workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, failures, seq })
+    Ok(BoardData { flows, workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, failures, seq })
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
@@ -76,6 +80,6 @@ async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Respo
     // Without any slots by time there is no board to update.
     let only_jobs = groups.is_empty() && !shown.jobs.is_empty();
     let page = if only_jobs { page } else { page.script("board.js").script("act.js").filling() };
-    let page = if shown.jobs.is_empty() { page } else { page.script("live.js") };
+    let page = if shown.jobs.is_empty() && shown.flows.is_empty() { page } else { page.script("live.js") };
     Ok(page.show(&body).into_response())
 }

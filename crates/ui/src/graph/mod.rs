@@ -36,6 +36,7 @@ use super::page::{Page, Tab};
 use super::{asked, assets, words};
 
 pub(super) use family::family_href;
+pub(super) use picture::{arrow, curve, shortened};
 pub(super) use view::{graph_href, obstacles_href};
 
 /// The most nodes that are drawn.

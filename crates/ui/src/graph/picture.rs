@@ -285,7 +285,7 @@ fn size(node: &Node) -> Size {
 }
 
 /// The beginning and the end of a name that is too long: names differ in either.
-pub(super) fn shortened(name: &str) -> String {
+pub(crate) fn shortened(name: &str) -> String {
     let count = name.chars().count();
     if count <= NAME {
         return name.to_owned();
@@ -296,7 +296,7 @@ pub(super) fn shortened(name: &str) -> String {
 }
 
 /// A line through points that leaves and enters each flat, and its middle.
-pub(super) fn curve(way: &[Point], shift: f64) -> (String, Point) {
+pub(crate) fn curve(way: &[Point], shift: f64) -> (String, Point) {
     let at: Vec<Point> = way.iter().map(|p| Point { x: round(p.x + MARGIN), y: round(p.y + MARGIN + shift) }).collect();
     let mut d = format!("M{} {}", at[0].x, at[0].y);
     for (n, pair) in at.windows(2).enumerate() {
@@ -315,7 +315,7 @@ pub(super) fn curve(way: &[Point], shift: f64) -> (String, Point) {
     (d, middle)
 }
 
-pub(super) fn arrow(id: &str, class: &str) -> Markup {
+pub(crate) fn arrow(id: &str, class: &str) -> Markup {
     html! {
         marker id=(id) viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto" {
             path class=(class) d="M0 .5L8 4L0 7.5z" {}

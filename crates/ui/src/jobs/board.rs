@@ -14,6 +14,7 @@ use kelos_model::{SlotState, WorkflowId};
 use kelos_store::{Columns, Queries, StoreError};
 use maud::{Markup, html};
 
+use crate::flow::{self, Latest};
 use crate::page::{Page, Tab, workflow_href};
 use crate::state::{BY_WEIGHT, badge};
 use crate::words;
@@ -42,17 +43,26 @@ pub(crate) fn section(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result
     Ok(counted)
 }
 
-/// The section of the board; it keeps itself up to date.
-pub(crate) fn show(section: &Section, failures: &Failures) -> Markup {
+/// What the board has below its rows, which keeps itself up to date.
+pub(crate) fn below(section: &Section, failures: &Failures, flows: &Latest) -> Markup {
+    html! {
+        @if !section.is_empty() || !flows.is_empty() {
+            div data-events="" data-batch="1500" data-page=(PLACE) hidden {}
+            (show(section, failures))
+            (flows.show())
+        }
+    }
+}
+
+fn show(section: &Section, failures: &Failures) -> Markup {
     html! {
         @if !section.is_empty() {
-            div data-events="" data-batch="1500" data-page=(PLACE) hidden {}
             section.jobs aria-label="Workflows with job ids" { div #jobs data-live { (contents(section, failures)) } }
         }
     }
 }
 
-/// The address of the section alone.
+/// The address of these sections alone.
 pub(crate) const PLACE: &str = "/ui/board/jobs";
 
 fn contents(section: &Section, failures: &Failures) -> Markup {
@@ -85,14 +95,15 @@ fn contents(section: &Section, failures: &Failures) -> Markup {
     }
 }
 
-/// The section alone.
+/// These sections alone.
 pub(crate) async fn page(State(app): State<App>) -> Result<Response, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
-        Ok((section(reader, &reader.workflows(None)?)?, failures::find(reader, now)?))
+        let workflows = reader.workflows(None)?;
+        Ok((section(reader, &workflows)?, failures::find(reader, now)?, flow::latest(reader, &workflows)?))
     };
-    let (section, failures) = app.read(read).await?;
-    let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");
-    let body = html! { h1.unseen { "Workflows with job ids" } (show(&section, &failures)) };
+    let (section, failures, flows) = app.read(read).await?;
+    let page = Page::new(&app, "Jobs and flows").at(Tab::Board).style("board.css").script("live.js");
+    let body = html! { h1.unseen { "Workflows with job ids, and flows" } (below(&section, &failures, &flows)) };
     Ok(page.show(&body))
 }

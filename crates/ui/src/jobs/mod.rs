@@ -6,7 +6,7 @@ mod definition;
 mod matrix;
 mod submit;
 
-pub(super) use board::{Section, page, section, show as show_section};
+pub(super) use board::{Section, below, page, section};
 pub(super) use definition::facts;
 pub(super) use matrix::{MatrixPage, MatrixView, read};
 pub(super) use submit::{Submit, form, submit};

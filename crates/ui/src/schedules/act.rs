@@ -10,7 +10,7 @@ use kelos_core::{Disable, Enable, FireRequest};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::workflow::{Keys, WorkflowRow};
-use kelos_model::{Arguments, WorkflowId};
+use kelos_model::{Arguments, RunName, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -27,6 +27,8 @@ pub(crate) struct ScheduleForm {
     /// Whether constraints are passed over.
     unconstrained: Option<String>,
     reason: Option<String>,
+    /// The name of the run.
+    name: Option<String>,
     /// Fields of parameters.
     #[serde(flatten)]
     others: BTreeMap<String, String>,
@@ -59,10 +61,11 @@ pub(crate) async fn act(
 fn request(workflow: WorkflowId, wanted: ScheduleForm) -> Result<FireRequest, Fault> {
     let arguments = arguments::read(wanted.others, wanted.arguments.as_deref())?;
     let reason = asked::filled(wanted.reason);
+    let key = asked::filled(wanted.name).map(|name| RunName::new(&name)).transpose();
     Ok(FireRequest {
         workflow,
         arguments,
-        key: None,
+        key: key.map_err(|error| plain::bad_request(format!("{error}.")))?,
         priority: 0,
         unconstrained: wanted.unconstrained.is_some(),
         reason,
@@ -106,6 +109,9 @@ pub(super) fn form(row: &WorkflowRow) -> Markup {
             summary.button { (name) "…" }
             form method="post" action=(action(&row.id, "fire")) {
                 p { (what) }
+                @if matches!(row.definition.keys, Keys::Requests(_)) {
+                    p { label { "Name, which is started once; without one it is that of the moment " input name="name" maxlength="200" autocomplete="off"; } }
+                }
                 (arguments::fields(&row.definition.parameters, &Arguments::new(), true))
                 @if !row.definition.constraints.is_empty() {
                     p { label { input type="checkbox" name="unconstrained" value="1"; " ignore its constraints, too" } }

@@ -15,6 +15,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{SlotPage, list};
+use crate::flow::Fields;
 use crate::neighbours::Neighbour;
 use crate::page::{Page, slot_href, workflow_href};
 use crate::{arguments, asked, time, words};
@@ -27,7 +28,9 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
     let is_live = found.slot.as_ref().is_some_and(|slot| !slot.state.is_final());
     let has_run = found.slot.as_ref().is_some_and(|slot| slot.run_alive);
     let succeeded = found.slot.as_ref().is_none_or(|slot| slot.state == SlotState::Succeeded);
-    let opens = if found.slot.is_some() {
+    let opens = if found.flow.is_some() {
+        "Does all of it again, with the present definition."
+    } else if found.slot.is_some() {
         "Reopens it: its trigger is evaluated again, then its job runs."
     } else {
         "Opens it, although it was not planned."
@@ -44,11 +47,28 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
         ),
     };
     html! {
-        @if !is_live && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
+        @if let Some(flow) = &found.flow { (flow.actions()) }
+        @if !is_live && !found.is_step() && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
         @if is_live { (form(found, "kill", "Kill", &kill, "danger")) }
+        @if is_live && found.is_of_flow() && !found.is_step() && !found.workflow.paused { (pause(found)) }
         @if is_live { (form(found, "skip", "Skip", &skip, "")) }
-        @if !succeeded && !has_run {
+        // Nothing comes of a step whose run has ended: it is resumed instead.
+        @if !succeeded && !has_run && !(found.is_step() && !is_live) {
             (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
+        }
+    }
+}
+
+/// The button that pauses the workflow of a run.
+fn pause(found: &SlotPage) -> Markup {
+    html! {
+        details.action {
+            summary.button { "Pause…" }
+            form method="post" action=(format!("{}/pause", workflow_href(&found.id.workflow))) {
+                p { "Pauses the workflow, with all of its runs: nothing of it is planned, evaluated or started until it is resumed." }
+                label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                " " button.primary { "Pause " (found.id.workflow) }
+            }
         }
     }
 }
@@ -95,6 +115,11 @@ pub(crate) struct Because {
     kill: Option<String>,
     /// Arguments of a rerun, one `name=value` in each line.
     arguments: Option<String>,
+    /// The signal for a run of a flow.
+    signal: Option<String>,
+    payload: Option<String>,
+    /// The step from which a run of a flow is resumed.
+    from: Option<String>,
     /// Fields of parameters, for a rerun.
     #[serde(flatten)]
     others: BTreeMap<String, String>,
@@ -110,7 +135,10 @@ pub(crate) async fn act(
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
     let reason = asked::filled(because.reason);
     let arguments = arguments::read(because.others, because.arguments.as_deref())?;
+    let of_flow = Fields { signal: because.signal, payload: because.payload, from: because.from };
     match action.as_str() {
+        "signal" => app.ask(&who, of_flow.signal(slot.clone(), reason)?).await?,
+        "resume" => app.ask(&who, of_flow.resume(&slot, reason)?).await?,
         "rerun" if because.downstream.is_some() && because.seen.is_none() => {
             return preview(&app, &who, slot, reason.as_deref(), &arguments).await;
         }

@@ -18,8 +18,9 @@ pub(super) fn show(found: &SlotPage) -> Markup {
             @if let Some((output, lines)) = lines {
                 pre.error.output tabindex="0" role="group" aria-label="the end of the output" { (lines) }
                 p.soft { "The last lines of " a href="#log" { "its output" } ". " a href=(output.error_href()) { "The first error in it" } "." }
-            } @else { p.soft { "Its last run has left no output here." } }
-            p { b { "What to do: " } "repair the cause and rerun it; if its work is done, mark it as succeeded; if it is not needed, skip it." }
+            } @else if found.output.is_some() || !found.is_of_flow() { p.soft { "Its last run has left no output here." } }
+            @let again = if found.is_of_flow() { "resume" } else { "rerun" };
+            p { b { "What to do: " } "repair the cause and " (again) " it; if its work is done, mark it as succeeded; if it is not needed, skip it." }
         }
     }
 }

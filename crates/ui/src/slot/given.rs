@@ -9,8 +9,9 @@ use kelos_executors::local::RunSpec;
 use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_model::flow::Flow;
 use kelos_model::workflow::{DefinitionVersion, Properties};
-use kelos_model::{Batch, Collection, Outcome, Run, Workflow};
+use kelos_model::{Batch, Collection, Outcome, Run, StepKey, Workflow};
 use kelos_store::{Queries, StoreError};
 use kelos_wire::secrets;
 use maud::{Markup, html};
@@ -78,9 +79,18 @@ impl RunAccount {
                 unknown.insert(past.into_iter().next().map(|past| past.definition.into())).clone()
             }
         };
+        let step = self.run.id.slot.key.step();
+        let of_step = |whole: &Workflow, key: &StepKey| {
+            let step = whole.flow.as_deref()?.step(key.step())?;
+            Some(Arc::new(Flow::as_workflow(whole, step, key.item_number().is_some())))
+        };
+        let definition = match step {
+            Some(key) => definition.and_then(|whole| of_step(&whole, key)),
+            None => definition,
+        };
         let Some(definition) = definition else { return Ok(()) };
-        // A function of today may give something else than it gave the run.
-        if self.command.is_none() && !calls_a_script(&definition) {
+        // A function of today may give something else than it gave the run, and a step is filled in with its inputs.
+        if self.command.is_none() && step.is_none() && !calls_a_script(&definition) {
             let of = self.run.leader();
             self.job = Some(filled(&definition, &of.slot.key, collected, self.run.batch, functions));
         }

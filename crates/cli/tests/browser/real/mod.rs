@@ -4,6 +4,7 @@ mod access;
 mod activity;
 mod board;
 mod first_hour;
+mod flows;
 mod injection;
 mod jobs;
 mod keys;

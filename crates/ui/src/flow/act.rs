@@ -1,0 +1,143 @@
+//! What can be done with a run of a flow: to resume it, and to give it signals.
+
+use kelos_core::{ResumeFlow, SignalFlow};
+use kelos_front::fault::{Fault, plain};
+use kelos_model::{SlotRef, StepName};
+use kelos_wire::secrets;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::run::RunPart;
+use crate::asked;
+use crate::page::slot_href;
+
+/// The fields of forms of runs of flows.
+#[derive(Default)]
+pub(crate) struct Fields {
+    /// The name of a signal.
+    pub(crate) signal: Option<String>,
+    /// What it says: JSON, or nothing.
+    pub(crate) payload: Option<String>,
+    /// The step from which a run is resumed; none for the steps that failed.
+    pub(crate) from: Option<String>,
+}
+
+impl Fields {
+    /// The signal for a run.
+    pub(crate) fn signal(self, run: SlotRef, reason: Option<String>) -> Result<SignalFlow, Fault> {
+        let signal = asked::filled(self.signal).ok_or_else(|| plain::bad_request("The form names no signal."))?;
+        let payload = match asked::filled(self.payload) {
+            None => Value::Null,
+            Some(text) => serde_json::from_str(&text).map_err(|error| {
+                plain::bad_request(format!("The payload is no JSON: {error}. A text is written in quotes."))
+            })?,
+        };
+        Ok(SignalFlow { run, signal, payload, reason })
+    }
+
+    /// The resumption of a run; of a step that of its run from the step on.
+    pub(crate) fn resume(self, slot: &SlotRef, reason: Option<String>) -> Result<ResumeFlow, Fault> {
+        let named = asked::filled(self.from).or_else(|| Some(slot.key.step()?.step().to_owned()));
+        let from = named.map(|name| name.parse::<StepName>()).transpose();
+        let from = from.map_err(|error| plain::bad_request(format!("{error}.")))?;
+        Ok(ResumeFlow { run: SlotRef::new(slot.workflow.clone(), slot.key.of_run()), from, reason })
+    }
+}
+
+fn reason() -> Markup {
+    html! { label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; } }
+}
+
+/// The form by which a signal is given to a run.
+pub(super) fn signal_form(run: &SlotRef, name: &str) -> Markup {
+    html! {
+        form.signal-form method="post" action=(format!("{}/signal", slot_href(run))) {
+            input type="hidden" name="signal" value=(name);
+            p { label { "What it says, as JSON; may stay empty" br; textarea name="payload" rows="2" cols="36" autocomplete="off" spellcheck="false" {} } }
+            p { (reason()) " " button.primary { "Give the signal " (name) } }
+        }
+    }
+}
+
+/// The button by which a run is resumed from a step on.
+pub(super) fn resume_from(step: &SlotRef) -> Markup {
+    html! {
+        details.action {
+            summary.button { "Resume from here…" }
+            form method="post" action=(format!("{}/resume", slot_href(step))) {
+                p { "Does this step again, and those after it, with the definition with which its run began." }
+                (reason())
+                " " button.primary { "Resume from here" }
+            }
+        }
+    }
+}
+
+impl RunPart {
+    /// The button that resumes a run that has ended.
+    pub(super) fn resume(&self) -> Markup {
+        let slot = &self.view.slot;
+        let has_begun = slot.run_of_flow().is_some_and(|part| part.definition > 0);
+        let has_failed = slot.state != kelos_model::SlotState::Succeeded;
+        html! {
+            @if slot.state.is_final() && has_begun {
+                details.action {
+                    summary.button { "Resume…" }
+                    form method="post" action=(format!("{}/resume", slot_href(&self.view.run))) {
+                        p { "Does steps again, and those after them, with the definition with which it began. What else succeeded stays, with its outputs." }
+                        p { label {
+                            "From "
+                            select name="from" {
+                                @if has_failed { option value="" { "the steps that failed" } }
+                                @for one in self.steps() { option value=(one.step.name) { (one.step.name) } }
+                            }
+                        } }
+                        (reason())
+                        " " button.primary { "Resume" }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A form for each signal that a step waits for, and one for the others.
+    pub(super) fn signals(&self) -> Markup {
+        let awaited = self.awaited();
+        let mut others: Vec<&str> =
+            self.steps().iter().filter_map(|one| Some(one.step.signal.as_ref()?.name.as_str())).collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|name| awaited.iter().all(|(known, _)| known != name));
+        let is_live = !self.view.slot.state.is_final();
+        html! {
+            @for (name, steps) in &awaited {
+                @let steps: Vec<&str> = steps.iter().map(|one| one.step.name.as_str()).collect();
+                section.signal.pool {
+                    h2 { "Waits for the signal " (name) }
+                    p { "The step " (steps.join(", ")) " waits for it. What it says are the outputs of the step." }
+                    (signal_form(&self.view.run, name))
+                }
+            }
+            @if is_live {
+                @for name in others {
+                    details.action id=(format!("signal-{name}")) {
+                        summary.button { "Signal " (name) "…" }
+                        (signal_form(&self.view.run, name))
+                    }
+                }
+            }
+            (self.came())
+        }
+    }
+
+    /// The signals that came, without secrets.
+    fn came(&self) -> Markup {
+        let signals = secrets::masked_fields(&self.view.signals.clone().into_iter().collect());
+        html! {
+            @if !signals.is_empty() {
+                h2 { "Signals that came" }
+                dl.facts { @for (name, payload) in &signals { dt { code { (name) } } dd { @if payload.is_null() { "without a payload" } @else { code { (payload) } } } } }
+            }
+        }
+    }
+}
