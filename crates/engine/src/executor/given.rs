@@ -38,7 +38,7 @@ pub struct RunInput {
     /// The slots that the run serves together, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
-    /// What a step of a flow is given, as it is; empty for all other runs. The arguments have the same as texts.
+    /// The inputs of a step of a flow as they are; empty for all other runs. The arguments have the same as texts.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
 }

@@ -8,20 +8,17 @@ use jiff::Timestamp;
 use kelos_model::flow::FLOW;
 use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::workflow::{About, CatchUp, Keys, PoolUse, Program, ProjectVersion, Provenance, Source};
+use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Provenance, Source};
 use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
-use super::flow::Part;
-use super::function::{Body, FUNCTION, FunctionJob, Functions};
+use super::function::{Body, FUNCTION, FunctionJob, Functions, GRACE};
 use super::input::INPUT;
 use super::mistakes::Mistake;
-use super::platform::{Platform, PlatformUse};
+use super::platform::{Platform, PlatformUse, pools, within};
 use super::retry::Retry;
 use super::scheduler::OwnPlanner;
-
-/// The time that a function has to end when it is asked to.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
+use super::steps::Part;
 
 /// The times of a job's slots.
 #[derive(Debug, Clone)]
@@ -34,7 +31,7 @@ pub(super) enum Timing {
     Own(OwnPlanner),
 }
 
-/// What the runs of a job do.
+/// The work of a run.
 #[derive(Clone)]
 pub(super) enum Work {
     Function(Body),
@@ -274,45 +271,4 @@ pub(super) fn both(before: Trigger, trigger: Trigger) -> Trigger {
         }
         before => Trigger::And { triggers: vec![before, trigger] },
     }
-}
-
-/// The pools of which runs may take permits while they are live, ascending, each once.
-pub(super) fn within(
-    uses: &[PlatformUse],
-    mistake: &dyn Fn(String) -> Mistake,
-    mistakes: &mut Vec<Mistake>,
-) -> Vec<PoolUse> {
-    // How many are taken is said then; one of each must be possible.
-    let mut single: Vec<PlatformUse> = Vec::new();
-    for one in uses.iter().map(PlatformUse::single) {
-        if !single.contains(&one) {
-            single.push(one);
-        }
-    }
-    let mut pools = pools(&single, "a request of a run", mistake, mistakes);
-    pools.iter_mut().for_each(|one| one.permits = 1);
-    pools
-}
-
-/// Pools, ascending, each once.
-pub(super) fn pools(
-    uses: &[PlatformUse],
-    who: &str,
-    mistake: &dyn Fn(String) -> Mistake,
-    mistakes: &mut Vec<Mistake>,
-) -> Vec<PoolUse> {
-    let mut pools: Vec<PoolUse> = Vec::new();
-    for one in uses {
-        match one.pool() {
-            Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
-                Some(other) => other.permits = other.permits.saturating_add(pool.permits),
-                None => pools.push(pool),
-            },
-            Err(error) => mistakes.push(mistake(format!("the name of what is scarce is refused: {error}"))),
-        }
-    }
-    let flaws = pools.iter().filter_map(PoolUse::flaw);
-    mistakes.extend(flaws.map(|words| mistake(format!("{who} {words}"))));
-    pools.sort_by(|a, b| a.pool.cmp(&b.pool));
-    pools
 }

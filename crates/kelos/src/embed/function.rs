@@ -25,12 +25,15 @@ use super::run_output::RunOutput;
 /// The name of the executor.
 pub(super) const FUNCTION: &str = "function";
 
+/// The time that a function has to end when it is asked to.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct FailedCall {
     pub(super) reason: String,
     pub(super) code: Option<FailureCode>,
-    /// What it gives all the same.
+    /// The output that it has all the same.
     pub(super) data: Option<Map<String, Value>>,
 }
 

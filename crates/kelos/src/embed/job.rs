@@ -1,39 +1,26 @@
 //! A job: metadata and an async function.
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{BatchRule, Constraint, FailureCode, Parameter, Trigger};
+use kelos_model::{BatchRule, Constraint, Parameter, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::draft::{JobDraft, Timing, Work, both};
-use super::failure;
-use super::function::{Body, BodyFuture, FailedCall};
-use super::input::{Input, ScheduledTime, SlotInput};
-use super::output;
+use super::input::{Input, ScheduledTime};
 use super::period::Period;
 use super::platform::Platform;
 use super::retry::Retry;
 use super::scheduler::{OwnPlanner, Scheduler};
-
-/// Errors of functions, as those of `std` and most libraries are.
-type AnyError = Box<dyn Error + Send + Sync>;
-
-type Call<I, S, E> =
-    Arc<dyn Fn(Context, I, S) -> std::pin::Pin<Box<dyn Future<Output = Result<Output, E>> + Send>> + Send + Sync>;
-type Output = Result<Option<Map<String, Value>>, String>;
-type IsFinal<E> = Arc<dyn Fn(&E) -> bool + Send + Sync>;
+use super::typed::{AnyError, TypedFunction};
 
 /// A job of an async function, which is called with a [`Context`], an [`Input`] and a state.
 ///
@@ -57,7 +44,7 @@ where
     O: Serialize,
     F: Future<Output = Result<O, E>> + Send + 'static,
 {
-    Function::new(id, Location::caller(), function)
+    Function(TypedFunction::new(id, Location::caller(), function))
 }
 
 /// A function that has no state yet.
@@ -68,37 +55,11 @@ where
 /// let function = job("work", work);
 /// let job = function.with(()).on_demand();
 /// ```
-pub struct Function<I, S, E> {
-    id: String,
-    place: &'static Location<'static>,
-    call: Call<I, S, E>,
-    is_final: Option<IsFinal<E>>,
-}
+pub struct Function<I, S, E>(TypedFunction<I, S, E>);
 
 impl<I, S, E> fmt::Debug for Function<I, S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-impl<I, S, E> Function<I, S, E> {
-    /// A function of an id, defined in a place.
-    pub(super) fn new<O, F>(
-        id: &str,
-        place: &'static Location<'static>,
-        function: impl Fn(Context, I, S) -> F + Send + Sync + 'static,
-    ) -> Function<I, S, E>
-    where
-        I: Input,
-        O: Serialize,
-        F: Future<Output = Result<O, E>> + Send + 'static,
-    {
-        let call: Call<I, S, E> = Arc::new(move |context, input, state| {
-            let slot = context.slot().clone();
-            let running = function(context, input, state);
-            Box::pin(async move { running.await.map(|given| output::of(&given, &slot)) })
-        });
-        Function { id: id.to_owned(), place, call, is_final: None }
+        f.debug_struct("Function").field("id", &self.0.id).finish_non_exhaustive()
     }
 }
 
@@ -117,7 +78,7 @@ where
     /// ```
     #[must_use]
     pub fn unless(self, is_final: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
-        Function { is_final: Some(Arc::new(is_final)), ..self }
+        Function(self.0.unless(is_final))
     }
 
     /// The job, with the state of which each run gets a clone: a client, a connection pool, `()`.
@@ -134,56 +95,9 @@ where
     /// ```
     #[must_use]
     pub fn with(self, state: S) -> Job<I> {
-        let (id, place, body) = self.with_state(state);
+        let (id, place, body) = self.0.with_state(state);
         Job { draft: JobDraft::new(id, place, Work::Function(body)), input: PhantomData }
     }
-
-    /// The id, the place of the definition, and the function without its types.
-    pub(super) fn with_state(self, state: S) -> (String, &'static Location<'static>, Body) {
-        let Function { id, place, call, is_final } = self;
-        let body: Body = Arc::new(move |context, given: &SlotInput<'_>| -> BodyFuture {
-            let input = match I::read(given) {
-                Ok(input) => input,
-                Err(reason) => {
-                    let failure = FailedCall::last(format!("its input is unsound: {reason}"));
-                    return Box::pin(std::future::ready(Err(failure)));
-                }
-            };
-            let slot = context.slot().clone();
-            let running = call(context, input, state.clone());
-            let is_final = is_final.clone();
-            Box::pin(async move {
-                match running.await {
-                    Ok(Ok(output)) => Ok(output),
-                    Ok(Err(reason)) => Err(FailedCall::last(reason)),
-                    Err(error) => {
-                        let code = is_final.is_some_and(|is| is(&error)).then_some(FailureCode::FINAL);
-                        let error: AnyError = error.into();
-                        match failure::data_of(&*error, &slot) {
-                            Ok(data) => Err(FailedCall { reason: causes(&*error), code, data }),
-                            Err(reason) => Err(FailedCall::last(format!("{}: {reason}", causes(&*error)))),
-                        }
-                    }
-                }
-            })
-        });
-        (id, place, body)
-    }
-}
-
-/// An error with its causes.
-fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        // Many errors repeat their cause.
-        if !words.ends_with(&text) {
-            words = format!("{words}: {text}");
-        }
-        cause = error.source();
-    }
-    words
 }
 
 /// A job of a project. Its slots are opened by a schedule, or by requests.
@@ -656,22 +570,3 @@ pub trait AtTimes: Input {}
 
 impl AtTimes for ScheduledTime {}
 impl AtTimes for Period {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("read the order")]
-    struct Outer(#[source] Inner);
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("the disk is full")]
-    struct Inner;
-
-    #[test]
-    fn an_error_keeps_its_causes() {
-        assert_eq!(causes(&Outer(Inner)), "read the order: the disk is full");
-        assert_eq!(causes(&*AnyError::from("plain")), "plain");
-    }
-}

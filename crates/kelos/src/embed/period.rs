@@ -111,7 +111,7 @@ impl Period {
 pub struct InPeriod<T> {
     /// The period of the run.
     pub period: Period,
-    /// What the step is given.
+    /// The input of the step.
     pub input: T,
 }
 

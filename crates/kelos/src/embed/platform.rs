@@ -6,6 +6,8 @@ use std::time::Duration;
 use kelos_model::workflow::{PoolUse, TokenRate};
 use kelos_model::{IdError, PoolId};
 
+use super::mistakes::Mistake;
+
 /// Something scarce, of which runs take parts: before their start by [`Job::on`](super::Job::on), or while they are live by
 /// [`Context::on`](super::Context::on). [`Places`] and [`Rate`] are such, and whatever is made of them: two of `(&places, 2)`, several in a
 /// tuple, an array or a list. Implement it for platforms of your own.
@@ -267,4 +269,45 @@ pub(super) fn permits_of(uses: &[PlatformUse]) -> Result<BTreeMap<PoolId, u32>, 
         *taken = taken.saturating_add(one.each);
     }
     Ok(permits)
+}
+
+/// The pools of which runs may take permits while they are live, ascending, each once.
+pub(super) fn within(
+    uses: &[PlatformUse],
+    mistake: &dyn Fn(String) -> Mistake,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<PoolUse> {
+    // How many are taken is said then; one of each must be possible.
+    let mut single: Vec<PlatformUse> = Vec::new();
+    for one in uses.iter().map(PlatformUse::single) {
+        if !single.contains(&one) {
+            single.push(one);
+        }
+    }
+    let mut pools = pools(&single, "a request of a run", mistake, mistakes);
+    pools.iter_mut().for_each(|one| one.permits = 1);
+    pools
+}
+
+/// Pools, ascending, each once.
+pub(super) fn pools(
+    uses: &[PlatformUse],
+    who: &str,
+    mistake: &dyn Fn(String) -> Mistake,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<PoolUse> {
+    let mut pools: Vec<PoolUse> = Vec::new();
+    for one in uses {
+        match one.pool() {
+            Ok(pool) => match pools.iter_mut().find(|other| other.pool == pool.pool) {
+                Some(other) => other.permits = other.permits.saturating_add(pool.permits),
+                None => pools.push(pool),
+            },
+            Err(error) => mistakes.push(mistake(format!("the name of what is scarce is refused: {error}"))),
+        }
+    }
+    let flaws = pools.iter().filter_map(PoolUse::flaw);
+    mistakes.extend(flaws.map(|words| mistake(format!("{who} {words}"))));
+    pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+    pools
 }

@@ -20,13 +20,14 @@ use tokio::runtime::Handle;
 use super::changes::Changes;
 use super::circles::{self, Grip};
 use super::draft::{JobDraft, Work};
-use super::flow::{Flow, SignalTypes};
+use super::flow_definition::Flow;
 use super::function::{FUNCTION, FunctionExecutor, Functions};
 use super::job::Job;
 use super::mistakes::{Mistake, Mistakes};
 use super::platform::Processes;
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
+use super::steps::SignalTypes;
 use crate::node::{Node, NodeConfig, NodeError};
 
 /// The file of the database in a project's folder.
@@ -55,7 +56,7 @@ pub struct Project {
     confirm_above: Option<u64>,
 }
 
-/// What a project is put together of: a [`Job`] or a [`Flow`].
+/// An element of a project: a [`Job`] or a [`Flow`].
 ///
 /// ```
 /// # use kelos::embed::{Context, job};
@@ -502,7 +503,7 @@ impl Project {
         let mut all = SignalTypes::default();
         for job in &self.jobs {
             if let (Work::Flow(part), Ok(id)) = (&job.work, WorkflowId::new(&job.id)) {
-                all.add(&id, part);
+                all.add(&id, part.signals());
             }
         }
         all

@@ -17,7 +17,6 @@ use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreE
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::flow::RehearsedFlow;
 use super::input::INPUT;
 use super::mistakes::Mistakes;
 use super::output::{self, OutputError};
@@ -282,22 +281,6 @@ impl Rehearsal {
             unconstrained: false,
             reason: None,
         })
-    }
-
-    /// A flow, to start, signal and resume its runs, and to look at them.
-    ///
-    /// ```
-    /// # use kelos::embed::{Context, Project, Rehearsal, flow, step};
-    /// # async fn pay(_: Context, _: (), _: ()) -> Result<u32, String> { Ok(3) }
-    /// # let project = Project::new("shop", "1.0").add(flow("purchase", step("pay", pay).with(())));
-    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
-    /// rehearsal.flow("purchase").start("order-42", &())?;
-    /// assert_eq!(rehearsal.flow("purchase").look("order-42")?.output::<u32>()?, 3);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn flow(&mut self, id: &str) -> RehearsedFlow<'_> {
-        RehearsedFlow::new(self, id)
     }
 
     pub(super) fn stage(&mut self) -> &mut RehearsalStage {

@@ -13,12 +13,12 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use super::changes::Changes;
-use super::flow::{RunningFlow, SignalTypes};
 use super::function::FunctionExecutor;
 use super::input::INPUT;
 use super::outcome;
 use super::output::{self, OutputError};
 use super::scheduler::OwnPlanner;
+use super::steps::SignalTypes;
 use crate::node::Node;
 
 /// A request that was not carried out. Messages complete "failed to …".
@@ -228,26 +228,6 @@ impl RunningProject {
 
     pub(super) fn signals(&self) -> &SignalTypes {
         &self.signals
-    }
-
-    /// A flow, to start, signal and resume its runs, and to look at them.
-    ///
-    /// ```
-    /// use kelos::embed::{Context, Project, flow, step};
-    ///
-    /// # tokio::runtime::Runtime::new()?.block_on(async {
-    /// let greet = step("greet", async |_: Context, (): (), who: &str| Ok::<_, String>(format!("hello {who}"))).with("Ann");
-    /// let running = Project::new("hello", "1.0").add(flow("greeting", greet)).start().await?;
-    /// let ended = running.flow("greeting").run("first", &()).await?;
-    /// assert_eq!(ended.output::<String>()?, "hello Ann");
-    /// running.stop().await;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn flow(&self, id: &str) -> RunningFlow<'_> {
-        RunningFlow::new(self, id)
     }
 
     /// The node, for servers and requests of all kinds.

@@ -16,12 +16,12 @@ use tokio::runtime::Runtime;
 
 use super::call::Call;
 use super::context::Context;
-use super::flow::SignalTypes;
 use super::function::{FailedCall, FunctionEnd, Functions, succeeded};
 use super::input::{self, SlotInput};
 use super::locks::Locks;
 use super::run_output::RunOutput;
 use super::scheduler::OwnPlanner;
+use super::steps::SignalTypes;
 
 /// The time that a function may take in earnest, before it is taken for one that never ends.
 const PATIENCE: Duration = Duration::from_secs(30);

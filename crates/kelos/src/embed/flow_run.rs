@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::embed::input::read_inputs;
-use crate::embed::output::{self, OutputError};
+use super::input::read_inputs;
+use super::output::{self, OutputError};
 
 /// Steps that are read at a time.
 const PAGE: usize = 1_000;
@@ -43,7 +43,7 @@ pub struct FlowRun {
     pub reason: Option<String>,
     /// The steps that it has opened, in the order in which they were written, and the items of their lists.
     pub steps: Vec<StepRun>,
-    /// What its last steps gave.
+    /// The outputs of its last steps, merged.
     pub outputs: Map<String, Value>,
 }
 
@@ -65,11 +65,11 @@ pub struct StepRun {
     pub state: SlotState,
     /// The attempts that it has had.
     pub attempts: u32,
-    /// What it was given.
+    /// Its inputs.
     pub inputs: Map<String, Value>,
-    /// What it gave, also by a failure with data.
+    /// Its outputs, also those of a failure with data.
     pub outputs: Map<String, Value>,
-    /// Why it failed; none where it did not.
+    /// The reason of its failure; none where it has not failed.
     pub error: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl FlowRun {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// What its last steps gave, as a type. One value that is no object is read as itself.
+    /// The output of its last steps as a type. One value that is no object is read as itself.
     ///
     /// ```
     /// # use kelos::embed::{FlowRun, StepRun};
@@ -122,7 +122,7 @@ impl FlowRun {
 }
 
 impl StepRun {
-    /// What it was given, as a type.
+    /// Its input as a type.
     ///
     /// ```
     /// # use kelos::embed::{FlowRun, StepRun};
@@ -142,7 +142,7 @@ impl StepRun {
         read_inputs(&self.inputs)
     }
 
-    /// What it gave, as a type. One value that is no object is read as itself.
+    /// Its output as a type. One value that is no object is read as itself.
     ///
     /// ```
     /// # use kelos::embed::{FlowRun, StepRun};
@@ -245,7 +245,7 @@ fn name(step: &SlotRef) -> String {
     step.key.step().map_or(String::new(), |key| key.within_run().to_owned())
 }
 
-/// Why a slot failed, or why its next attempt is needed.
+/// The reason for which a slot failed, or for which its next attempt is needed.
 fn reason(state: SlotState, last: Option<&Run>) -> Option<String> {
     match state {
         SlotState::Expired => Some("what it waited for did not come in time".to_owned()),

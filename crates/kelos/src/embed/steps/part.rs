@@ -74,7 +74,7 @@ impl Part {
         Part(self.0.and(other.into().0))
     }
 
-    /// What is done when a step of this part fails, whichever it is: an error step, or a part of such. What comes after this part does not
+    /// The part, and an error step for the failure of any of its steps, or a part of such. What comes after this part does not
     /// run then; if the error steps succeed the run of the flow succeeds, and says that it has recovered.
     ///
     /// Error steps start once all steps have ended that were running; see [`Step::at_once`]. They are given what the failed step was, as
@@ -133,7 +133,7 @@ impl Part {
     }
 
     /// The signals that its steps wait for, and what they are to say.
-    pub(super) fn signals(&self) -> impl Iterator<Item = (&str, SignalType)> {
+    pub(in crate::embed) fn signals(&self) -> impl Iterator<Item = (&str, SignalType)> {
         self.0.nodes().iter().filter_map(|node| match &node.step.work {
             StepWork::Signal(signal) => Some((signal.name.as_str(), signal.fits)),
             StepWork::Function(_) => None,
@@ -176,7 +176,7 @@ impl Step {
         Part::from(self).and(other)
     }
 
-    /// What is done when the step fails: see [`Part::or_else`].
+    /// The step, and an error step for its failure: see [`Part::or_else`].
     ///
     /// ```
     /// # use kelos::embed::{Context, step};

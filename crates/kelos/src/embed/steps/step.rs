@@ -13,12 +13,11 @@ use serde_json::{Map, Value};
 
 use super::signals::{SignalType, type_of};
 use crate::embed::context::Context;
-use crate::embed::draft::GRACE;
-use crate::embed::function::Body;
+use crate::embed::function::{Body, GRACE};
 use crate::embed::input::Input;
-use crate::embed::job::Function;
 use crate::embed::platform::{Platform, PlatformUse};
 use crate::embed::retry::Retry;
+use crate::embed::typed::TypedFunction;
 
 /// A step of an async function, which is called with a [`Context`], what it is given and a state, like that of a [job](super::super::job).
 ///
@@ -60,14 +59,14 @@ where
     O: Serialize,
     F: Future<Output = Result<O, E>> + Send + 'static,
 {
-    StepFunction(Function::new(id, Location::caller(), function))
+    StepFunction(TypedFunction::new(id, Location::caller(), function))
 }
 
 /// A step that waits for a signal, whose name is its id. What the signal says is given to the next steps: the fields of a struct, anything
 /// else under the name of the signal. A signal is kept with the run, so that it may come before the step waits, and before the run was
 /// started.
 ///
-/// `T` is what [the program that signals](super::RunningFlow::signal) has to say.
+/// `T` is what [the program that signals](super::super::RunningFlow::signal) has to say.
 ///
 /// ```
 /// use kelos::embed::signal;
@@ -95,11 +94,11 @@ pub fn signal<T: DeserializeOwned + 'static>(name: &str) -> Step {
 /// let function = step("work", work);
 /// let step = function.with(());
 /// ```
-pub struct StepFunction<I, S, E>(Function<I, S, E>);
+pub struct StepFunction<I, S, E>(TypedFunction<I, S, E>);
 
 impl<I, S, E> fmt::Debug for StepFunction<I, S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.debug_struct("StepFunction").field("id", &self.0.id).finish_non_exhaustive()
     }
 }
 
@@ -143,7 +142,7 @@ where
 /// A step of a flow. A clone of it is the same step, wherever it stands in a flow.
 ///
 /// A step that fails is not tried again where nothing else is [said](Step::retry): the flow's [error steps](super::Part::or_else) handle it,
-/// or the run fails and can be [resumed](super::RunningFlow::resume).
+/// or the run fails and can be [resumed](super::super::RunningFlow::resume).
 ///
 /// ```
 /// # use kelos::embed::{Context, step};
@@ -160,7 +159,7 @@ impl fmt::Debug for Step {
     }
 }
 
-/// What the runs of a step do.
+/// The work of a run.
 #[derive(Clone)]
 pub(super) enum StepWork {
     Function(Body),

@@ -6,9 +6,9 @@ use kelos_model::{SlotRef, StepName, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::run::{self, FlowRun};
-use crate::embed::input::arguments_of;
-use crate::embed::running::{RequestError, RunningProject};
+use super::flow_run::{self, FlowRun};
+use super::input::arguments_of;
+use super::running::{RequestError, RunningProject};
 
 /// A flow of a project that runs. Runs are named: `order-42`, or the time that they are about.
 ///
@@ -34,11 +34,29 @@ pub struct RunningFlow<'p> {
     priority: i32,
 }
 
-impl<'p> RunningFlow<'p> {
-    pub(in crate::embed) fn new(project: &'p RunningProject, id: &str) -> RunningFlow<'p> {
-        RunningFlow { project, id: id.to_owned(), priority: 0 }
+impl RunningProject {
+    /// A flow, to start, signal and resume its runs, and to look at them.
+    ///
+    /// ```
+    /// use kelos::embed::{Context, Project, flow, step};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let greet = step("greet", async |_: Context, (): (), who: &str| Ok::<_, String>(format!("hello {who}"))).with("Ann");
+    /// let running = Project::new("hello", "1.0").add(flow("greeting", greet)).start().await?;
+    /// let ended = running.flow("greeting").run("first", &()).await?;
+    /// assert_eq!(ended.output::<String>()?, "hello Ann");
+    /// running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn flow(&self, id: &str) -> RunningFlow<'_> {
+        RunningFlow { project: self, id: id.to_owned(), priority: 0 }
     }
+}
 
+impl<'p> RunningFlow<'p> {
     /// The priority of runs that are started by it, and of their steps. Larger goes first in lines.
     ///
     /// ```
@@ -95,7 +113,7 @@ impl<'p> RunningFlow<'p> {
     pub async fn end(&self, run: &str) -> Result<FlowRun, RequestError> {
         let slot = self.slot(run)?;
         self.project.end(&slot).await?;
-        let ended = run::read(&**self.project.reader(), &slot)?;
+        let ended = flow_run::read(&**self.project.reader(), &slot)?;
         ended.ok_or_else(|| RequestError::Run { flow: self.id.clone(), run: run.to_owned() })
     }
 
@@ -129,7 +147,7 @@ impl<'p> RunningFlow<'p> {
     /// # Errors
     /// When there is no such run, or the store can't be read.
     pub fn look(&self, run: &str) -> Result<FlowRun, RequestError> {
-        let found = run::read(&**self.project.reader(), &self.slot(run)?)?;
+        let found = flow_run::read(&**self.project.reader(), &self.slot(run)?)?;
         found.ok_or_else(|| RequestError::Run { flow: self.id.clone(), run: run.to_owned() })
     }
 
@@ -198,7 +216,7 @@ impl<'p> RunningFlow<'p> {
     }
 
     fn slot(&self, run: &str) -> Result<SlotRef, RequestError> {
-        let key = run::key_of(run).map_err(|error| self.unnamed(run, error))?;
+        let key = flow_run::key_of(run).map_err(|error| self.unnamed(run, error))?;
         Ok(SlotRef::new(self.workflow()?, key))
     }
 

@@ -8,9 +8,9 @@ use kelos_model::key::RunName;
 use kelos_model::{Actor, SlotKey, SlotRef, StepKey, StepName};
 use serde::Serialize;
 
-use super::run::{self, FlowRun};
-use crate::embed::input::arguments_of;
-use crate::embed::rehearsal::{Rehearsal, RehearsalError, id, unsound};
+use super::flow_run::{self, FlowRun};
+use super::input::arguments_of;
+use super::rehearsal::{Rehearsal, RehearsalError, id, unsound};
 
 /// A flow in a rehearsal. Its runs are named as in a program that runs: `order-42`, or the time that they are about.
 ///
@@ -43,11 +43,25 @@ pub struct RehearsedFlow<'r> {
     flow: String,
 }
 
-impl<'r> RehearsedFlow<'r> {
-    pub(in crate::embed) fn new(rehearsal: &'r mut Rehearsal, flow: &str) -> RehearsedFlow<'r> {
-        RehearsedFlow { rehearsal, flow: flow.to_owned() }
+impl Rehearsal {
+    /// A flow, to start, signal and resume its runs, and to look at them.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, flow, step};
+    /// # async fn pay(_: Context, _: (), _: ()) -> Result<u32, String> { Ok(3) }
+    /// # let project = Project::new("shop", "1.0").add(flow("purchase", step("pay", pay).with(())));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.flow("purchase").start("order-42", &())?;
+    /// assert_eq!(rehearsal.flow("purchase").look("order-42")?.output::<u32>()?, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn flow(&mut self, id: &str) -> RehearsedFlow<'_> {
+        RehearsedFlow { rehearsal: self, flow: id.to_owned() }
     }
+}
 
+impl RehearsedFlow<'_> {
     /// Starts a run under a name, as [`RunningFlow::start`](super::RunningFlow::start) does, and lets happen what happens at once.
     ///
     /// ```
@@ -85,7 +99,7 @@ impl<'r> RehearsedFlow<'r> {
     /// # Errors
     /// When there is no such run.
     pub fn look(&self, run: &str) -> Result<FlowRun, RehearsalError> {
-        let found = run::read(&**self.rehearsal.reader(), &self.slot(run)?)?;
+        let found = flow_run::read(&**self.rehearsal.reader(), &self.slot(run)?)?;
         found.ok_or_else(|| unsound(&format!("the run \"{run}\" of {}", self.flow), &"there is none"))
     }
 
@@ -275,7 +289,7 @@ impl<'r> RehearsedFlow<'r> {
     }
 
     fn slot(&self, run: &str) -> Result<SlotRef, RehearsalError> {
-        let key = run::key_of(run).map_err(|error| unsound(&format!("the name \"{run}\""), &error))?;
+        let key = flow_run::key_of(run).map_err(|error| unsound(&format!("the name \"{run}\""), &error))?;
         Ok(SlotRef::new(id(&self.flow)?, key))
     }
 

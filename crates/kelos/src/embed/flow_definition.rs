@@ -8,10 +8,10 @@ use kelos_model::time::Calendar;
 use kelos_model::workflow::CatchUp;
 use kelos_model::{Constraint, Parameter, Trigger};
 
-use super::Part;
-use crate::embed::draft::{JobDraft, Timing, Work, both};
-use crate::embed::job::JobId;
-use crate::embed::retry::Retry;
+use super::draft::{JobDraft, Timing, Work, both};
+use super::job::JobId;
+use super::retry::Retry;
+use super::steps::Part;
 
 /// A part as a flow of a project. It is started by requests where nothing else is said.
 ///
@@ -47,7 +47,7 @@ pub fn flow(id: &str, part: impl Into<Part>) -> Flow {
 /// ```
 #[derive(Clone)]
 pub struct Flow {
-    pub(in crate::embed) draft: JobDraft,
+    pub(super) draft: JobDraft,
 }
 
 impl fmt::Debug for Flow {
@@ -75,7 +75,7 @@ impl Flow {
         self
     }
 
-    /// Words to find it by, and to [pause](super::super::RunningProject::pause_tag) it by with others.
+    /// Words to find it by, and to [pause](super::RunningProject::pause_tag) it by with others.
     ///
     /// ```
     /// # use kelos::embed::{Part, flow};
@@ -113,7 +113,7 @@ impl Flow {
         self
     }
 
-    /// How often a run that failed is resumed by itself: the failed steps are done again, with what the others gave. Never where nothing is
+    /// The retries of a run that failed, each of which resumes it: the failed steps are done again, with what the others gave. Never where nothing is
     /// said; most often the retries of [steps](super::Step::retry) are meant.
     ///
     /// ```
@@ -156,7 +156,7 @@ impl Flow {
         self
     }
 
-    /// Waits for all periods of another workflow that intersect its own, as [`Job::covers`](super::super::Job::covers) does.
+    /// Waits for all periods of another workflow that intersect its own, as [`Job::covers`](super::Job::covers) does.
     ///
     /// ```
     /// # use kelos::embed::{Part, flow};
@@ -223,7 +223,7 @@ impl Flow {
         self
     }
 
-    /// A run for each period of a calendar, once it has ended. Steps may take the [`Period`](super::super::Period).
+    /// A run for each period of a calendar, once it has ended. Steps may take the [`Period`](super::Period).
     ///
     /// ```
     /// use kelos::embed::{Calendar, Context, Period, flow, step};

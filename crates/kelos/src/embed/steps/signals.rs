@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Whether a value is of a type; in words if it is not.
-pub(super) type SignalType = fn(&Value) -> Result<(), String>;
+pub(in crate::embed) type SignalType = fn(&Value) -> Result<(), String>;
 
 /// The check of a type.
 pub(super) fn type_of<T: DeserializeOwned>() -> SignalType {
@@ -27,8 +27,12 @@ pub(in crate::embed) struct SignalTypes(BTreeMap<(WorkflowId, String), Vec<Signa
 
 impl SignalTypes {
     /// Takes the types of a flow's signals.
-    pub(in crate::embed) fn add(&mut self, flow: &WorkflowId, part: &super::Part) {
-        for (signal, fits) in part.signals() {
+    pub(in crate::embed) fn add<'s>(
+        &mut self,
+        flow: &WorkflowId,
+        signals: impl Iterator<Item = (&'s str, SignalType)>,
+    ) {
+        for (signal, fits) in signals {
             self.0.entry((flow.clone(), signal.to_owned())).or_default().push(fits);
         }
     }
@@ -37,7 +41,7 @@ impl SignalTypes {
     ///
     /// # Errors
     /// In words, if one can't.
-    pub(super) fn check(&self, flow: &WorkflowId, signal: &str, value: &Value) -> Result<(), String> {
+    pub(in crate::embed) fn check(&self, flow: &WorkflowId, signal: &str, value: &Value) -> Result<(), String> {
         let types = self.0.get(&(flow.clone(), signal.to_owned()));
         types.into_iter().flatten().try_for_each(|fits| fits(value))
     }

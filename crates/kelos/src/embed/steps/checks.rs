@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use super::Part;
 use super::graph::StepNode;
 use super::step::{StepDraft, StepWork};
-use crate::embed::draft::{pools, within};
 use crate::embed::function::FUNCTION;
 use crate::embed::mistakes::Mistake;
+use crate::embed::platform::{pools, within};
 use crate::embed::retry::Retry;
 
 impl Part {
@@ -163,7 +163,7 @@ fn doubled(flow: &str, nodes: &[StepNode]) -> Vec<Mistake> {
     mistakes
 }
 
-/// What is wrong with the graph: circles, and too many steps.
+/// The mistakes of the graph: circles, and too many steps.
 fn flaws(flow: &str, place: &Location<'_>, nodes: &[StepNode]) -> Vec<Mistake> {
     // Positions are the names here, so that a mistake in an id does not hide one in the graph.
     let name = |at: usize| StepName::new(&at.to_string()).ok();
