@@ -72,10 +72,10 @@ pub(crate) struct Range {
 pub(crate) struct ArgumentOptions {
     /// Argument of the run, beside its own. Its text is read by the type of the parameter
     #[arg(long = "argument", value_name = "NAME=VALUE")]
-    single: Vec<String>,
+    arguments: Vec<String>,
     /// Arguments as a JSON object: numbers stay numbers
     #[arg(long = "arguments", value_name = "JSON")]
-    json: Option<String>,
+    arguments_json: Option<String>,
     /// File with arguments: a JSON object
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     arguments_file: Option<PathBuf>,
@@ -85,7 +85,7 @@ impl ArgumentOptions {
     /// All arguments, each of them given once.
     pub(crate) fn read(&self, doing: &str) -> Result<Arguments, Failure> {
         let usage = |why: String| Failure::usage(format!("{doing}: {why}"));
-        let single = pairs(&self.single).map_err(usage)?;
+        let single = pairs(&self.arguments).map_err(usage)?;
         let mut all: Arguments = single.into_iter().map(|(name, text)| (name, text.into())).collect();
         let mut add = |more: Arguments, of: &str| match more.keys().find(|name| all.contains_key(*name)) {
             Some(name) => Err(usage(format!("{name} is given by another option and in {of}: expected one value"))),
@@ -94,7 +94,7 @@ impl ArgumentOptions {
                 Ok(())
             }
         };
-        if let Some(json) = &self.json {
+        if let Some(json) = &self.arguments_json {
             add(listed(json).map_err(|why| usage(format!("--arguments: {why}")))?, "--arguments")?;
         }
         if let Some(path) = &self.arguments_file {
