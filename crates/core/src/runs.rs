@@ -94,6 +94,13 @@ impl Core {
         let Some(live) = self.slots.get(slot).filter(|live| live.slot.run_alive) else { return };
         // A run that another scheduler started and this one adopted has no record here.
         let Some(run) = live.run().cloned() else { return };
+        if is_carried_out_by_the_scheduler(&run.executor) {
+            if slot.key.job().is_some() {
+                // Its success may have waited for an answer that was lost.
+                self.flows.touch(slot);
+            }
+            return;
+        }
         let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
         self.wakes.watch_run(slot, true, self.now);

@@ -191,6 +191,10 @@ impl Core {
         }
         let step = self.flows.of(&run).and_then(|flow| flow.graph().flow().step(key.step()).cloned());
         let Some(signal) = step.and_then(|step| step.signal) else { return self.flows.touch(&run) };
+        if self.signal_of(&run, &signal.name).is_some() {
+            // It waits for other steps, and takes the signal once these have ended.
+            return;
+        }
         match (self.deadline(id, &signal), signal.within_seconds) {
             (Some(at), Some(timeout_seconds)) if at <= self.now => {
                 let finding = Finding::SignalAwaited { name: signal.name.clone().into() };

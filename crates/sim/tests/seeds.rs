@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 68] = [
+const FOUND: [(u64, &str); 69] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -88,6 +88,7 @@ const FOUND: [(u64, &str); 68] = [
         "a person killed a step, the run of its flow was over before the step's was, and the end of that broke an invariant",
     ),
     (800_195, "a run was made by a signal and ended by a person, and the start that followed broke an invariant"),
+    (800_663, "an error step expired that waited for others to end, although its signal had come"),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
