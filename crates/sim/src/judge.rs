@@ -195,16 +195,6 @@ fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
     }
 }
 
-/// The number of steps of these slots that are live; no list of slots has them.
-fn live_steps(reader: &dyn Queries, slots: &BTreeMap<SlotRef, Slot>) -> Result<usize, String> {
-    let mut live = 0;
-    for (run, _) in slots.iter().filter(|(_, slot)| slot.run_of_flow().is_some()) {
-        let steps = reader.steps(run, PageRequest::newest(crate::ALL)).map_err(|error| error.to_string())?;
-        live += steps.rows.iter().filter(|row| row.slot.is_live()).count();
-    }
-    Ok(live)
-}
-
 /// Checks that the turns are a chain, and that the log folds to the table.
 fn store_agrees_with_itself(reader: &dyn Queries) -> Result<(), String> {
     let verified = kelos_explain::verify::verify(reader, 1).map_err(|error| error.to_string())?;
