@@ -16,7 +16,7 @@ pub(crate) fn show(flow: &Flow) -> Markup {
     html! {
         h2 { "Steps" }
         (picture::picture(&drawn))
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Table of the steps" {
             table.flow-steps {
                 thead { tr { th { "Step" } th { "Does" } th { "Starts after" } th { "Retry" } th { "Description" } } }
                 tbody {
