@@ -73,7 +73,7 @@ struct SlotPage {
     /// The facts of the slot.
     story: Option<schedules::Story>,
     /// The run of a flow, as it is now.
-    flow: Option<flow::Part>,
+    flow: Option<flow::FlowPart>,
     links: Links,
     output: Option<Output>,
     shown_run: Option<u32>,
@@ -252,7 +252,7 @@ impl SlotPage {
         html! {
             nav.crumbs aria-label="Breadcrumb" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
-                @if let Some(run) = self.flow.as_ref().and_then(flow::Part::run_of_step) { " › " a href=(slot_href(run)) { (time::key(&run.key)) } }
+                @if let Some(run) = self.flow.as_ref().and_then(flow::FlowPart::run_of_step) { " › " a href=(slot_href(run)) { (time::key(&run.key)) } }
             }
             h1 { (self.id.short()) }
             // The name is in UTC, for it is the same for everybody.

@@ -16,7 +16,7 @@ use crate::page::slot_href;
 pub(crate) struct Fields {
     /// The name of a signal.
     pub(crate) signal: Option<String>,
-    /// What it says: JSON, or nothing.
+    /// The payload: JSON, or nothing.
     pub(crate) payload: Option<String>,
     /// The step from which a run is resumed; none for the steps that failed.
     pub(crate) from: Option<String>,

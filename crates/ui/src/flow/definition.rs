@@ -4,7 +4,7 @@ use kelos_model::StepName;
 use kelos_model::flow::{Flow, SIGNAL, Step};
 use maud::{Markup, html};
 
-use super::picture::{self, Drawn};
+use super::picture::{self, PictureStep};
 use crate::words;
 
 /// Steps that are listed; of the others there is the number.
@@ -12,11 +12,11 @@ const LISTED: usize = 200;
 
 /// The steps of a flow, as a picture and as a table.
 pub(crate) fn show(flow: &Flow) -> Markup {
-    let drawn: Vec<Drawn<'_>> = flow.steps.iter().map(drawn).collect();
+    let drawn: Vec<PictureStep<'_>> = flow.steps.iter().map(drawn).collect();
     html! {
         h2 { "Steps" }
         (picture::picture(&drawn))
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Table of the steps" {
             table.flow-steps {
                 thead { tr { th { "Step" } th { "Does" } th { "Starts after" } th { "Retry" } th { "Description" } } }
                 tbody {
@@ -36,9 +36,9 @@ pub(crate) fn show(flow: &Flow) -> Markup {
     }
 }
 
-fn drawn(step: &Step) -> Drawn<'_> {
+fn drawn(step: &Step) -> PictureStep<'_> {
     let note = does(step);
-    Drawn {
+    PictureStep {
         step,
         class: "none",
         letter: None,
@@ -49,7 +49,7 @@ fn drawn(step: &Step) -> Drawn<'_> {
     }
 }
 
-/// What a step does, in a few words: its executor, and what it waits for.
+/// The work of a step in a few words: its executor, and the signal or list that it has.
 pub(super) fn does(step: &Step) -> String {
     let executor = &step.job.executor;
     match (&step.signal, &step.for_each) {

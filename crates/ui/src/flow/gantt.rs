@@ -17,18 +17,18 @@ const HIGH: u32 = 20;
 pub(super) struct Chart<'a> {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
-    /// What is on the critical path.
+    /// The links of the critical path.
     pub(super) path: &'a [Link],
 }
 
 /// A stretch of time in which a step waited.
-struct Stretch {
+struct WaitBar {
     class: &'static str,
     from: Timestamp,
     until: Timestamp,
 }
 
-impl Stretch {
+impl WaitBar {
     fn told(&self) -> String {
         let verb = if self.class == "stretch-again" { "in back-off" } else { "waited" };
         format!("{verb} for {}", words::took(self.from, self.until))
@@ -60,7 +60,7 @@ impl Chart<'_> {
     fn row(&self, view: &StepView, runs: &[&Run]) -> Markup {
         let (is_along, stretches) = (self.link(view).is_some(), self.stretches(view));
         let told: Vec<String> =
-            runs.iter().map(|run| self.told(run)).chain(stretches.iter().map(Stretch::told)).collect();
+            runs.iter().map(|run| self.told(run)).chain(stretches.iter().map(WaitBar::told)).collect();
         let mark = if is_along { " (on the critical path)" } else { "" };
         html! {
             tr.along[is_along] {
@@ -80,8 +80,8 @@ impl Chart<'_> {
         self.path.iter().find(|link| link.slot == view.id).filter(|_| view.slot.is_some())
     }
 
-    /// What a step waited for: all that counts on the critical path, and elsewhere what it waits for now.
-    fn stretches(&self, view: &StepView) -> Vec<Stretch> {
+    /// The waits of a step: all that count on the critical path, and elsewhere the present one.
+    fn stretches(&self, view: &StepView) -> Vec<WaitBar> {
         let part = |step: &Step| {
             let class = match step.kind {
                 StepKind::Ran | StepKind::Starting => return None,
@@ -89,13 +89,13 @@ impl Chart<'_> {
                 StepKind::Waited | StepKind::Queued | StepKind::Stuck => "stretch-waits",
             };
             let is_seen = step.until > step.from && step.until > self.from;
-            is_seen.then_some(Stretch { class, from: step.from.max(self.from), until: step.until.min(self.until) })
+            is_seen.then_some(WaitBar { class, from: step.from.max(self.from), until: step.until.min(self.until) })
         };
         if let Some(link) = self.link(view) {
             return link.steps.iter().filter_map(part).collect();
         }
         let slot = view.slot.as_ref().filter(|_| matches!(view.state, StepState::Waits(_)));
-        slot.map(|slot| Stretch { class: "stretch-waits", from: slot.since, until: self.until }).into_iter().collect()
+        slot.map(|slot| WaitBar { class: "stretch-waits", from: slot.since, until: self.until }).into_iter().collect()
     }
 
     fn bar(&self, class: &str, begin: Timestamp, end: Option<Timestamp>, told: &str) -> Markup {

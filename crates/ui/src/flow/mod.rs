@@ -22,7 +22,7 @@ use run::RunPart;
 use step::StepPart;
 
 /// The part of a slot in a flow, as its page shows it.
-pub(crate) enum Part {
+pub(crate) enum FlowPart {
     Run(Box<RunPart>),
     Step(Box<StepPart>),
 }
@@ -40,54 +40,54 @@ pub(crate) async fn read(
     own: &[Run],
     now: Timestamp,
     after: After,
-) -> Result<Option<Part>, StoreError> {
+) -> Result<Option<FlowPart>, StoreError> {
     let (id, own) = (id.clone(), own.to_vec());
     app.read(move |reader| {
         if id.key.step().is_some() {
             let step = StepPart::read(reader, &id, after.item)?;
-            return Ok(step.map(|step| Part::Step(Box::new(step))));
+            return Ok(step.map(|step| FlowPart::Step(Box::new(step))));
         }
         let run = RunPart::read(reader, &id, &own, now, after.step.as_deref())?;
-        Ok(run.map(|run| Part::Run(Box::new(run))))
+        Ok(run.map(|run| FlowPart::Run(Box::new(run))))
     })
     .await
 }
 
-impl Part {
+impl FlowPart {
     /// The state in words.
     pub(crate) fn state(&self) -> Markup {
         match self {
-            Part::Run(run) => run.state(),
-            Part::Step(step) => step.state(),
+            FlowPart::Run(run) => run.state(),
+            FlowPart::Step(step) => step.state(),
         }
     }
 
     /// Its buttons beside those of any slot.
     pub(crate) fn actions(&self) -> Markup {
         match self {
-            Part::Run(run) => run.resume(),
-            Part::Step(step) => step.resume(),
+            FlowPart::Run(run) => run.resume(),
+            FlowPart::Step(step) => step.resume(),
         }
     }
 
     /// The run, of a step.
     pub(crate) fn run_of_step(&self) -> Option<&SlotRef> {
         match self {
-            Part::Run(_) => None,
-            Part::Step(step) => Some(step.run()),
+            FlowPart::Run(_) => None,
+            FlowPart::Step(step) => Some(step.run()),
         }
     }
 
     /// Its sections, each of which is kept fresh by itself, so that a form stays as it is while somebody fills it in.
     pub(crate) fn sections(&self) -> Markup {
         match self {
-            Part::Run(run) => html! {
+            FlowPart::Run(run) => html! {
                 div #signals data-live { (run.signals()) }
                 div #graph data-live { (run.graph()) }
                 div #steps data-live { (run.table()) }
                 div #gantt data-live { (run.gantt()) }
             },
-            Part::Step(step) => html! {
+            FlowPart::Step(step) => html! {
                 div #signals data-live { (step.signal()) }
                 div #step data-live { (step.about()) }
                 div #items data-live { (step.items()) }

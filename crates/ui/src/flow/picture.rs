@@ -21,7 +21,7 @@ const BESIDE: f64 = 48.0;
 pub(super) const MOST_DRAWN: usize = 150;
 
 /// A step of a picture.
-pub(super) struct Drawn<'a> {
+pub(super) struct PictureStep<'a> {
     pub(super) step: &'a Step,
     /// The class of its colour.
     pub(super) class: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Drawn<'a> {
 }
 
 /// The picture of steps; the table of them is its text.
-pub(super) fn picture(steps: &[Drawn<'_>]) -> Markup {
+pub(super) fn picture(steps: &[PictureStep<'_>]) -> Markup {
     if steps.len() > MOST_DRAWN {
         return html! { p.soft { "It has " (steps.len()) " steps, more than the " (MOST_DRAWN) " that a picture holds." } };
     }
@@ -76,7 +76,7 @@ pub(super) fn picture(steps: &[Drawn<'_>]) -> Markup {
     }
 }
 
-fn edge(from: &Drawn<'_>, to: &Drawn<'_>, is_error: bool, way: &[Point]) -> Markup {
+fn edge(from: &PictureStep<'_>, to: &PictureStep<'_>, is_error: bool, way: &[Point]) -> Markup {
     let is_along = from.is_along && to.is_along;
     let (class, tip) = match (is_along, is_error) {
         (true, true) => ("edge along error", "url(#arrow-path)"),
@@ -95,7 +95,7 @@ fn edge(from: &Drawn<'_>, to: &Drawn<'_>, is_error: bool, way: &[Point]) -> Mark
     }
 }
 
-fn node(one: &Drawn<'_>, layout: &Layout, at: usize, size: Size) -> Markup {
+fn node(one: &PictureStep<'_>, layout: &Layout, at: usize, size: Size) -> Markup {
     let place = layout.places[at];
     let (x, y) = ((place.x + MARGIN).round(), (place.y + MARGIN).round());
     let class = format!("node {}{}", one.class, if one.is_along { " along" } else { "" });
@@ -117,7 +117,7 @@ fn node(one: &Drawn<'_>, layout: &Layout, at: usize, size: Size) -> Markup {
     }
 }
 
-fn size(one: &Drawn<'_>) -> Size {
+fn size(one: &PictureStep<'_>) -> Size {
     let name = shortened(one.step.name.as_str()).chars().count();
     // The line below is of a smaller size.
     let longest = (name as f64 * CHARACTER).max(one.note.chars().count() as f64 * 6.2);

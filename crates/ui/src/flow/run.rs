@@ -10,7 +10,7 @@ use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use super::gantt::Chart;
-use super::picture::{self, Drawn};
+use super::picture::{self, PictureStep};
 use super::{definition, look};
 use crate::page::{segment, slot_href};
 use crate::state::badge;
@@ -107,17 +107,17 @@ impl RunPart {
     }
 
     pub(super) fn graph(&self) -> Markup {
-        let drawn: Vec<Drawn<'_>> = self.steps().iter().map(|one| self.drawn(one)).collect();
+        let drawn: Vec<PictureStep<'_>> = self.steps().iter().map(|one| self.drawn(one)).collect();
         html! { h2 { "Steps" } (picture::picture(&drawn)) }
     }
 
-    fn drawn<'a>(&self, one: &'a StepView) -> Drawn<'a> {
+    fn drawn<'a>(&self, one: &'a StepView) -> PictureStep<'a> {
         let (class, letter) = look::of(one.state);
         let note = match &one.items {
             Some(items) => format!("{}, {} of {} items", look::told(one.state), ended(items), items.total),
             None => look::told(one.state).to_owned(),
         };
-        Drawn {
+        PictureStep {
             step: &one.step,
             class,
             letter,

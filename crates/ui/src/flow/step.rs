@@ -40,7 +40,7 @@ impl StepPart {
         self.id != self.step.view.id
     }
 
-    /// What it belongs to.
+    /// The run, or the step of an item, to which it belongs.
     pub(super) fn state(&self) -> Markup {
         html! {
             p.soft {

@@ -43,7 +43,7 @@ pub(crate) fn section(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result
     Ok(counted)
 }
 
-/// What the board has below its rows, which keeps itself up to date.
+/// The sections below the rows of the board, which keep themselves up to date.
 pub(crate) fn below(section: &Section, failures: &Failures, flows: &Latest) -> Markup {
     html! {
         @if !section.is_empty() || !flows.is_empty() {

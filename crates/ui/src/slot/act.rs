@@ -53,7 +53,7 @@ pub(super) fn forms(found: &SlotPage) -> Markup {
         @if is_live && found.is_of_flow() && !found.is_step() && !found.workflow.paused { (pause(found)) }
         @if is_live { (form(found, "skip", "Skip", &skip, "")) }
         // Nothing comes of a step whose run has ended: it is resumed instead.
-        @if !succeeded && !has_run && !(found.is_step() && !is_live) {
+        @if !succeeded && !has_run && (is_live || !found.is_step()) {
             (form(found, "mark", "Mark as succeeded", "Nothing is run; downstream slots can start.", ""))
         }
     }
