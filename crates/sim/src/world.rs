@@ -221,7 +221,8 @@ impl World {
         let draw = draw(self.seed, &run.to_string());
         // Of steps most succeed, so that flows come to their ends.
         let (longest, lot) = match run.slot.key.step() {
-            Some(_) => (1800, [0, (draw >> 32) % 20][usize::from((draw >> 40) % 2 == 0)]),
+            Some(_) if (draw >> 40).is_multiple_of(2) => (1800, (draw >> 32) % 20),
+            Some(_) => (1800, 0),
             None => (5400, (draw >> 32) % 20),
         };
         let takes = if draw.is_multiple_of(3) { 0 } else { (draw >> 8) % longest };

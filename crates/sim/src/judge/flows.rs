@@ -29,6 +29,9 @@ struct LiveRun {
     opened: BTreeSet<SlotRef>,
 }
 
+/// The items of a list, and what else each of them is given.
+type ListToDo = (Vec<Value>, Map<String, Value>);
+
 /// What the log has said so far.
 struct FlowsWatch<'a> {
     reader: &'a dyn Queries,
@@ -176,10 +179,10 @@ impl FlowsWatch<'_> {
     fn undone(&self, run: &SlotRef, graph: &FlowGraph) -> Result<BTreeSet<usize>, String> {
         let first = self.first_runs(run, graph);
         let mut undone = BTreeSet::new();
-        for at in 0..graph.len() {
+        for (at, first) in first.iter().enumerate() {
             let Some(opened) = self.opened(run, graph, at)? else { continue };
             let id = step_of(run, graph.step(at).ok_or("there is no such step")?)?;
-            if opened < first[at] {
+            if opened < *first {
                 undone.insert(at);
             } else if StepProgress::from(self.slots[&id].state) == StepProgress::Failed {
                 undone.extend(graph.with_all_after(at));
@@ -290,7 +293,7 @@ impl FlowsWatch<'_> {
     }
 
     /// The list of a step and what else its items are given; none where it has no list that fits.
-    fn list(&self, run: &SlotRef, at: usize) -> Result<Option<(Vec<Value>, Map<String, Value>)>, String> {
+    fn list(&self, run: &SlotRef, at: usize) -> Result<Option<ListToDo>, String> {
         let step = self.runs[run].graph.step(at).ok_or("there is no such step")?;
         let id = step_of(run, step)?;
         let mut rest = self.slots[&id].step_of_run().map(|step| step.inputs.clone()).unwrap_or_default();
