@@ -155,7 +155,7 @@ impl Scan {
     }
 }
 
-/// What a step gives: most often a list for the steps after it, sometimes of something else than items.
+/// The outputs of a step: most often a list for the steps after it, sometimes of something else than items.
 fn of_step(drawn: u64) -> Option<Map<String, Value>> {
     let items = || (0..(drawn >> 8) % 5).map(|n| if n % 2 == 0 { json!(n) } else { json!({"n-o": n}) }).collect();
     let outputs = match drawn % 8 {

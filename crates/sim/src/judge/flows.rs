@@ -32,15 +32,15 @@ struct LiveRun {
 /// The items of a list, and what else each of them is given.
 type ListToDo = (Vec<Value>, Map<String, Value>);
 
-/// What the log has said so far.
+/// The state of all flows as the log has told it so far.
 struct FlowsWatch<'a> {
     reader: &'a dyn Queries,
     slots: BTreeMap<SlotRef, Slot>,
     runs: BTreeMap<SlotRef, LiveRun>,
     graphs: BTreeMap<(WorkflowId, u32), (Workflow, FlowGraph)>,
-    /// What the latest run of each slot gave.
+    /// The outputs of the latest run of each slot.
     outputs: BTreeMap<SlotRef, Map<String, Value>>,
-    /// How the latest run of each slot failed.
+    /// The outcome of the latest run of each slot that failed.
     errors: BTreeMap<SlotRef, String>,
 }
 
@@ -142,7 +142,7 @@ impl FlowsWatch<'_> {
         Some((run, at))
     }
 
-    /// What comes after a step that is opened is to be done again.
+    /// Notes that everything after a step that is opened is to be done again.
     fn undo_after(&mut self, id: &SlotRef) -> Result<(), String> {
         let Some((run, at)) = self.position(id) else { return Ok(()) };
         let graph = self.runs[&run].graph.clone();
@@ -219,7 +219,7 @@ impl FlowsWatch<'_> {
         Ok(Before { name: step.name.as_str(), outputs, error: failed.then_some(error) })
     }
 
-    /// What a step is to be given.
+    /// The inputs that a step is to be given.
     fn inputs(&self, run: &SlotRef, at: usize) -> Result<Map<String, Value>, String> {
         let (graph, states) = (&self.runs[run].graph, self.states(run)?);
         let mut before = Vec::new();
@@ -303,7 +303,7 @@ impl FlowsWatch<'_> {
         Ok(fits.map(|items| (items, rest)))
     }
 
-    /// What an item is given.
+    /// The inputs of an item.
     fn item_inputs(&self, run: &SlotRef, at: usize, number: u32) -> Result<Map<String, Value>, String> {
         let (items, mut rest) = self.list(run, at)?.ok_or("it is given no list that fits")?;
         let item = items.get(number as usize).cloned().ok_or("the list has no such item")?;
