@@ -61,7 +61,7 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
     within_pools(workload, &by_queue)
 }
 
-/// What stands in one queue: the slots of a workflow, or a step of its flow, or the items of a step, in all runs.
+/// The slots in one queue: those of a workflow, or a step of its flow, or the items of a step, in all runs.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Queue<'a> {
     workflow: &'a WorkflowId,

@@ -31,7 +31,6 @@ use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Wo
 use crate::rng::Rng;
 
 pub use events::{nth, resolved};
-pub use flows::FIRST as FIRST_WITH_FLOWS;
 pub use jobs::GroupMeanings;
 pub use workers::WorkerPlan;
 

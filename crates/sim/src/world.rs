@@ -155,7 +155,7 @@ impl Scan {
     }
 }
 
-/// What a step gives: most often a list for the steps after it, sometimes of something else than items.
+/// The outputs of a step: most often a list for the steps after it, sometimes of something else than items.
 fn of_step(drawn: u64) -> Option<Map<String, Value>> {
     let items = || (0..(drawn >> 8) % 5).map(|n| if n % 2 == 0 { json!(n) } else { json!({"n-o": n}) }).collect();
     let outputs = match drawn % 8 {
@@ -221,7 +221,8 @@ impl World {
         let draw = draw(self.seed, &run.to_string());
         // Of steps most succeed, so that flows come to their ends.
         let (longest, lot) = match run.slot.key.step() {
-            Some(_) => (1800, [0, (draw >> 32) % 20][usize::from((draw >> 40) % 2 == 0)]),
+            Some(_) if (draw >> 40).is_multiple_of(2) => (1800, (draw >> 32) % 20),
+            Some(_) => (1800, 0),
             None => (5400, (draw >> 32) % 20),
         };
         let takes = if draw.is_multiple_of(3) { 0 } else { (draw >> 8) % longest };

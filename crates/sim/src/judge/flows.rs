@@ -29,15 +29,18 @@ struct LiveRun {
     opened: BTreeSet<SlotRef>,
 }
 
-/// What the log has said so far.
+/// The items of a list, and what else each of them is given.
+type ListToDo = (Vec<Value>, Map<String, Value>);
+
+/// The state of all flows as the log has told it so far.
 struct FlowsWatch<'a> {
     reader: &'a dyn Queries,
     slots: BTreeMap<SlotRef, Slot>,
     runs: BTreeMap<SlotRef, LiveRun>,
     graphs: BTreeMap<(WorkflowId, u32), (Workflow, FlowGraph)>,
-    /// What the latest run of each slot gave.
+    /// The outputs of the latest run of each slot.
     outputs: BTreeMap<SlotRef, Map<String, Value>>,
-    /// How the latest run of each slot failed.
+    /// The outcome of the latest run of each slot that failed.
     errors: BTreeMap<SlotRef, String>,
 }
 
@@ -139,7 +142,7 @@ impl FlowsWatch<'_> {
         Some((run, at))
     }
 
-    /// What comes after a step that is opened is to be done again.
+    /// Notes that everything after a step that is opened is to be done again.
     fn undo_after(&mut self, id: &SlotRef) -> Result<(), String> {
         let Some((run, at)) = self.position(id) else { return Ok(()) };
         let graph = self.runs[&run].graph.clone();
@@ -176,10 +179,10 @@ impl FlowsWatch<'_> {
     fn undone(&self, run: &SlotRef, graph: &FlowGraph) -> Result<BTreeSet<usize>, String> {
         let first = self.first_runs(run, graph);
         let mut undone = BTreeSet::new();
-        for at in 0..graph.len() {
+        for (at, first) in first.iter().enumerate() {
             let Some(opened) = self.opened(run, graph, at)? else { continue };
             let id = step_of(run, graph.step(at).ok_or("there is no such step")?)?;
-            if opened < first[at] {
+            if opened < *first {
                 undone.insert(at);
             } else if StepProgress::from(self.slots[&id].state) == StepProgress::Failed {
                 undone.extend(graph.with_all_after(at));
@@ -216,7 +219,7 @@ impl FlowsWatch<'_> {
         Ok(Before { name: step.name.as_str(), outputs, error: failed.then_some(error) })
     }
 
-    /// What a step is to be given.
+    /// The inputs that a step is to be given.
     fn inputs(&self, run: &SlotRef, at: usize) -> Result<Map<String, Value>, String> {
         let (graph, states) = (&self.runs[run].graph, self.states(run)?);
         let mut before = Vec::new();
@@ -290,7 +293,7 @@ impl FlowsWatch<'_> {
     }
 
     /// The list of a step and what else its items are given; none where it has no list that fits.
-    fn list(&self, run: &SlotRef, at: usize) -> Result<Option<(Vec<Value>, Map<String, Value>)>, String> {
+    fn list(&self, run: &SlotRef, at: usize) -> Result<Option<ListToDo>, String> {
         let step = self.runs[run].graph.step(at).ok_or("there is no such step")?;
         let id = step_of(run, step)?;
         let mut rest = self.slots[&id].step_of_run().map(|step| step.inputs.clone()).unwrap_or_default();
@@ -300,7 +303,7 @@ impl FlowsWatch<'_> {
         Ok(fits.map(|items| (items, rest)))
     }
 
-    /// What an item is given.
+    /// The inputs of an item.
     fn item_inputs(&self, run: &SlotRef, at: usize, number: u32) -> Result<Map<String, Value>, String> {
         let (items, mut rest) = self.list(run, at)?.ok_or("it is given no list that fits")?;
         let item = items.get(number as usize).cloned().ok_or("the list has no such item")?;

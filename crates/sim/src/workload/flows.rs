@@ -21,7 +21,7 @@ use super::{Workload, cron, moment, nth, retry};
 use crate::rng::Rng;
 
 /// The seeds from here on have flows. Those before it were there before flows were, and mean what they did.
-pub const FIRST: u64 = 800_000;
+const FIRST: u64 = 800_000;
 
 /// The names of steps: some belong to a group.
 const STEPS: [&str; 8] = ["s0", "s1", "g-s2", "g-s3", "s4", "s5", "h-s6", "s7"];
@@ -50,7 +50,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     workload.asks.sort_by_key(|(at, _)| *at);
 }
 
-/// Where only flows change, the projects are as they were deployed last.
+/// Repeats the last deployment of projects where only flows change.
 fn deploy_again(workload: &mut Workload) {
     let known = std::mem::take(&mut workload.deployments);
     let at = |now: Timestamp| known.iter().take_while(|(at, _)| *at <= now).last().map(|(_, all)| all.clone());

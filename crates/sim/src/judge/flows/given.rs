@@ -12,7 +12,7 @@ pub(super) struct Before<'a> {
     pub(super) error: Option<String>,
 }
 
-/// What a step is given after others.
+/// The inputs of a step after others.
 pub(super) fn inputs(step: &Step, arguments: &Map<String, Value>, before: &[Before<'_>]) -> Map<String, Value> {
     let own = step.inputs.iter().filter(|(name, _)| !arguments.contains_key(*name));
     let own: Map<String, Value> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -35,7 +35,7 @@ pub(super) fn inputs(step: &Step, arguments: &Map<String, Value>, before: &[Befo
     plain(&all)
 }
 
-/// What a flow gives whose last steps gave this.
+/// The outputs of a flow whose last steps gave this.
 pub(super) fn outputs(last: &[Before<'_>]) -> Map<String, Value> {
     let sources: Vec<_> = last.iter().map(|one| (one.name, &one.outputs)).collect();
     plain(&merged(&sources))
