@@ -75,7 +75,7 @@ pub(crate) struct ArgumentOptions {
     single: Vec<String>,
     /// Arguments as a JSON object: numbers stay numbers
     #[arg(long = "arguments", value_name = "JSON")]
-    json: Option<String>,
+    object: Option<String>,
     /// File with arguments: a JSON object
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     arguments_file: Option<PathBuf>,
@@ -94,8 +94,8 @@ impl ArgumentOptions {
                 Ok(())
             }
         };
-        if let Some(json) = &self.json {
-            add(listed(json).map_err(|why| usage(format!("--arguments: {why}")))?, "--arguments")?;
+        if let Some(object) = &self.object {
+            add(listed(object).map_err(|why| usage(format!("--arguments: {why}")))?, "--arguments")?;
         }
         if let Some(path) = &self.arguments_file {
             let shown = path.display().to_string();
