@@ -6,7 +6,7 @@ use support::{Folder, Server, eventually};
 
 const SCRIPT: &str = r#"
 kelos.flow("etl", { concurrency: 9, steps: {
-  load: { shell: 'test -z "$fails" || test -e mended; printf \'{"files": ["a", "b"]}\' > "$KELOS_OUTPUTS"', cwd: "." },
+  load: { shell: 'test -z "$fails" || test -e MENDED || exit 3; printf \'{"files": ["a", "b"]}\' > "$KELOS_OUTPUTS"' },
   each: { needs: "load", forEach: "files", shell: 'echo $item' },
   ok: { needs: "load", signal: "approval" },
   ship: { needs: ["each", "ok"], shell: 'echo $approval' },
@@ -15,7 +15,9 @@ kelos.workflow("plain", { schedule: "0 0 1 1 *", catchUp: "skip", shell: "exit $
 "#;
 
 fn up() -> (Folder, Server) {
-    let folder = Folder::with(&[("workflows/etl.js", SCRIPT)]);
+    let folder = Folder::with(&[]);
+    let mended = folder.path().join("mended").display().to_string();
+    folder.write("workflows/etl.js", &SCRIPT.replace("MENDED", &mended));
     let server = Server::up(&folder);
     eventually("the workflows", || folder.run(&["ls"]).ok().contains("plain").then_some(()));
     (folder, server)
