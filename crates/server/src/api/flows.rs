@@ -34,7 +34,7 @@ pub(super) struct PartQuery {
     (status = 200, description = "The run", body = FlowRunDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn one(
+pub(super) async fn flow_run(
     Path(path): Path<SlotPath>,
     Query(wanted): Query<PartQuery>,
     State(app): State<App>,
