@@ -51,7 +51,7 @@ pub(crate) struct SignalArgs {
     run: String,
     /// Name of the signal
     signal: String,
-    /// What the signal says: the output of the step that waits for it
+    /// Payload of the signal: the output of the step that waits for it
     #[arg(long, value_name = "JSON", value_parser = json, default_value = "null", hide_default_value = true)]
     payload: Value,
     #[command(flatten)]

@@ -146,7 +146,15 @@ impl Client {
             Ok(time) => time,
             // A name, or a step of a run that has a name or a time.
             Err(_) if is_named(text) => return Ok(text.to_owned()),
-            Err(why) => return Err(Failure::usage(format!("{doing}: {why}"))),
+            Err(why) => {
+                let failure = Failure::usage(format!("{doing}: {why}"));
+                let dot = RunName::new(text)
+                    .map(|name| format!("if {name} is the name of a run, put a dot before it: .{name}"));
+                return Err(match dot {
+                    Ok(hint) => failure.hint(hint),
+                    Err(_) => failure,
+                });
+            }
         };
         match time {
             TypedTime::Absolute(at) | TypedTime::Local(at) => Ok(words::wire(at)),

@@ -64,20 +64,20 @@ fn a_run_is_started_once_waits_for_its_signal_and_is_followed_to_its_end() {
 #[test]
 fn what_failed_is_resumed_and_the_exit_code_is_the_outcome() {
     let (folder, server) = up();
-    let start = ["start", "etl", "--key", "bad", "--argument", "fails=1", "--wait"];
+    let start = ["start", "etl", "--key", "bad-1", "--argument", "fails=1", "--wait"];
     let failed = folder.run(&start);
-    assert!(failed.out.contains("etl@bad is failed: step load failed: "), "{}", failed.out);
+    assert!(failed.out.contains("etl@bad-1 is failed: step load failed: "), "{}", failed.out);
     failed.fails(1);
     let shown = folder.run(&["steps", "etl"]).ok();
     assert!(shown.contains("never runs: it needs load, which failed"), "{shown}");
     assert!(folder.run(&["failures"]).ok().contains("step load failed"));
     folder.write("mended", "");
-    folder.run(&["signal", "etl", "good", "approval"]).ok();
-    let resumed = folder.run(&["resume", "etl", "--run", "bad", "--from", "load"]).ok();
-    assert!(resumed.starts_with("etl@bad is "), "{resumed}");
-    until(&folder, "bad", "waits for the signal approval since");
-    folder.run(&["kill", "etl", "bad.ok"]).ok();
-    until(&folder, "bad", "step ok failed: it was killed");
+    folder.run(&["signal", "etl", "good-1", "approval"]).ok();
+    let resumed = folder.run(&["resume", "etl", "--run", "bad-1", "--from", "load"]).ok();
+    assert!(resumed.starts_with("etl@bad-1 is "), "{resumed}");
+    until(&folder, "bad-1", "waits for the signal approval since");
+    folder.run(&["kill", "etl", "bad-1.ok"]).ok();
+    until(&folder, "bad-1", "step ok failed: it was killed");
     let plain = folder.run(&["start", "plain", "--argument", "code=3", "--wait"]);
     assert!(plain.out.contains(" is failed"), "{}", plain.out);
     plain.fails(1);
@@ -90,16 +90,17 @@ fn what_makes_no_sense_is_told() {
     let (folder, server) = up();
     for (words, code, said) in [
         (&["steps", "etl"][..], 1, "it has no run yet"),
-        (&["steps", "etl", "nobody"], 1, "there is no slot etl@nobody"),
+        (&["steps", "etl", "nobody-1"], 1, "there is no slot etl@nobody-1"),
         (&["steps", "etl", "2015-13-01"], 2, "expected"),
+        (&["steps", "etl", "noon"], 2, "expected"),
         (&["start", "etl", "--key", "a b"], 1, "\"a b\" can't name a run"),
-        (&["signal", "etl", "a", "aproval"], 1, "did you mean approval?"),
-        (&["signal", "etl", "a", "approval", "--payload", "{"], 2, "expected JSON such as"),
-        (&["signal", "plain", "a", "approval"], 1, "plain is no flow"),
-        (&["resume", "etl", "--run", "a"], 1, "expected the name of a run that somebody started"),
-        (&["resume", "etl", "plain", "--run", "a"], 2, "expected the one it is of"),
+        (&["signal", "etl", "a1", "aproval"], 1, "did you mean approval?"),
+        (&["signal", "etl", "a1", "approval", "--payload", "{"], 2, "expected JSON such as"),
+        (&["signal", "plain", "a1", "approval"], 1, "plain is no flow"),
+        (&["resume", "etl", "--run", "a1"], 1, "expected the name of a run that somebody started"),
+        (&["resume", "etl", "plain", "--run", "a1"], 2, "expected the one it is of"),
         (&["resume", "etl", "--from", "a"], 2, "--run"),
-        (&["rerun", "etl", "a.load"], 1, "expected the name of a run that somebody started"),
+        (&["rerun", "etl", "a1.load"], 1, "expected the name of a run that somebody started"),
     ] {
         let told = folder.run(words).fails(code);
         assert!(told.contains(said), "{words:?}: {told}");

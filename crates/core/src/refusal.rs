@@ -182,15 +182,7 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::ArgumentsTooLarge { bytes } => too_large(f, *bytes),
             Refusal::ArgumentsMismatched { workflow, mistakes } => mismatched(f, workflow, mistakes),
-            Refusal::NeverCameToBe(slot) if slot.key.step().is_some() => {
-                write!(f, "{} does not exist: expected a step that its run has opened", slot.short())
-            }
-            Refusal::NeverCameToBe(slot) if matches!(slot.key, SlotKey::Named(_)) => {
-                write!(f, "{} does not exist: expected the name of a run that somebody started", slot.short())
-            }
-            Refusal::NeverCameToBe(slot) => {
-                write!(f, "{} does not exist: expected the moment at which one of its slots was opened", slot.short())
-            }
+            Refusal::NeverCameToBe(slot) => write!(f, "{} does not exist: expected {}", slot.short(), expected(slot)),
             Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),
             Refusal::NeverOpened(slot) => write!(f, "{} was never opened, so there is nothing to kill", slot.short()),
             Refusal::NotInSchedule(slot) => write!(f, "{} is not a time of its workflow's schedule", slot.short()),
@@ -198,15 +190,9 @@ impl std::fmt::Display for Refusal {
             Refusal::StillLive(slot, state) => {
                 write!(f, "{} is {state}: only a slot that has ended can be rerun", slot.short())
             }
-            Refusal::AlreadyFinal(slot, state) => {
-                write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short())
-            }
-            Refusal::RunOver(slot, state) => {
-                write!(f, "{} is {state}: only a run that has not ended takes signals", slot.short())
-            }
-            Refusal::NotSkippable(slot, state) => {
-                write!(f, "{} is {state}: only a slot that has not ended can be skipped", slot.short())
-            }
+            Refusal::AlreadyFinal(slot, state) => over(f, (slot, *state), "slot that has not ended can be killed"),
+            Refusal::RunOver(slot, state) => over(f, (slot, *state), "run that has not ended takes signals"),
+            Refusal::NotSkippable(slot, state) => over(f, (slot, *state), "slot that has not ended can be skipped"),
             Refusal::AlreadySucceeded(slot) => write!(f, "{} has succeeded already", slot.short()),
             Refusal::RunAlive(slot, run) => write!(
                 f,
@@ -234,18 +220,9 @@ impl std::fmt::Display for Refusal {
             Refusal::TooMany { limit, .. } => {
                 write!(f, "it would affect more than {limit} slots: ask for a shorter range")
             }
-            Refusal::NoFlow(id) => write!(f, "{id} is no flow, or the slot is no run of it that has begun"),
-            Refusal::NoSignal { workflow, signal, known } => {
-                write!(f, "no step of {workflow} waits for a signal \"{signal}\", {}", one_of(signal, known))
+            Refusal::NoFlow(_) | Refusal::NoSignal { .. } | Refusal::NoStep { .. } | Refusal::NothingToResume(_) => {
+                of_flow(f, self)
             }
-            Refusal::NoStep { workflow, step, known } => {
-                write!(f, "{workflow} has no step \"{step}\", {}", one_of(step, known))
-            }
-            Refusal::NothingToResume(slot) => write!(
-                f,
-                "all steps of {} have succeeded: name the step from which on they are to be done again, or rerun it",
-                slot.short()
-            ),
             Refusal::Broken(breach) => write!(
                 f,
                 "an internal check of the scheduler failed, and nothing was done: {breach}. The workflow {} is frozen until \
@@ -256,7 +233,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What was expected in the place of a name: the one that was probably meant, or all.
+/// The words for what was expected in the place of a name: the one that was probably meant, or all.
 fn one_of(wrong: &str, known: &[String]) -> String {
     match closest(wrong, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean {meant}?"),
@@ -293,4 +270,37 @@ fn known_versions(known: &[DefinitionVersion]) -> String {
         },
         more => format!("{} or one of {more} before", listed.join(", ")),
     }
+}
+
+/// The key that was expected where a slot does not exist.
+fn expected(slot: &SlotRef) -> &'static str {
+    match slot.key {
+        SlotKey::Step(_) => "a step that its run has opened",
+        SlotKey::Named(_) => "the name of a run that somebody started",
+        _ => "the moment at which one of its slots was opened",
+    }
+}
+
+/// The refusals that are about flows.
+fn of_flow(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt::Result {
+    match refusal {
+        Refusal::NoFlow(id) => write!(f, "{id} is no flow, or the slot is no run of it that has begun"),
+        Refusal::NoSignal { workflow, signal, known } => {
+            write!(f, "no step of {workflow} waits for a signal \"{signal}\", {}", one_of(signal, known))
+        }
+        Refusal::NoStep { workflow, step, known } => {
+            write!(f, "{workflow} has no step \"{step}\", {}", one_of(step, known))
+        }
+        Refusal::NothingToResume(slot) => write!(
+            f,
+            "all steps of {} have succeeded: name the step from which on they are to be done again, or rerun it",
+            slot.short()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal for what has ended.
+fn over(f: &mut std::fmt::Formatter<'_>, (slot, state): (&SlotRef, SlotState), only: &str) -> std::fmt::Result {
+    write!(f, "{} is {state}: only a {only}", slot.short())
 }

@@ -10,6 +10,7 @@ mod definitions;
 pub mod failures;
 pub mod flow;
 pub mod graph;
+mod history;
 pub mod jobs;
 pub mod out_of_range;
 pub mod paths;

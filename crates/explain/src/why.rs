@@ -8,7 +8,7 @@ use kelos_model::event::{Event, Origin};
 use kelos_model::time::text;
 use kelos_model::workflow::{DefinitionVersion, WaitStart, WorkflowRow};
 use kelos_model::{
-    Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
+    Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason,
 };
 use kelos_store::{Queries, StoreError};
 use kelos_wire::words::{Act, because};
@@ -29,6 +29,7 @@ mod tests;
 
 use crate::definitions::Definitions;
 use crate::flow::words::listed;
+use crate::history::fold;
 use crate::{schedule, schedules};
 use absent::{Absent, out_of_range};
 use kelos_engine::Handle;
@@ -252,17 +253,6 @@ impl Why {
     }
 }
 
-/// The state of a slot at a past moment, by its events; none if it had none by then.
-pub(crate) fn state_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> Result<Option<SlotState>, StoreError> {
-    Ok(slot_at(reader, slot, at)?.map(|slot| slot.state))
-}
-
-/// A slot as it was at a past moment, by its events; none if there was none.
-pub(crate) fn slot_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> Result<Option<Slot>, StoreError> {
-    let history: Vec<_> = reader.history(slot)?.into_iter().filter(|record| record.at <= at).collect();
-    Ok(fold(&history).map(|(slot, _)| slot))
-}
-
 /// The part of a slot's state that only the memory of the scheduler has.
 pub(crate) async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
     // The state in memory is optional: an engine that is busy or stands by does not delay the answer.
@@ -369,20 +359,6 @@ fn begins(record: &EventRecord) -> bool {
             | SlotEvent::StepOpened { .. }
             | SlotEvent::BackoffEnded
     )
-}
-
-/// The slot at the end of a history, and the event that put it into its state.
-fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
-    let mut folded: Option<(Slot, &EventRecord)> = None;
-    for record in history {
-        let Event::Slot { what, .. } = &record.event else { continue };
-        let before = folded.as_ref().map(|(slot, _)| slot.clone());
-        let Some(after) = slot::apply(before.clone(), what, record.at, record.seq) else { continue };
-        let moved = before.is_none_or(|before| before.state != after.state);
-        let decision = if moved { record } else { folded.as_ref().map_or(record, |(_, decision)| decision) };
-        folded = Some((after, decision));
-    }
-    folded
 }
 
 /// The latest reason tree of the trigger; one that was met before is only used if there is no other.

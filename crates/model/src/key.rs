@@ -78,11 +78,12 @@ impl RunName {
         &self.0
     }
 
-    /// Whether it reads as a time with a mistake, such as `2015-13-01`: then only the dot before it shows that it is a name.
+    /// Whether it reads as a time with a mistake, such as `2015-13-01` or `noon`: then only the dot before it shows that it is a name.
     #[must_use]
     pub fn reads_as_time(&self) -> bool {
         let is_of_time = |letter: u8| letter.is_ascii_digit() || matches!(letter, b'-' | b':' | b'T' | b'Z');
-        self.0.contains(['-', ':']) && self.0.bytes().all(is_of_time)
+        let is_of_digits = self.0.contains(['-', ':']) && self.0.bytes().all(is_of_time);
+        is_of_digits || !self.0.bytes().any(|letter| letter.is_ascii_digit())
     }
 }
 

@@ -299,7 +299,7 @@ pub enum SlotEventDto {
     },
     /// The step may start.
     StepReady {
-        /// What it is given.
+        /// Its inputs.
         inputs: Value,
     },
     /// The run ended well, because error steps handled each failure.

@@ -64,7 +64,7 @@ pub struct FlowStepDto {
     /// The signal that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// What it was given, with secrets masked.
+    /// Its inputs, with secrets masked.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
     /// The latest of its runs, with its outputs and outcome.
@@ -96,7 +96,7 @@ pub struct ItemDto {
     pub slot: SlotDto,
     /// Its number, from 0.
     pub item: u32,
-    /// What it was given, with secrets masked.
+    /// Its inputs, with secrets masked.
     pub inputs: Map<String, Value>,
     /// The latest of its runs, with its outputs and outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub struct StartedDto {
 pub struct SignalRequest {
     /// The name of the signal.
     pub signal: String,
-    /// What it says, any JSON: the output of the step that waits for it.
+    /// Its payload, any JSON: the output of the step that waits for it.
     #[serde(default)]
     pub payload: Value,
     /// The reason, recorded in the log.

@@ -2,7 +2,7 @@
 
 use kelos_model::flow::{FlowGraph, StepProgress};
 
-/// Why a step never runs, unless the run is resumed.
+/// The reason for which a step never runs, unless the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Never {
     /// A step that it needs failed, was skipped, or never runs itself; and the first step because of which that is so.

@@ -9,7 +9,7 @@ use kelos_store::{PageRequest, Queries, StoreError};
 
 use super::never::{self, Never};
 use super::step_key;
-use crate::why;
+use crate::history;
 
 /// Steps that are read at a time.
 const READ_AT_ONCE: usize = 1_000;
@@ -41,7 +41,7 @@ pub enum StepState {
     In(SlotState),
 }
 
-/// What an open step waits for.
+/// The wait of an open step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// A signal.
@@ -197,7 +197,7 @@ impl FlowRun {
         self.states.get(at).copied().unwrap_or_default()
     }
 
-    /// How the run ends as the steps stand.
+    /// The end of the run as the steps stand.
     pub(crate) fn end(&self) -> FlowEnd {
         self.graph.end(&self.states)
     }
@@ -222,7 +222,7 @@ impl FlowRun {
         }
     }
 
-    /// Why a step that was not opened never runs; none where it may.
+    /// The reason for which a step that was not opened never runs; none where it may.
     pub(crate) fn never(&self, at: usize) -> Option<Never> {
         let known = self.never.get(at).copied().flatten();
         known.or_else(|| self.is_over().then_some(Never::Over)).filter(|_| self.slot_of(at).is_none())
@@ -267,6 +267,6 @@ fn beyond_items(key: SlotKey) -> Option<String> {
 fn slot_at(reader: &dyn Queries, slot: &SlotRef, then: Option<Timestamp>) -> Result<Option<Slot>, StoreError> {
     match then {
         None => reader.slot(slot),
-        Some(then) => why::slot_at(reader, slot, then),
+        Some(then) => history::slot_at(reader, slot, then),
     }
 }

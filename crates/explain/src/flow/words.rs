@@ -51,7 +51,7 @@ pub(super) fn step(flow: &FlowRun, at: usize, items: Option<&ItemCounts>, run: O
     }
 }
 
-/// What an open step waits for; none where it waits for no step and no signal.
+/// The wait of an open step; none where it waits for no step and no signal.
 pub(crate) fn waiting(flow: &FlowRun, at: usize) -> Option<String> {
     let since = flow.slot_of(at).map(|slot| text::format_short(slot.since)).unwrap_or_default();
     match flow.state(at) {
@@ -68,7 +68,7 @@ pub(crate) fn waiting(flow: &FlowRun, at: usize) -> Option<String> {
     }
 }
 
-/// Why a step was not opened.
+/// The reason for which a step was not opened.
 pub(crate) fn unopened(flow: &FlowRun, at: usize) -> String {
     if let Some(never) = flow.never(at) {
         return never_runs(flow, at, never);
@@ -107,7 +107,7 @@ fn never_runs(flow: &FlowRun, at: usize, never: Never) -> String {
     }
 }
 
-/// How a step ended without success.
+/// The end of a step without success.
 fn ended(flow: &FlowRun, at: usize) -> &'static str {
     match flow.slot_of(at).map(|slot| slot.state) {
         Some(SlotState::Skipped) => "was skipped",
@@ -142,7 +142,7 @@ fn items_words(items: &ItemCounts) -> String {
     format!("{at_least}{ended} of {} items have ended{bad}", items.total)
 }
 
-/// What the live steps of a run do, at most a few: `pay waits for the signal approval; load runs since 12:00`.
+/// The live steps of a run in words, at most a few: `pay waits for the signal approval; load runs since 12:00`.
 pub(crate) fn live(flow: &FlowRun) -> Option<String> {
     let live: Vec<usize> = flow.live().collect();
     let mut said: Vec<String> =

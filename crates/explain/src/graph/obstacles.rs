@@ -14,6 +14,7 @@ use kelos_store::{Queries, StoreError};
 
 use super::pauses;
 use crate::definitions::Definitions;
+use crate::history;
 use crate::jobs::{self, RelativeGroup};
 use crate::why::{self, Why};
 
@@ -222,7 +223,7 @@ impl<'a> View<'a> {
     pub(crate) fn state(&self, slot: &SlotRef) -> Result<Option<SlotState>, StoreError> {
         match self.at_present {
             true => Ok(self.reader().slot(slot)?.map(|slot| slot.state)),
-            false => why::state_at(self.reader(), slot, self.at),
+            false => Ok(history::slot_at(self.reader(), slot, self.at)?.map(|slot| slot.state)),
         }
     }
 

@@ -111,7 +111,7 @@ impl Absent<'_> {
                 format!("it had not come to be yet; that was at {}", text::format_full(planned_at))
             }
             (None, Some(_)) => "its workflow is no flow with such a step".to_owned(),
-            (None, None) => format!("nobody started a run named {}", slot.key.typed()),
+            (None, None) => format!("nobody started a run named {}", slot.key.short()),
         }
     }
 

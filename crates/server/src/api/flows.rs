@@ -34,7 +34,7 @@ pub(super) struct PartQuery {
     (status = 200, description = "The run", body = FlowRunDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn one(
+pub(super) async fn flow_run(
     Path(path): Path<SlotPath>,
     Query(wanted): Query<PartQuery>,
     State(app): State<App>,
@@ -67,7 +67,7 @@ pub(super) async fn items(
     }
 }
 
-/// Why a slot is no run of a flow, or no step with a list.
+/// The reason for which a slot is no run of a flow, or no step with a list.
 async fn no_flow(app: &App, slot: SlotRef) -> Fault {
     let id = slot.clone();
     let found = app.read(move |reader| Ok((reader.workflow(&id.workflow)?, reader.slot(&id)?)));

@@ -103,7 +103,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(slots::history))
         .routes(routes!(slots::explain))
         .routes(routes!(slots::critical_path))
-        .routes(routes!(flows::one))
+        .routes(routes!(flows::flow_run))
         .routes(routes!(flows::items))
         .routes(routes!(flows::signal))
         .routes(routes!(flows::resume))

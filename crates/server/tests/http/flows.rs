@@ -130,7 +130,7 @@ async fn signals_come_before_and_while_a_run_waits_and_are_refused_otherwise() {
     assert_eq!(server.refused("POST", &format!("{RUN}.load/signal"), &signal).await.1, "no-flow");
     let nobody = server.refused("POST", "/api/v1/workflows/etl/slots/2015-09-13T15:00Z/signal", &signal).await;
     assert_eq!((nobody.0, nobody.1.as_str()), (404, "slot-not-found"));
-    assert_eq!(server.refused("POST", "/api/v1/workflows/plain/slots/a/signal", &signal).await.1, "no-flow");
+    assert_eq!(server.refused("POST", "/api/v1/workflows/plain/slots/a1/signal", &signal).await.1, "no-flow");
     assert_eq!(server.refused("POST", "/api/v1/workflows/x/slots/.a/signal", &signal).await.1, "workflow-not-found");
     server.post(&format!("{RUN}/kill")).await.ok();
     assert_eq!(server.refused("POST", &uri, &signal).await.1, "already-final");
@@ -184,8 +184,8 @@ async fn what_is_no_run_or_no_name_is_told() {
     assert_eq!((missing.0, missing.1.as_str()), (404, "slot-not-found"));
     server.start_order().await;
     server.post("/api/v1/workflows/plain/start").await.ok();
-    server.post_json("/api/v1/workflows/plain/start", r#"{ "key": "a" }"#).await.ok();
-    let plain = server.refused("GET", "/api/v1/workflows/plain/slots/a/flow", "").await;
+    server.post_json("/api/v1/workflows/plain/start", r#"{ "key": "a1" }"#).await.ok();
+    let plain = server.refused("GET", "/api/v1/workflows/plain/slots/a1/flow", "").await;
     assert_eq!((plain.0, plain.1.as_str()), (409, "no-flow"));
     assert_eq!(server.refused("GET", "/api/v1/workflows/x/slots/.a/flow", "").await.1, "workflow-not-found");
     assert_eq!(server.refused("GET", &format!("{RUN}/flow?cursor=nothing"), "").await.1, "bad-query");

@@ -64,7 +64,7 @@ impl FromLibrary<ItemView> for ItemDto {
     }
 }
 
-/// What a step was given.
+/// The inputs of a step.
 fn inputs(slot: &Slot) -> Map<String, Value> {
     slot.step_of_run().map(|step| secrets::masked_fields(&step.inputs)).unwrap_or_default()
 }
