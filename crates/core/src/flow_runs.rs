@@ -18,7 +18,7 @@ use crate::past::PastOf;
 use crate::slots::Live;
 
 /// A run that is advanced.
-pub(crate) struct Advanced {
+pub(crate) struct RunAdvance {
     pub(crate) slot: SlotRef,
     /// The number of the run.
     pub(crate) number: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Advanced {
     pub(crate) flow: Arc<PinnedFlow>,
 }
 
-impl Advanced {
+impl RunAdvance {
     /// The slot of a step.
     pub(crate) fn step(&self, at: usize) -> Option<SlotRef> {
         let name = &self.flow.graph().step(at)?.name;
@@ -88,7 +88,7 @@ impl Core {
         let Some(flow) = self.flows.of(slot).cloned() else { return Ok(()) };
         let Some(live) = self.slots.get(slot) else { return Ok(()) };
         let (state, priority, number) = (live.slot.state, live.slot.priority, live.slot.last_run);
-        let run = Advanced { slot: slot.clone(), number, priority, flow };
+        let run = RunAdvance { slot: slot.clone(), number, priority, flow };
         match state {
             SlotState::Running => {}
             // A person has ended it, and may have opened it again since.
@@ -122,7 +122,7 @@ impl Core {
     }
 
     /// Ends the lists of which no item is live, and returns the steps that may be opened after these have ended.
-    fn after(&mut self, run: &Advanced, ended: &BTreeSet<usize>) -> BTreeSet<usize> {
+    fn after(&mut self, run: &RunAdvance, ended: &BTreeSet<usize>) -> BTreeSet<usize> {
         let mut next = BTreeSet::new();
         for at in ended {
             let Some(progress) = self.flows.progress(&run.slot) else { continue };
@@ -141,7 +141,7 @@ impl Core {
         next
     }
 
-    fn open_step<E>(&mut self, run: &Advanced, at: usize, past: PastOf<'_, E>) -> Result<(), E> {
+    fn open_step<E>(&mut self, run: &RunAdvance, at: usize, past: PastOf<'_, E>) -> Result<(), E> {
         let (Some(id), Some(step)) = (run.step(at), run.flow.graph().step(at)) else { return Ok(()) };
         let mut awaits = Vec::new();
         if step.is_error_step() && !step.at_once {
@@ -160,7 +160,7 @@ impl Core {
     /// Opens a step or an item. One that an earlier run has done is opened again.
     pub(crate) fn open_slot<E>(
         &mut self,
-        run: &Advanced,
+        run: &RunAdvance,
         id: &SlotRef,
         awaits: &[StepName],
         past: PastOf<'_, E>,
@@ -174,7 +174,7 @@ impl Core {
     }
 
     /// Lets a step start that waits for no other step any more.
-    fn make_ready<E>(&mut self, run: &Advanced, at: usize, past: PastOf<'_, E>) -> Result<(), E> {
+    fn make_ready<E>(&mut self, run: &RunAdvance, at: usize, past: PastOf<'_, E>) -> Result<(), E> {
         let (Some(id), Some(step)) = (run.step(at), run.flow.graph().step(at)) else { return Ok(()) };
         let inputs = self.inputs_of(run, at);
         if let Some(bytes) = beyond_largest(&inputs) {
@@ -191,8 +191,8 @@ impl Core {
         Ok(())
     }
 
-    /// What a step is given.
-    pub(crate) fn inputs_of(&mut self, run: &Advanced, at: usize) -> Map<String, Value> {
+    /// The inputs of a step.
+    pub(crate) fn inputs_of(&mut self, run: &RunAdvance, at: usize) -> Map<String, Value> {
         let graph = run.flow.graph();
         let arguments = self.arguments_of(&run.slot);
         let (Some(step), Some(progress)) = (graph.step(at), self.flows.progress(&run.slot)) else { return Map::new() };
@@ -234,7 +234,7 @@ impl Core {
     }
 
     /// Ends a run in which no step is live.
-    fn end_flow(&mut self, run: &Advanced) {
+    fn end_flow(&mut self, run: &RunAdvance) {
         let graph = run.flow.graph();
         let Some(progress) = self.flows.progress(&run.slot) else { return };
         let end = graph.end(progress.states());
@@ -261,7 +261,7 @@ impl Core {
     }
 
     /// Ends the run of a slot that a person has ended, once no run of its steps is alive.
-    fn end_flow_of_nobody(&mut self, run: &Advanced) {
+    fn end_flow_of_nobody(&mut self, run: &RunAdvance) {
         let is_ended = |state| !matches!(state, SlotState::Dispatched | SlotState::Running);
         let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive && is_ended(live.slot.state));
         if is_open && !self.has_live_step_runs(&run.slot) {
@@ -274,7 +274,7 @@ impl Core {
     }
 
     /// Puts together how far a run is, from its steps.
-    fn load_flow<E>(&mut self, run: &Advanced, past: PastOf<'_, E>) -> Result<(), E> {
+    fn load_flow<E>(&mut self, run: &RunAdvance, past: PastOf<'_, E>) -> Result<(), E> {
         self.slots.recall_steps(&run.slot, past)?;
         let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
         let undone = self.undone(run, &part);
@@ -315,7 +315,7 @@ impl Core {
     }
 
     /// The steps that are to be done, although an earlier run may have done them.
-    fn undone(&self, run: &Advanced, part: &RunOfFlow) -> BTreeSet<usize> {
+    fn undone(&self, run: &RunAdvance, part: &RunOfFlow) -> BTreeSet<usize> {
         let begun = self.slots.get(&run.slot).map_or(0, |live| live.slot.last_run_seq);
         let known: Vec<OpenedStep> = self
             .slots
@@ -326,7 +326,7 @@ impl Core {
     }
 
     /// The first run whose items of a list count.
-    pub(crate) fn first_run_of_items(&self, run: &Advanced, at: usize) -> u32 {
+    pub(crate) fn first_run_of_items(&self, run: &RunAdvance, at: usize) -> u32 {
         let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
         let graph = run.flow.graph();
         let since = part.again.iter().filter_map(|(step, since)| Some((*since, graph.position(step.as_str())?)));
@@ -346,8 +346,8 @@ fn items_of(flow: &PinnedFlow, steps: &[(SlotRef, Live)]) -> BTreeMap<usize, u32
     steps.iter().filter_map(of).collect()
 }
 
-/// What a flow gives: the outputs of its last steps, merged as a step after them would be given them.
-fn outputs_of(run: &Advanced, progress: &FlowProgress) -> Map<String, Value> {
+/// The outputs of a flow: those of its last steps, merged as a step after them would be given them.
+fn outputs_of(run: &RunAdvance, progress: &FlowProgress) -> Map<String, Value> {
     let graph = run.flow.graph();
     let succeeded = |at: &usize| progress.states().get(*at) == Some(&StepProgress::Succeeded);
     let last: Vec<usize> = graph.leaves().filter(succeeded).collect();

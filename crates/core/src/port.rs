@@ -136,7 +136,7 @@ pub enum Command {
         collected: Option<Arc<Collection>>,
         /// The slots that it serves together, if there are several.
         batch: Option<Batch>,
-        /// What it is given, where it is a step of a flow.
+        /// The inputs of a step of a flow.
         inputs: Option<Arc<Map<String, Value>>>,
     },
     /// Find out the state of a run that another process started.

@@ -194,21 +194,7 @@ impl std::fmt::Display for Refusal {
             Refusal::RunOver(slot, state) => over(f, (slot, *state), "run that has not ended takes signals"),
             Refusal::NotSkippable(slot, state) => over(f, (slot, *state), "slot that has not ended can be skipped"),
             Refusal::AlreadySucceeded(slot) => write!(f, "{} has succeeded already", slot.short()),
-            Refusal::RunAlive(slot, run) => write!(
-                f,
-                "run {run} of {} has not ended, and downstream slots would start: only a slot without a live run can be \
-                 marked as succeeded",
-                slot.short()
-            ),
-            Refusal::DownstreamLive(slot, state, 1) => {
-                write!(f, "{} is {state}: only slots without a live run can be rerun", slot.short())
-            }
-            Refusal::DownstreamLive(slot, state, count) => write!(
-                f,
-                "{} is {state}, and {} more are dispatched or running: only slots without a live run can be rerun",
-                slot.short(),
-                count.saturating_sub(1)
-            ),
+            Refusal::RunAlive(..) | Refusal::DownstreamLive(..) => still_running(f, self),
             Refusal::TooManyDownstream { limit } => {
                 write!(f, "more than {limit} slots depend on it: rerun it alone, and backfill the downstream workflows")
             }
@@ -239,6 +225,27 @@ fn one_of(wrong: &str, known: &[String]) -> String {
         Some(meant) => format!("did you mean {meant}?"),
         None if known.is_empty() => "which has none".to_owned(),
         None => format!("expected one of: {}", known.join(", ")),
+    }
+}
+
+fn still_running(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt::Result {
+    match refusal {
+        Refusal::RunAlive(slot, run) => write!(
+            f,
+            "run {run} of {} has not ended, and downstream slots would start: only a slot without a live run can be \
+             marked as succeeded",
+            slot.short()
+        ),
+        Refusal::DownstreamLive(slot, state, 1) => {
+            write!(f, "{} is {state}: only slots without a live run can be rerun", slot.short())
+        }
+        Refusal::DownstreamLive(slot, state, count) => write!(
+            f,
+            "{} is {state}, and {} more are dispatched or running: only slots without a live run can be rerun",
+            slot.short(),
+            count.saturating_sub(1)
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -355,7 +355,7 @@ pub struct SignalFlow {
     pub run: SlotRef,
     /// The name of the signal.
     pub signal: String,
-    /// What it says: the output of the step that waits for it.
+    /// Its payload: the output of the step that waits for it.
     pub payload: Value,
     /// The reason given for it.
     pub reason: Option<String>,

@@ -2,14 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
-use kelos_model::flow::{FOR_EACH, ForEach, SignalWait, StepProgress, formatted_key};
+use kelos_model::flow::{FOR_EACH, ItemList, SignalWait, StepProgress, formatted_key};
 use kelos_model::run::beyond_largest;
 use kelos_model::{
     Actor, Answer, FailureCode, Finding, Outcome, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState,
 };
 use serde_json::{Map, Value};
 
-use crate::flow_runs::Advanced;
+use crate::flow_runs::RunAdvance;
 use crate::flows::{FlowProgress, StepEnd};
 use crate::past::PastOf;
 use crate::requests::{ResumeFlow, SignalFlow};
@@ -19,7 +19,7 @@ impl Core {
     /// Has a step wait for its signal, unless that has come.
     pub(crate) fn await_signal(
         &mut self,
-        run: &Advanced,
+        run: &RunAdvance,
         id: &SlotRef,
         signal: &SignalWait,
         inputs: Map<String, Value>,
@@ -59,7 +59,7 @@ impl Core {
     }
 
     /// Lets the steps of a run go on whose signals have come.
-    pub(crate) fn take_signals(&mut self, run: &Advanced) {
+    pub(crate) fn take_signals(&mut self, run: &RunAdvance) {
         let signals = self.slots.get(&run.slot).and_then(|live| Some(live.slot.run_of_flow()?.signals.clone()));
         let Some(signals) = signals.filter(|signals| !signals.is_empty()) else { return };
         let live: Vec<usize> = self.flows.progress(&run.slot).map(|all| all.live_steps().collect()).unwrap_or_default();
@@ -74,16 +74,16 @@ impl Core {
         }
     }
 
-    fn awaits_others(&mut self, run: &Advanced, at: usize) -> bool {
+    fn awaits_others(&mut self, run: &RunAdvance, at: usize) -> bool {
         self.flows.progress(&run.slot).is_some_and(|progress| progress.is_awaiting(at))
     }
 
     /// Starts the items of a list.
     pub(crate) fn start_list<E>(
         &mut self,
-        run: &Advanced,
+        run: &RunAdvance,
         at: usize,
-        list: &ForEach,
+        list: &ItemList,
         inputs: Map<String, Value>,
         past: PastOf<'_, E>,
     ) -> Result<(), E> {
@@ -113,7 +113,7 @@ impl Core {
         Ok(())
     }
 
-    fn change_progress(&mut self, run: &Advanced, change: impl FnOnce(&mut FlowProgress)) {
+    fn change_progress(&mut self, run: &RunAdvance, change: impl FnOnce(&mut FlowProgress)) {
         if let Some(progress) = self.flows.progress(&run.slot) {
             change(progress);
         }
@@ -122,7 +122,7 @@ impl Core {
     /// Opens an item of a step, unless an earlier run has done the same whose items count.
     fn open_item<E>(
         &mut self,
-        run: &Advanced,
+        run: &RunAdvance,
         (at, first): (usize, u32),
         index: u32,
         inputs: Map<String, Value>,
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// Ends a step of whose items none is live.
-    pub(crate) fn end_list(&mut self, run: &Advanced, at: usize) {
+    pub(crate) fn end_list(&mut self, run: &RunAdvance, at: usize) {
         let Some((id, step)) = run.step(at).zip(run.flow.graph().step(at)) else { return };
         let Some(list) = self.flows.progress(&run.slot).and_then(|progress| progress.list(at)) else { return };
         let name = formatted_key(step.name.as_str());
@@ -275,8 +275,8 @@ impl Core {
     }
 }
 
-/// Why an input is no list for the items of a step.
-fn not_a_list(list: &ForEach, found: Option<&Value>) -> String {
+/// The reason why an input is no list for the items of a step.
+fn not_a_list(list: &ItemList, found: Option<&Value>) -> String {
     let (name, most) = (&list.input, list.most);
     match found {
         Some(Value::Array(items)) => format!("its list {name} has {} items, expected at most {most}", items.len()),

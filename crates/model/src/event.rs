@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use crate::actor::Actor;
 use crate::breach::Breach;
 use crate::facts::{Fact, Occurrence};
-use crate::flow::StepName;
 use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::key::SlotRef;
 use crate::parameter::Arguments;
@@ -17,6 +16,7 @@ use crate::ranges::Range;
 use crate::reason::Reason;
 use crate::run::{Batch, Outcome};
 use crate::state::SlotState;
+use crate::step_name::StepName;
 use crate::version::VersionChoice;
 
 /// One line of the log.
@@ -353,7 +353,7 @@ pub enum SlotEvent {
     Signalled {
         /// The name of the signal.
         name: String,
-        /// What it says.
+        /// Its payload.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         payload: Value,
         /// The actor who gave it.
@@ -375,7 +375,7 @@ pub enum SlotEvent {
     },
     /// The step of a flow may start; it is queued.
     StepReady {
-        /// What it is given.
+        /// Its inputs.
         inputs: serde_json::Map<String, Value>,
     },
     /// The run of a flow ended well, because error steps handled each failure.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::flow::StepName;
 use crate::id::{WorkflowId, is_invisible};
 use crate::ranges::Range;
+use crate::step_name::StepName;
 use crate::time::{CronSchedule, text};
 
 /// The key of a slot. Each kind has a text form of its own, known by its first character, that sorts within its kind.

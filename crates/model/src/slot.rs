@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::event::{Origin, SlotEvent};
 use crate::facts::{Collection, ManualStart};
-use crate::flow::StepName;
 use crate::id::BackfillId;
 use crate::parameter::Arguments;
 use crate::permit::Hold;
 use crate::state::SlotState;
+use crate::step_name::StepName;
 
 impl SlotState {
     /// The state after an event, or none where the event can't happen in this state.
@@ -72,7 +72,7 @@ pub enum PartInFlow {
     Step(StepOfRun),
 }
 
-/// What is known of a run of a flow beside its steps.
+/// A run of a flow, beside its steps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RunOfFlow {
@@ -88,7 +88,7 @@ pub struct RunOfFlow {
     pub signals: BTreeMap<String, Value>,
 }
 
-/// What is known of a step beside its own life.
+/// A step of a run, beside its own life.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StepOfRun {
@@ -97,7 +97,7 @@ pub struct StepOfRun {
     /// The steps that it waits for before it handles a failure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<StepName>,
-    /// What it is given, once it may start.
+    /// Its inputs, once it may start.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
 }

@@ -96,20 +96,12 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Reopened { by, reason, priority, backfill } => {
                 Dto::Reopened { priority, backfill: backfill.map(String::from), requester: asked(by, reason) }
             }
-            SlotEvent::Resumed { by, reason, from } => {
-                Dto::Resumed { from: from.map(|step| step.to_string()), requester: asked(by, reason) }
-            }
-            SlotEvent::Pinned { definition } => Dto::Pinned { definition },
-            SlotEvent::Signalled { name, payload, by, reason } => {
-                Dto::Signalled { name, payload: secrets::masked(&payload), requester: asked(by, reason) }
-            }
-            SlotEvent::StepOpened { run, awaits, priority } => {
-                Dto::StepOpened { run, awaits: awaits.iter().map(ToString::to_string).collect(), priority }
-            }
-            SlotEvent::StepReady { inputs } => Dto::StepReady { inputs: secrets::masked_fields(&inputs).into() },
-            SlotEvent::Recovered { run, failed } => {
-                Dto::Recovered { run, failed: failed.iter().map(ToString::to_string).collect() }
-            }
+            of_flow @ (SlotEvent::Resumed { .. }
+            | SlotEvent::Pinned { .. }
+            | SlotEvent::Signalled { .. }
+            | SlotEvent::StepOpened { .. }
+            | SlotEvent::StepReady { .. }
+            | SlotEvent::Recovered { .. }) => of_a_flow(of_flow),
             SlotEvent::Requested { by, reason } => Dto::Requested { requester: asked(by, reason) },
             SlotEvent::Prioritised { priority, backfill, by, reason } => {
                 Dto::Prioritised { priority, backfill: backfill.into(), requester: RequesterDto::new(by, reason) }
@@ -131,6 +123,28 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Failed { run, outcome } => Dto::Failed { run, outcome: outcome.into() },
             SlotEvent::RunEnded { run, outcome } => Dto::RunEnded { run, outcome: outcome.into() },
         }
+    }
+}
+
+/// An event of a run of a flow, or of one of its steps.
+fn of_a_flow(what: SlotEvent) -> Dto {
+    match what {
+        SlotEvent::Resumed { by, reason, from } => {
+            Dto::Resumed { from: from.map(|step| step.to_string()), requester: asked(by, reason) }
+        }
+        SlotEvent::Pinned { definition } => Dto::Pinned { definition },
+        SlotEvent::Signalled { name, payload, by, reason } => {
+            Dto::Signalled { name, payload: secrets::masked(&payload), requester: asked(by, reason) }
+        }
+        SlotEvent::StepOpened { run, awaits, priority } => {
+            Dto::StepOpened { run, awaits: awaits.iter().map(ToString::to_string).collect(), priority }
+        }
+        SlotEvent::StepReady { inputs } => Dto::StepReady { inputs: secrets::masked_fields(&inputs).into() },
+        SlotEvent::Recovered { run, failed } => {
+            Dto::Recovered { run, failed: failed.iter().map(ToString::to_string).collect() }
+        }
+        // All others are converted by the caller.
+        _ => Dto::Other { event: "".into() },
     }
 }
 

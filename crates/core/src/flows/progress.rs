@@ -16,7 +16,7 @@ pub(crate) struct FlowProgress {
     loose: BTreeSet<usize>,
     /// The steps and items that a person has ended, and whose runs are still alive.
     ending: BTreeSet<StepKey>,
-    /// What the steps that have ended gave, and what went wrong.
+    /// The outputs and the errors of the steps that have ended.
     ends: BTreeMap<usize, StepEnd>,
     /// The number of live steps, without the items of lists.
     live: usize,
@@ -27,11 +27,11 @@ pub(crate) struct FlowProgress {
     awaiting: BTreeMap<usize, Vec<usize>>,
 }
 
-/// How a step ended.
+/// The end of a step.
 #[derive(Default, Clone)]
 pub(crate) struct StepEnd {
     pub(crate) outputs: Map<String, Value>,
-    /// What went wrong; empty where nothing did.
+    /// The error in words; empty where there was none.
     pub(crate) error: String,
 }
 
@@ -235,7 +235,7 @@ impl FlowProgress {
         &self.states
     }
 
-    /// How a step ended.
+    /// The end of a step.
     pub(crate) fn end_of(&self, at: usize) -> StepEnd {
         self.ends.get(&at).cloned().unwrap_or_default()
     }

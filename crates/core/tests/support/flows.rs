@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kelos_core::{FireRequest, ResumeFlow, SignalFlow};
-use kelos_model::flow::{FLOW, ForEach, SignalWait};
+use kelos_model::flow::{FLOW, ItemList, SignalWait};
 use kelos_model::{Job, RunName, SlotKey, Step, StepName, Workflow};
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String
         match sign {
             ':' => step.needs = part.split(',').map(step_name).collect::<Result<_, _>>()?,
             '!' => step.handles = part.split(',').map(step_name).collect::<Result<_, _>>()?,
-            '*' => step.for_each = Some(ForEach { input: part.to_owned(), most: 3, concurrency: None }),
+            '*' => step.for_each = Some(ItemList { input: part.to_owned(), most: 3, concurrency: None }),
             '?' => {
                 let (name, seconds) = part.split_once('/').map_or((part, None), |(name, end)| (name, end.parse().ok()));
                 let signal = SignalWait { name: name.to_owned(), within_seconds: seconds };

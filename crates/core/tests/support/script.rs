@@ -109,21 +109,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
         "mark" => world.ask(MarkSuccess { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
-        "start" => {
-            let workflow = words.workflow()?;
-            let request = flows::start(workflow, &words.all())?;
-            world.ask(request)
-        }
-        "signal" => {
-            let run = words.slot(world)?;
-            let request = flows::signal(run, &words.all())?;
-            world.ask(request)
-        }
-        "go-on" => {
-            let run = words.slot(world)?;
-            let request = flows::go_on(run, &words.all())?;
-            world.ask(request)
-        }
+        "start" | "signal" | "go-on" => about_flows(world, &verb, &mut words)?,
         "downstream" => downstream(world, &mut words)?,
         "submit" => submit(world, &mut words)?,
         "said" => said(world, &mut words)?,
@@ -432,6 +418,20 @@ fn keys(workflow: &mut Workflow) -> Result<&mut JobKeys, String> {
         Keys::Jobs(keys) => Ok(keys),
         _ => Err("expected jobs before it".to_owned()),
     }
+}
+
+/// Requests about runs of flows.
+fn about_flows(world: &mut World, verb: &str, words: &mut Script) -> Said {
+    if verb == "start" {
+        let workflow = words.workflow()?;
+        let request = flows::start(workflow, &words.all())?;
+        return Ok(world.ask(request));
+    }
+    let run = words.slot(world)?;
+    Ok(match verb {
+        "signal" => world.ask(flows::signal(run, &words.all())?),
+        _ => world.ask(flows::go_on(run, &words.all())?),
+    })
 }
 
 /// Requests about event schedules.

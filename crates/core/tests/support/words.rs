@@ -181,24 +181,8 @@ impl Words {
             }
             SlotEvent::Prioritised { priority, .. } => format!("has priority {priority}"),
             SlotEvent::Requested { by, .. } => format!("asked for by {by}"),
-            SlotEvent::Resumed { by, from, reason } => {
-                let from = from.as_ref().map(|step| format!(" from {step}")).unwrap_or_default();
-                format!("resumed by {by}{from}{}", because(reason))
-            }
-            SlotEvent::Pinned { definition } => format!("follows definition {definition}"),
-            SlotEvent::Signalled { name, payload, by, .. } => format!("signal {name} {payload} by {by}"),
-            SlotEvent::StepOpened { run, awaits, priority } => {
-                let awaits: Vec<&str> = awaits.iter().map(StepName::as_str).collect();
-                let awaits = if awaits.is_empty() { String::new() } else { format!(", awaits {}", awaits.join(" ")) };
-                format!("opened by #{run}{awaits}{}", weight(*priority))
-            }
-            SlotEvent::StepReady { inputs } if inputs.is_empty() => "ready".to_owned(),
-            SlotEvent::StepReady { inputs } => format!("ready, given {}", Value::from(inputs.clone())),
-            SlotEvent::Recovered { run, failed } => {
-                let failed: Vec<&str> = failed.iter().map(StepName::as_str).collect();
-                format!("#{run} succeeded, recovered from the failure of {}", failed.join(" "))
-            }
             SlotEvent::Imported { from, there, .. } => format!("imported from {from}, {there} there"),
+            of_flow => flow_event(of_flow),
         }
     }
 
@@ -404,5 +388,29 @@ fn submitted(one: SubmitOutcome) -> String {
         SubmitOutcome::Opened => "opened".to_owned(),
         SubmitOutcome::Reopened { descendants } => format!("reopened with {descendants}"),
         SubmitOutcome::Existed(state) => format!("{state} already"),
+    }
+}
+
+/// What happened to a run of a flow, or to one of its steps.
+fn flow_event(what: &SlotEvent) -> String {
+    match what {
+        SlotEvent::Resumed { by, from, reason } => {
+            let from = from.as_ref().map(|step| format!(" from {step}")).unwrap_or_default();
+            format!("resumed by {by}{from}{}", because(reason))
+        }
+        SlotEvent::Pinned { definition } => format!("follows definition {definition}"),
+        SlotEvent::Signalled { name, payload, by, .. } => format!("signal {name} {payload} by {by}"),
+        SlotEvent::StepOpened { run, awaits, priority } => {
+            let awaits: Vec<&str> = awaits.iter().map(StepName::as_str).collect();
+            let awaits = if awaits.is_empty() { String::new() } else { format!(", awaits {}", awaits.join(" ")) };
+            format!("opened by #{run}{awaits}{}", weight(*priority))
+        }
+        SlotEvent::StepReady { inputs } if inputs.is_empty() => "ready".to_owned(),
+        SlotEvent::StepReady { inputs } => format!("ready, given {}", Value::from(inputs.clone())),
+        SlotEvent::Recovered { run, failed } => {
+            let failed: Vec<&str> = failed.iter().map(StepName::as_str).collect();
+            format!("#{run} succeeded, recovered from the failure of {}", failed.join(" "))
+        }
+        other => format!("{other:?}"),
     }
 }

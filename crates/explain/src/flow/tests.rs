@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_core::{Config, FireRequest, Input, Inspect, Kill, Request, ResumeFlow, SignalFlow, Skip};
 use kelos_engine::turn::Turns;
-use kelos_model::flow::{FLOW, Flow, ForEach, SignalWait};
+use kelos_model::flow::{FLOW, Flow, ItemList, SignalWait};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys, Program, Provenance};
 use kelos_model::{Actor, Outcome, RunId, RunName, Workflow, WorkflowId};
@@ -58,7 +58,7 @@ fn order() -> Vec<Step> {
 
 fn list() -> Vec<Step> {
     let mut each = step("each", &["list"]);
-    each.for_each = Some(ForEach { input: "files".to_owned(), most: 100, concurrency: None });
+    each.for_each = Some(ItemList { input: "files".to_owned(), most: 100, concurrency: None });
     vec![step("list", &[]), each, step("join", &["each"])]
 }
 

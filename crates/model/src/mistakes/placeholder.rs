@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::flow::{Flow, Step, StepName, formatted_key};
 use crate::similar::mistyped;
 use crate::template::{END_NAMES, LAST_NAMES, TIME_NAMES};
 use crate::trigger::{Leaf, Trigger};
+use crate::workflow::flow::{Flow, Step, StepName, formatted_key};
 use crate::workflow::{Job, Keys, Properties, Workflow};
 
 /// The executors whose settings and properties are filled in and then read by a program. Those of other kinds of jobs have
@@ -283,7 +283,11 @@ mod tests {
         let id = WorkflowId::new("w").expect("an id");
         let flow = Workflow {
             flow: Some(std::sync::Arc::new(Flow { steps })),
-            ..Workflow::new(id, Schedule::Cron(CronSchedule::hourly()), Job::new(crate::flow::FLOW, Map::new()))
+            ..Workflow::new(
+                id,
+                Schedule::Cron(CronSchedule::hourly()),
+                Job::new(crate::workflow::flow::FLOW, Map::new()),
+            )
         };
         let found = unknown_placeholders(&flow).into_iter();
         let found: Vec<_> = found.map(|one| (one.used_in, one.name, one.meant.unwrap_or_default())).collect();

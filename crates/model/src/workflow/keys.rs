@@ -270,9 +270,7 @@ impl Keys {
     fn without_dot(&self, text: &str) -> Option<SlotKey> {
         let text = text.strip_prefix(NAMED).unwrap_or(text);
         let step = StepKey::read(text, |run| self.read(run).ok()).map(SlotKey::Step);
-        // Beside a schedule a word without a dot is more likely a mistyped time.
-        let is_named = matches!(self, Keys::Requests(_));
-        let name = || RunName::new(text).ok().filter(|name| is_named && !name.reads_as_time()).map(SlotKey::Named);
+        let name = || RunName::new(text).ok().filter(|name| !name.reads_as_time()).map(SlotKey::Named);
         step.or_else(name)
     }
 }

@@ -2,6 +2,7 @@
 
 mod catch_up;
 mod endless;
+pub mod flow;
 mod keys;
 mod past;
 mod pool;
@@ -27,7 +28,6 @@ pub use wait::WaitStart;
 use crate::batch::BatchRule;
 use crate::constraint::Constraint;
 use crate::dormant::Dormant;
-use crate::flow::Flow;
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::jobs::JobKeys;
@@ -39,6 +39,7 @@ use crate::retry::RetryPolicy;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
+use flow::Flow;
 
 pub use crate::version::{
     DefinedVersion, DefinitionVersion, LONGEST_VERSION, ProjectVersion, VersionChoice, VersionError,

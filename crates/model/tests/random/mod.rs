@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
 use kelos_model::facts::ManualStart;
-use kelos_model::flow::{ForEach, SignalWait};
+use kelos_model::flow::{ItemList, SignalWait};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
 use kelos_model::probe::{Conditions, Verdict};
@@ -578,7 +578,7 @@ fn flow(steps: u32, job: &Job) -> Flow {
         ..Step::new(name(number), job.clone())
     };
     let signal = SignalWait { name: "go".to_owned(), within_seconds: Some(60) };
-    let list = ForEach { input: "list".to_owned(), most: 3, concurrency: Some(2) };
+    let list = ItemList { input: "list".to_owned(), most: 3, concurrency: Some(2) };
     let others = [
         Step::waiting_for(StepName::new("wait").unwrap(), signal),
         Step { for_each: Some(list), ..Step::new(StepName::new("each").unwrap(), job.clone()) },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::flow::{FLOW, Flow, ForEach, SignalWait};
+use kelos_model::flow::{FLOW, Flow, ItemList, SignalWait};
 use kelos_model::workflow::{Job, Keys, Program};
 use kelos_model::{SlotKey, SlotRef, SlotState, Step, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ fn step(text: &str, needs: &[&str]) -> Step {
 /// `load`, then `each` of its files and `ok` after a signal, then `ship`.
 async fn server() -> Server {
     let mut each = step("each", &["load"]);
-    each.for_each = Some(ForEach { input: "files".to_owned(), most: 100, concurrency: None });
+    each.for_each = Some(ItemList { input: "files".to_owned(), most: 100, concurrency: None });
     let signal = SignalWait { name: "approval".to_owned(), within_seconds: None };
     let ok = Step { needs: vec!["load".parse().unwrap()], ..Step::waiting_for("ok".parse().unwrap(), signal) };
     let steps = vec![step("load", &[]), each, ok, step("ship", &["each", "ok"])];

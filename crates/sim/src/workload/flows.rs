@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
     Ask, DownstreamRequest, FireRequest, Kill, MarkSuccess, Pause, Rerun, Resume, ResumeFlow, SignalFlow, Skip,
 };
-use kelos_model::flow::{FLOW, ForEach, SignalWait};
+use kelos_model::flow::{FLOW, ItemList, SignalWait};
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::Schedule;
 use kelos_model::workflow::{Keys, Program};
@@ -135,7 +135,7 @@ fn step(rng: &mut Rng, name: StepName, before: &[Step], terms: &[PoolUse]) -> St
     }
     if step.signal.is_none() && rng.percent(25) {
         let concurrency = rng.percent(40).then(|| u32::try_from(rng.between(1, 2)).unwrap_or(1));
-        step.for_each = Some(ForEach { input: "items".to_owned(), most: 3, concurrency });
+        step.for_each = Some(ItemList { input: "items".to_owned(), most: 3, concurrency });
         if rng.percent(50) {
             step.inputs.insert("items".to_owned(), json!([1, "two"]));
         }

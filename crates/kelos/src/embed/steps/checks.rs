@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos_model::flow::{Flow, FlowFlaw, FlowGraph, ForEach, MOST_ITEMS, SignalWait, Step, StepName};
+use kelos_model::flow::{Flow, FlowFlaw, FlowGraph, ItemList, MOST_ITEMS, SignalWait, Step, StepName};
 use kelos_model::{Job, RetryPolicy};
 use serde_json::{Map, Value};
 
@@ -91,7 +91,7 @@ impl StepCheck<'_> {
         }
     }
 
-    fn list(&self, mistakes: &mut Vec<Mistake>) -> Option<ForEach> {
+    fn list(&self, mistakes: &mut Vec<Mistake>) -> Option<ItemList> {
         let list = &self.step.list;
         let Some(input) = &list.input else {
             if list.at_a_time.is_some() || list.at_most.is_some() {
@@ -104,7 +104,7 @@ impl StepCheck<'_> {
             mistakes.push(self.mistake("`at_a_time(0)` lets no item run"));
         }
         let most = list.at_most.unwrap_or(MOST_ITEMS);
-        Some(ForEach { input: input.clone(), most, concurrency: list.at_a_time })
+        Some(ItemList { input: input.clone(), most, concurrency: list.at_a_time })
     }
 
     /// Limits that say nothing about such a step, and those that let nothing run.

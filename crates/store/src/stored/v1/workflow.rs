@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::flow::{ItemList, SignalWait};
 use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::Window;
@@ -13,12 +14,11 @@ use kelos_model::workflow::{
 };
 use kelos_model::{
     BatchRule, Constraint, Flow, FunctionRef, Gate, Job, Otherwise, Parameter, ParameterKind, PoolId, PoolUse,
-    RetryPolicy, TokenRate, Trigger, Workflow, WorkflowId,
+    RetryPolicy, Step, StepName, TokenRate, Trigger, Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::flow::StoredFlow;
 use super::jobs::StoredJobKeys;
 use super::names::StoredName;
 use super::schedule::{StoredSchedule, StoredWindow};
@@ -318,7 +318,64 @@ impl Form<Source> for StoredSource {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Flow", rename_all = "camelCase")]
+struct StoredFlow {
+    #[serde(with = "As::<Vec<StoredStep>>")]
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Step", rename_all = "camelCase")]
+struct StoredStep {
+    #[serde(with = "As::<StoredName>")]
+    name: StepName,
+    #[serde(with = "As::<StoredJob>")]
+    job: Job,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredName>>")]
+    needs: Vec<StepName>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredName>>")]
+    handles: Vec<StepName>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    at_once: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredItemList>>")]
+    for_each: Option<ItemList>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredSignalWait>>")]
+    signal: Option<SignalWait>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    inputs: Map<String, Value>,
+    #[serde(with = "As::<StoredRetryPolicy>")]
+    retry: RetryPolicy,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
+    pools: Vec<PoolUse>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
+    within: Vec<PoolUse>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ItemList", rename_all = "camelCase")]
+struct StoredItemList {
+    input: String,
+    most: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SignalWait", rename_all = "camelCase")]
+struct StoredSignalWait {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within_seconds: Option<u64>,
+}
+
 forms! {
+    StoredFlow of Flow,
+    StoredStep of Step,
+    StoredItemList of ItemList,
+    StoredSignalWait of SignalWait,
     StoredWorkflow of Workflow,
     StoredParameter of Parameter,
     StoredParameterKind of ParameterKind,

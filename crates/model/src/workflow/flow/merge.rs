@@ -6,14 +6,14 @@
 
 use serde_json::{Map, Value};
 
-use super::StepName;
+use crate::step_name::StepName;
 
 /// Collects what a step is given.
 #[derive(Debug, Clone)]
 pub struct StepInput<'a> {
     step: &'a StepName,
     values: Map<String, Value>,
-    /// Who gave the value of a name that one alone gave so far; none where several did.
+    /// The step that gave the value of a name, if one alone did so far.
     givers: std::collections::BTreeMap<String, Option<&'a StepName>>,
 }
 
@@ -22,7 +22,7 @@ pub struct StepInput<'a> {
 pub struct FailedStep<'a> {
     /// Its name.
     pub step: &'a StepName,
-    /// What went wrong, in words.
+    /// The error in words.
     pub error: String,
 }
 

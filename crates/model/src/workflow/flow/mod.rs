@@ -10,22 +10,22 @@ mod flaw;
 mod graph;
 mod merge;
 mod progress;
-mod step_name;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::step_name::{StepName, StepNameError};
 pub use flaw::FlowFlaw;
-pub use graph::{FlowGraph, MOST_STEPS};
+pub use flaw::MOST_STEPS;
+pub use graph::{FlowGraph, OpenedStep};
 pub use merge::{FailedStep, StepInput, formatted, formatted_key};
-pub use progress::{FlowEnd, OpenedStep, StepProgress};
-pub use step_name::{StepName, StepNameError};
+pub use progress::{FlowEnd, StepProgress};
 
+use super::{Job, PoolUse, Workflow};
 use crate::id::WorkflowId;
 use crate::retry::RetryPolicy;
-use crate::workflow::{Job, PoolUse, Workflow};
 
 /// The executor of a workflow whose job is a flow. The scheduler itself runs the graph.
 pub const FLOW: &str = "flow";
@@ -59,7 +59,7 @@ pub struct Flow {
 pub struct Step {
     /// Its name, unique in its flow.
     pub name: StepName,
-    /// What it does: of a step that waits for a signal the executor is [`SIGNAL`].
+    /// Its job: of a step that waits for a signal the executor is [`SIGNAL`].
     pub job: Job,
     /// The steps that must have succeeded before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -73,7 +73,7 @@ pub struct Step {
     pub at_once: bool,
     /// The list whose items it is done for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub for_each: Option<ForEach>,
+    pub for_each: Option<ItemList>,
     /// The signal that it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<SignalWait>,
@@ -97,7 +97,7 @@ pub struct Step {
 /// The list of a step that is done for each item of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ForEach {
+pub struct ItemList {
     /// The name of the input that is the list.
     pub input: String,
     /// A longer list fails the step.
@@ -168,7 +168,7 @@ impl Flow {
         self.steps.iter().filter_map(|step| step.signal.as_ref())
     }
 
-    /// What the scheduler and the executors see of a step: a workflow with the step's job, retry policy and pools, and the keys of the
+    /// A step as the scheduler and the executors see it: a workflow with the step's job, retry policy and pools, and the keys of the
     /// flow's. `items` says that it is one item of a list; otherwise a step with a list starts its items and does nothing itself.
     #[must_use]
     pub fn as_workflow(of: &Workflow, step: &Step, items: bool) -> Workflow {

@@ -3,24 +3,51 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::progress::{FlowEnd, OpenedStep, StepProgress};
-use super::{Flow, FlowFlaw, Step, StepName};
+use super::flaw::{FlowFlaw, MOST_STEPS};
+use super::progress::{FlowEnd, StepProgress};
+use super::{Flow, Step};
+use crate::key::StepKey;
 use crate::similar::closest;
-
-/// Steps that a flow may have.
-pub const MOST_STEPS: usize = 10_000;
+use crate::slot::Slot;
+use crate::state::SlotState;
+use crate::step_name::StepName;
 
 /// A flow whose steps are known to fit together. Steps are named by their position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowGraph {
     flow: Arc<Flow>,
     positions: BTreeMap<StepName, usize>,
-    nodes: Vec<Node>,
+    nodes: Vec<StepNode>,
+}
+
+/// A step that was opened, in this run of its flow or in an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenedStep {
+    /// Its position in the graph.
+    pub at: usize,
+    /// The run that opened it last.
+    pub run: u32,
+    /// Its progress.
+    pub state: StepProgress,
+    /// Whether a person has said since the run began that it is done.
+    pub is_marked: bool,
+}
+
+impl OpenedStep {
+    /// A step as its slot says; none where it is an item of a list or no step of the graph. `begun` is the position of the log at which
+    /// the run was dispatched.
+    #[must_use]
+    pub fn of(graph: &FlowGraph, key: &StepKey, slot: &Slot, begun: u64) -> Option<OpenedStep> {
+        let at = graph.position(key.step()).filter(|_| key.item_number().is_none())?;
+        let run = slot.step_of_run().map_or(0, |step| step.run);
+        let is_marked = slot.state == SlotState::Succeeded && slot.last_event > begun;
+        Some(OpenedStep { at, run, state: slot.state.into(), is_marked })
+    }
 }
 
 /// The neighbours of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Node {
+struct StepNode {
     needs: Vec<usize>,
     /// The steps that need its success.
     feeds: Vec<usize>,
@@ -45,7 +72,7 @@ impl FlowGraph {
                 flaws.push(FlowFlaw::Doubled { step: step.name.clone() });
             }
         }
-        let mut nodes = vec![Node::default(); flow.steps.len()];
+        let mut nodes = vec![StepNode::default(); flow.steps.len()];
         for (at, step) in flow.steps.iter().enumerate() {
             let (needs, handles) = (find(&positions, step, &step.needs), find(&positions, step, &step.handles));
             let (needs, handles) = match (needs, handles) {
@@ -130,13 +157,13 @@ impl FlowGraph {
 
     /// The steps that start with the run: they need nothing and handle nothing.
     pub fn roots(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_root = |node: &Node| node.needs.is_empty() && node.handles.is_empty();
+        let is_root = |node: &StepNode| node.needs.is_empty() && node.handles.is_empty();
         self.nodes.iter().enumerate().filter(move |(_, node)| is_root(node)).map(|(at, _)| at)
     }
 
     /// The steps whose outputs are those of the flow: nothing needs them, and they handle no failure.
     pub fn leaves(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_leaf = |node: &Node| node.feeds.is_empty() && node.handles.is_empty();
+        let is_leaf = |node: &StepNode| node.feeds.is_empty() && node.handles.is_empty();
         self.nodes.iter().enumerate().filter(move |(_, node)| is_leaf(node)).map(|(at, _)| at)
     }
 
@@ -165,7 +192,7 @@ impl FlowGraph {
         next
     }
 
-    /// How a run ends in which no step is live or to be opened.
+    /// The end of a run in which no step is live or to be opened.
     #[must_use]
     pub fn end(&self, states: &[StepProgress]) -> FlowEnd {
         let failed: Vec<usize> = self.failed(states).collect();

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use super::StepName;
-use super::graph::MOST_STEPS;
+use crate::step_name::StepName;
+
+/// Steps that a flow may have.
+pub const MOST_STEPS: usize = 10_000;
 
 /// Something wrong with the graph of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
