@@ -66,8 +66,10 @@ pub const NAMES: &[&str] = &[
     "marked-succeeded",
     "missed",
     "paused",
+    "pinned",
     "planned",
     "prioritised",
+    "recovered",
     "released",
     "removed",
     "reopened",
@@ -77,8 +79,11 @@ pub const NAMES: &[&str] = &[
     "run-ended",
     "set",
     "set-aside",
+    "signalled",
     "skipped",
     "started",
+    "step-opened",
+    "step-ready",
     "succeeded",
     "thawed",
     "told",
@@ -219,6 +224,8 @@ pub fn by(event: &EventDto) -> Option<&str> {
             | S::MarkedSucceeded { requester }
             | S::Reopened { requester, .. }
             | S::Requested { requester }
+            | S::Resumed { requester, .. }
+            | S::Signalled { requester, .. }
             | S::Prioritised { requester, .. } => requester,
             _ => return None,
         },
