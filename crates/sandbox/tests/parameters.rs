@@ -35,7 +35,7 @@ fn workflows_apps_programs_and_their_schedules_have_them() {
     let rows = Parameter::plain("rows", json!(1000));
     for one in &loaded.workflows {
         match one.id.as_str() {
-            "jobs" => assert_eq!(one.parameters, [rows.clone()]),
+            "jobs" => assert_eq!(one.parameters, std::slice::from_ref(&rows)),
             id => assert_eq!(one.parameters, [day.clone(), rows.clone()], "{id}"),
         }
     }

@@ -230,8 +230,7 @@ impl FlowsWatch<'_> {
             before.push(self.before(run, graph, *other, true)?);
         }
         let arguments = kept_arguments(&self.runs[run].workflow, self.slots[run].collected.as_deref(), &run.key);
-        let arguments =
-            arguments.unwrap_or_default().into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+        let arguments = arguments.unwrap_or_default().into_iter().collect();
         Ok(given::inputs(graph.step(at).ok_or("there is no such step")?, &arguments, &before))
     }
 
