@@ -32,6 +32,15 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
 const BEFORE: &str = "
     DROP INDEX workflows_backlog;
     DROP INDEX events_of_workflows;
+    DROP TABLE steps;
+    ALTER TABLE slots DROP COLUMN flow;
+    DROP INDEX runs_of_slots;
+    DROP INDEX runs_open;
+    DROP INDEX runs_troubled;
+    DROP INDEX runs_troubled_of;
+    CREATE INDEX runs_open ON runs (seq) WHERE state < 2;
+    CREATE INDEX runs_troubled ON runs (seq) WHERE state > 2;
+    CREATE INDEX runs_troubled_of ON runs (workflow) WHERE state > 2;
     ALTER TABLE slots DROP COLUMN kind;
     ALTER TABLE runs DROP COLUMN kind;
     ALTER TABLE events DROP COLUMN kind;
