@@ -153,8 +153,18 @@ impl Browser {
 
     /// Clicks as a person does: on what can be seen and reached.
     pub(crate) fn click(&self, css: &str) {
-        let found = self.element(css);
-        self.post(&format!("element/{}/click", found[ELEMENT].as_str().expect("an element")), &json!({}));
+        // A page that follows may have put another element into its place meanwhile; a person would click on that one.
+        for _ in 0..5 {
+            let found = self.element(css);
+            let path = format!("element/{}/click", found[ELEMENT].as_str().expect("an element"));
+            let answer = self.agent.post(format!("{}/{path}", self.session)).send("{}").expect("an answer");
+            let answer = answer.into_body().read_to_string().expect("text");
+            if !answer.contains("stale element reference") {
+                value(answer);
+                return;
+            }
+        }
+        panic!("{css} was replaced whenever it was clicked");
     }
 
     /// Clicks with a key held.
