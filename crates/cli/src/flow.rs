@@ -20,7 +20,7 @@ use crate::{render, times};
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// A request may take this many times as long as it took before it is made again.
 const SHARE: u32 = 10;
-/// How long a server may stay away while its run is waited for.
+/// The longest time that a server may be away while its run is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Steps of a page.
 const PAGE: usize = 1_000;

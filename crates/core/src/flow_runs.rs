@@ -89,13 +89,10 @@ impl Core {
         let Some(live) = self.slots.get(slot) else { return Ok(()) };
         let (state, priority, number) = (live.slot.state, live.slot.priority, live.slot.last_run);
         let run = RunAdvance { slot: slot.clone(), number, priority, flow };
-        match state {
-            SlotState::Running => {}
+        if state != SlotState::Running {
             // A person has ended it, and may have opened it again since.
-            _ => {
-                self.end_flow_of_nobody(&run);
-                return Ok(());
-            }
+            self.end_killed_flow(&run);
+            return Ok(());
         }
         if self.flows.progress(slot).is_none() {
             self.load_flow(&run, past)?;
@@ -115,7 +112,7 @@ impl Core {
             }
         }
         // A step that a person has ended may still be running, and its end is recorded with the definition of the run.
-        if self.flows.progress(slot).is_some_and(|progress| progress.is_still()) && !self.has_live_step_runs(slot) {
+        if self.flows.progress(slot).is_some_and(|progress| progress.is_still()) {
             self.end_flow(&run);
         }
         Ok(())
@@ -261,16 +258,13 @@ impl Core {
     }
 
     /// Ends the run of a slot that a person has ended, once no run of its steps is alive.
-    fn end_flow_of_nobody(&mut self, run: &RunAdvance) {
+    fn end_killed_flow(&mut self, run: &RunAdvance) {
         let is_ended = |state| !matches!(state, SlotState::Dispatched | SlotState::Running);
         let is_open = self.slots.get(&run.slot).is_some_and(|live| live.slot.run_alive && is_ended(live.slot.state));
-        if is_open && !self.has_live_step_runs(&run.slot) {
+        let has_live_runs = || self.slots.steps_of(&run.slot).any(|(_, step)| step.slot.run_alive);
+        if is_open && !has_live_runs() {
             self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
         }
-    }
-
-    fn has_live_step_runs(&self, run: &SlotRef) -> bool {
-        self.slots.steps_of(run).any(|(_, live)| live.slot.run_alive)
     }
 
     /// Puts together how far a run is, from its steps.
@@ -280,16 +274,10 @@ impl Core {
         let undone = self.undone(run, &part);
         let mut progress = FlowProgress::new(run.flow.graph(), run.number);
         let steps: Vec<_> = self.slots.steps_of(&run.slot).map(|(id, live)| (id.clone(), live.into_owned())).collect();
-        let mut asked = Vec::new();
-        for (id, live) in &steps {
-            let ended = live.slot.state.is_final() && live.slot.last_run_seq > 0;
-            if ended && self.slots.changed_run(live.slot.last_run_seq).is_none() {
-                asked.push((id.clone(), live.slot.last_run_seq));
-            }
-        }
-        let seqs: Vec<u64> = asked.iter().map(|(_, seq)| *seq).collect();
+        let ended = steps.iter().filter(|(_, live)| live.slot.state.is_final()).map(|(_, live)| live.slot.last_run_seq);
+        let seqs: Vec<u64> = ended.filter(|seq| *seq > 0 && self.slots.changed_run(*seq).is_none()).collect();
         let read = if seqs.is_empty() { Vec::new() } else { past.runs(&seqs)? };
-        let read: std::collections::BTreeMap<u64, _> = read.into_iter().map(|run| (run.seq, run)).collect();
+        let read: BTreeMap<u64, _> = read.into_iter().map(|run| (run.seq, run)).collect();
         let items = items_of(&run.flow, &steps);
         let mut done_before = BTreeSet::new();
         for (id, live) in steps {
@@ -334,7 +322,7 @@ impl Core {
     }
 }
 
-/// How many items the lists of steps have that have started them.
+/// The numbers of items of the steps with lists that have started.
 fn items_of(flow: &PinnedFlow, steps: &[(SlotRef, Live)]) -> BTreeMap<usize, u32> {
     let of = |(id, live): &(SlotRef, Live)| {
         let key = id.key.step().filter(|key| key.item_number().is_none())?;

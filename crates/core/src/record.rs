@@ -108,7 +108,7 @@ impl Core {
         let is_of_past = run.is_none() && after.last_run > 0;
         self.flows.follow_step(id, before, after, || StepEnd::of(after.state, run));
         if is_marked && is_of_past {
-            // What its latest run gave is in the store.
+            // The outputs of its latest run are in the store.
             self.flows.forget_progress(&SlotRef::new(id.workflow.clone(), id.key.of_run()));
         }
         true

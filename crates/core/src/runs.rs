@@ -19,7 +19,7 @@ impl Core {
             return;
         }
         if live.run.as_ref().is_some_and(|run| is_carried_out_by_the_scheduler(&run.run.executor)) {
-            // Nobody reports on it; its success may have waited for the names of jobs that wait for it.
+            // No executor reports on it; its success may have waited for the names of jobs that wait for it.
             return self.flows.touch(&run.slot);
         }
         match (live.slot.state, report) {

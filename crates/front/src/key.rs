@@ -45,7 +45,7 @@ pub fn read(keys: Option<&Keys>, text: &str) -> Result<SlotKey, Fault> {
         Some(keys) if text.starts_with(['_', '.']) => {
             keys.read(text).map_err(|why| Fault::bad_request("bad-path", why))
         }
-        // What is no name either is taken for a time with a mistake.
+        // A text that is no name either is taken for a mistyped time.
         Some(keys) => keys.read(text).or_else(|_| time(text).map(|at| keys.resolve(SlotKey::Time(at)))),
         None => time(text).map(SlotKey::Time),
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What a customer wants.
+/// An order of a customer.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     customer: String,
@@ -25,20 +25,20 @@ struct Checked {
     price: usize,
 }
 
-/// Who let the order pass.
+/// The approval of an order.
 #[derive(Debug, Serialize, Deserialize)]
 struct Approval {
     by: String,
 }
 
-/// What an error step is told.
+/// The input of an error step: the failure.
 #[derive(Debug, Deserialize)]
 struct Failed {
     failed: String,
     error: String,
 }
 
-/// What the last step is given: of a payment what it gave, of an approval what was said.
+/// The input of the last step: the output of the payment, and the payload of the approval.
 #[derive(Debug, Deserialize)]
 struct Shipment {
     payment: String,

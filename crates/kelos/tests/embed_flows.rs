@@ -221,7 +221,7 @@ fn without_an_error_step_a_failure_is_the_end() {
     let mut rehearsal = rehearse((fails("job1") >> done("job2")) & (done("job3") >> done("job4")));
     rehearsal.flow("buy").takes("job3", MINUTE).unwrap();
     rehearsal.flow("buy").start("a", &()).unwrap();
-    // What does not depend on it goes on to its end.
+    // The steps that do not depend on it go on to their end.
     assert_eq!(look(&mut rehearsal).state, SlotState::Running);
     pass(&mut rehearsal, 1);
     let run = look(&mut rehearsal);

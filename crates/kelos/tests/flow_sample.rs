@@ -13,7 +13,7 @@ use kelos_sandbox::Folders;
 use kelos_store::MemoryStore;
 use serde_json::{Value, json};
 
-/// How long the flow may take on a busy machine before the test gives up.
+/// The longest time that the flow may take on a busy machine before the test gives up.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Waits until a slot is in a state.

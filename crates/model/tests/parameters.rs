@@ -242,7 +242,7 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// What is stored may be read again with each run.
+    /// Stored values may be read again with each run.
     #[test]
     fn what_was_read_reads_as_itself(value in value()) {
         for kind in kinds() {

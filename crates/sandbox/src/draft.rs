@@ -17,7 +17,7 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Draft {
     pub(crate) id: WorkflowId,
-    /// None where only requests and event schedules begin runs.
+    /// Its schedule; none where only requests and event schedules begin runs.
     #[serde(default)]
     schedule: Option<ScheduleDraft>,
     concurrency: u32,

@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// What happens to a step in each of its turns: opened, given its inputs, dispatched, started, ended.
+/// The events of a step in each of its turns: opened, given its inputs, dispatched, started, ended.
 const ALONE: &[&[usize]] = &[&[0], &[1], &[2], &[3], &[4]];
 const TOGETHER: &[&[usize]] = &[&[0, 1, 2], &[3], &[4]];
 

@@ -196,7 +196,7 @@ fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> R
     if workflow.definition.keys.are_moments() {
         (earlier, later) = beside(reader, id)?;
     }
-    // What a step is given are its inputs.
+    // A step has inputs in place of arguments.
     let story = match id.key.step() {
         Some(_) => None,
         None => schedules::story(reader, &workflow, id, slot.as_ref(), &life)?,

@@ -79,7 +79,7 @@ pub struct FlowStepDto {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ItemCountsDto {
-    /// How many there are.
+    /// The number of items.
     pub total: u64,
     /// The number of items in each state.
     pub counts: Counts,

@@ -1,6 +1,6 @@
 //! Live runs of flows: the definitions that they follow, and how far each is.
 //!
-//! How far a run is follows from its steps, which are slots. It is put together when something happens to the run for the first time since
+//! The progress of a run follows from its steps, which are slots. It is put together when something happens to the run for the first time since
 //! the scheduler began, so that runs that wait cost nothing at a restart. Absent: slots, events, and what a step is given.
 
 mod pinned;
@@ -20,7 +20,7 @@ pub(crate) use progress::{FlowProgress, StepEnd};
 pub(crate) struct Flows {
     /// The definitions that live runs follow.
     pinned: BTreeMap<(WorkflowId, u32), Arc<PinnedFlow>>,
-    /// How many live slots follow each.
+    /// The number of live slots that follow each.
     followers: BTreeMap<(WorkflowId, u32), usize>,
     /// The live slots that follow a definition, and its number.
     live: BTreeMap<SlotRef, LiveFlow>,
@@ -101,7 +101,7 @@ impl Flows {
         }
     }
 
-    /// How far a run is, if that is known.
+    /// The progress of a run, if it is known.
     pub(crate) fn progress(&mut self, run: &SlotRef) -> Option<&mut FlowProgress> {
         self.live.get_mut(run)?.progress.as_deref_mut()
     }

@@ -22,7 +22,7 @@ impl PinnedFlow {
     /// Reads the flow of a definition; one that has none counts as empty.
     ///
     /// # Errors
-    /// What is wrong with its graph.
+    /// The mistakes in its graph.
     pub(crate) fn new(definition: &Workflow) -> Result<PinnedFlow, Vec<FlowFlaw>> {
         let flow = definition.flow.clone().unwrap_or_default();
         let graph = FlowGraph::new(&flow)?;

@@ -1,4 +1,4 @@
-//! How far a live run of a flow is: the states of its steps, and what they gave.
+//! The progress of a live run of a flow: the states of its steps, and what they gave.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use kelos_model::flow::{FlowGraph, StepProgress};
 use kelos_model::{Run, Slot, SlotState, StepKey, StepName};
 use serde_json::{Map, Value};
 
-/// How far a live run is.
+/// The progress of a live run.
 #[derive(Default)]
 pub(crate) struct FlowProgress {
     /// The number of the run.
@@ -50,7 +50,7 @@ impl StepEnd {
     }
 }
 
-/// How far the items of a list are.
+/// The progress of the items of a list.
 #[derive(Default)]
 pub(crate) struct ListProgress {
     /// Those that are not ended.
@@ -79,7 +79,7 @@ impl ListProgress {
         Err(failed)
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub(crate) fn len(&self) -> usize {
         self.open.len() + self.ends.len()
     }
@@ -112,7 +112,7 @@ impl FlowProgress {
         let Some(state) = self.states.get_mut(at) else { return };
         let opened = slot.step_of_run().map_or(0, |step| step.run);
         if opened < self.number && *state == StepProgress::Unopened && after != StepProgress::Succeeded {
-            // What an earlier run did of it doesn't count, unless a person says now that it is done.
+            // The work of an earlier run doesn't count, unless a person says now that it is done.
             return;
         }
         let (was_live, is_live) = (*state == StepProgress::Live, after == StepProgress::Live);

@@ -391,7 +391,7 @@ fn submitted(one: SubmitOutcome) -> String {
     }
 }
 
-/// What happened to a run of a flow, or to one of its steps.
+/// An event of a run of a flow, or to one of its steps.
 fn flow_event(what: &SlotEvent) -> String {
     match what {
         SlotEvent::Resumed { by, from, reason } => {

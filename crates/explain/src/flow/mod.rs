@@ -31,7 +31,7 @@ pub const MOST_COUNTED: u64 = 10_000;
 pub struct FlowView {
     /// The slot.
     pub run: SlotRef,
-    /// How it stands.
+    /// Its slot.
     pub slot: Slot,
     /// Its latest run; none before the first.
     pub last_run: Option<Run>,
@@ -43,11 +43,11 @@ pub struct FlowView {
     pub failed: Vec<StepName>,
     /// The signals that came, by name, with what each said last.
     pub signals: BTreeMap<String, Value>,
-    /// How many steps are in which state, without the items of lists.
+    /// The number of steps in each state, without the items of lists.
     pub counts: BTreeMap<&'static str, u64>,
     /// A page of its steps, in the order of the flow.
     pub steps: Page<StepView>,
-    /// What determined when it ended, or keeps it from ending.
+    /// The steps that determined when it ended, or the one that keeps it from ending.
     pub path: Option<CriticalPath>,
 }
 
@@ -60,7 +60,7 @@ pub struct StepView {
     pub id: SlotRef,
     /// The slot as it stands; none where the run has not opened it.
     pub slot: Option<Slot>,
-    /// How far it is.
+    /// Its state.
     pub state: StepState,
     /// The same in a sentence, with what it waits for.
     pub words: String,
@@ -75,7 +75,7 @@ pub struct StepView {
 pub struct StepInRun {
     /// The slot of the run.
     pub run: SlotRef,
-    /// How the run stands; none where it does not exist.
+    /// The state of the run; none where it does not exist.
     pub run_state: Option<SlotState>,
     /// The definition that the run follows, or would follow if it began now.
     pub definition: u32,
@@ -98,16 +98,16 @@ pub struct Beside {
     pub name: StepName,
     /// Its slot.
     pub id: SlotRef,
-    /// How far it is.
+    /// Its state.
     pub state: StepState,
 }
 
 /// The items of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemCounts {
-    /// How many there are.
+    /// The number of items.
     pub total: u64,
-    /// How many of them are in which state.
+    /// The number of items in each state.
     pub counts: BTreeMap<SlotState, u64>,
     /// Whether there are more than were counted.
     pub is_partial: bool,

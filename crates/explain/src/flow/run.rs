@@ -28,7 +28,7 @@ pub(crate) struct FlowRun {
     never: Vec<Option<Never>>,
 }
 
-/// How far a step is.
+/// The state of a step within its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepState {
     /// The run has not opened it.
@@ -192,7 +192,7 @@ impl FlowRun {
         self.graph.position(key.step())
     }
 
-    /// How far a step is, as others see it.
+    /// The progress of a step, as other steps see it.
     pub(crate) fn progress(&self, at: usize) -> StepProgress {
         self.states.get(at).copied().unwrap_or_default()
     }
@@ -207,7 +207,7 @@ impl FlowRun {
         self.slot.as_ref().is_some_and(|slot| slot.state.is_final())
     }
 
-    /// How far a step is.
+    /// The state of a step.
     pub(crate) fn state(&self, at: usize) -> StepState {
         match self.slot_of(at) {
             None if self.never(at).is_some() => StepState::NeverRuns,

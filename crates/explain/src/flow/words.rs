@@ -1,4 +1,4 @@
-//! How far steps are, in words.
+//! The states of steps in words.
 
 use kelos_model::flow::StepProgress;
 use kelos_model::time::text;
@@ -25,7 +25,7 @@ pub(crate) fn listed<S: ToString>(names: &[S]) -> String {
     }
 }
 
-/// How far a step is, in a sentence.
+/// The state of a step in a sentence.
 pub(super) fn step(flow: &FlowRun, at: usize, items: Option<&ItemCounts>, run: Option<&Run>) -> String {
     let Some(slot) = flow.slot_of(at) else { return unopened(flow, at) };
     let since = text::format_short(slot.since);

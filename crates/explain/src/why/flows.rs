@@ -80,7 +80,7 @@ impl Part {
             why.headline = format!("its run {} does not exist", self.run.short());
         } else if self.flow.slot_of(at).is_none() {
             let unopened = words::unopened(&self.flow, at);
-            // What an earlier run did of it does not count any more.
+            // The work of an earlier run does not count any more.
             let again = why.state.map(|_| format!("to be done again: {unopened}"));
             why.headline = again.unwrap_or_else(|| unopened.clone());
             why.blockers = if self.flow.never(at).is_none() { vec![unopened] } else { Vec::new() };

@@ -168,7 +168,7 @@ pub(super) fn key_of(run: &str) -> Result<SlotKey, String> {
     }
     match RunName::new(run) {
         Ok(name) => Ok(SlotKey::Named(name)),
-        // What nobody named has the key that pages show.
+        // A run without a name has the key that pages show.
         Err(error) => SlotKey::parse(run).map_err(|_| error.to_string()),
     }
 }

@@ -166,7 +166,7 @@ impl FunctionExecutor {
         let run = start.run.clone();
         let (end, otherwise) = self.call(job, &start, &context).await;
         let ended = match end {
-            // Who was asked to end, and was done by then, has done it.
+            // A function that was done when it was asked to end has succeeded.
             Ok(output) => succeeded(output),
             Err(failure) => {
                 context.error(&failure.reason);

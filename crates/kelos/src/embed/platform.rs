@@ -277,7 +277,7 @@ pub(super) fn within(
     mistake: &dyn Fn(String) -> Mistake,
     mistakes: &mut Vec<Mistake>,
 ) -> Vec<PoolUse> {
-    // How many are taken is said then; one of each must be possible.
+    // The number that a run takes is known only then; one of each must be possible.
     let mut single: Vec<PlatformUse> = Vec::new();
     for one in uses.iter().map(PlatformUse::single) {
         if !single.contains(&one) {

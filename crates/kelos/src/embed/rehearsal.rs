@@ -544,7 +544,7 @@ impl Surroundings for Rehearsal {
                 Command::AnswerRun { run, request, answer, .. } => self.stage.answer_run(&run, request, answer),
                 Command::Probe(probe) => inputs.push(self.stage.answer(now, probe)),
                 Command::Reply { token: OWN, reply } => self.stage.reply = Some(reply),
-                // Nobody waits for the answers to schedulers, and to requests that were made for later.
+                // No caller waits for the answers to schedulers, and to requests that were made for later.
                 Command::Reply { .. } => {}
                 // A run is never lost here, and jobs with ids are not defined by functions.
                 Command::CheckRun { .. } | Command::Relate(_) => {}

@@ -45,7 +45,7 @@ pub(super) struct RehearsalStage {
     /// The requests of runs for what is scarce, and what they return, since they were last taken.
     requests: Arc<Mutex<Vec<Input>>>,
     pub(super) failing: BTreeMap<SlotRef, u32>,
-    /// How long runs take, of jobs and of steps of flows.
+    /// The durations of the runs of jobs and of steps of flows.
     pub(super) lengths: BTreeMap<(WorkflowId, Option<String>), SignedDuration>,
     pub(super) signals: SignalTypes,
     pub(super) paths: BTreeSet<String>,

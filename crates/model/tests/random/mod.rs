@@ -342,7 +342,7 @@ pub(crate) fn asked() -> impl Strategy<Value = SlotEvent> {
     ]
 }
 
-/// What runs are given.
+/// The inputs and arguments of runs.
 fn arguments() -> BoxedStrategy<Arguments> {
     prop::collection::btree_map(text(), json_value(), 0..3).boxed()
 }

@@ -21,7 +21,7 @@ use super::{slots, workflows};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PartQuery {
-    /// How many at most: 1 to 1000, by default 100.
+    /// The most to answer: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Limit,

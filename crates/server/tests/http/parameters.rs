@@ -70,7 +70,7 @@ async fn opened(server: &Server, workflow: &str) -> (SlotRef, String) {
     (slot, path)
 }
 
-/// What the verbs answer for a kind of key, in the order of the table.
+/// The answers of the verbs for a kind of key, in the order of the table.
 async fn walked(workflow: &str) -> Vec<String> {
     let server = server().await;
     let post = |path: String, body: Value| {

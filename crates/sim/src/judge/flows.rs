@@ -117,7 +117,7 @@ impl FlowsWatch<'_> {
             SlotEvent::Gave { outputs, .. } => drop(self.outputs.insert(id.clone(), outputs.clone())),
             SlotEvent::Failed { outcome, .. } => drop(self.errors.insert(id.clone(), outcome.to_string())),
             SlotEvent::MarkedSucceeded { .. } => {
-                // What a person says is done is done.
+                // A step that a person marks as done is done.
                 if let Some((run, at)) = self.position(id)
                     && let Some(live) = self.runs.get_mut(&run)
                 {
@@ -196,7 +196,7 @@ impl FlowsWatch<'_> {
         Ok(undone)
     }
 
-    /// How far the steps of a run are.
+    /// The progress of the steps of a run.
     fn states(&self, run: &SlotRef) -> Result<Vec<StepProgress>, String> {
         let live = self.runs.get(run).ok_or("its run is not live")?;
         let state = |at: usize| {

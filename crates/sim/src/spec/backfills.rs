@@ -80,7 +80,7 @@ impl Spec {
         }
         let is_made = |slot: &SlotRef, state: &SpecSlot| {
             let is_there = slot.workflow == workflow && schedule.has(&slot.key) && range.holds(&slot.key);
-            // What ran as an hour may have the name of a day that is not over.
+            // A slot that ran as an hour may have the name of a day that is not over.
             let is_due = slot.key.time().is_some_and(|at| super::catch_up::due(schedule, at) < now);
             is_there && is_due && state.state == SlotState::Succeeded && state.maker.as_ref() == Some(version)
         };

@@ -75,7 +75,7 @@ fn terms(rng: &mut Rng, workload: &Workload) -> Vec<PoolUse> {
 
 fn sets(rng: &mut Rng, names: &[WorkflowId], terms: &[PoolUse], workload: &Workload) -> Sets {
     let mut set: Vec<Arc<Workflow>> = names.iter().map(|id| Arc::new(flow(rng, id, terms))).collect();
-    // What has a schedule keeps it, and what people start they go on to start.
+    // A workflow with a schedule keeps it, and people go on to start those that they started.
     let keys: Vec<Keys> = set.iter().map(|one| one.keys.clone()).collect();
     let mut sets = vec![(workload.start, set.clone())];
     for _ in 0..rng.below(4) {

@@ -1,4 +1,4 @@
-//! What can be done with a run of a flow: to resume it, and to give it signals.
+//! The actions on a run of a flow: resume it, and give it signals.
 
 use kelos_core::{ResumeFlow, SignalFlow};
 use kelos_front::fault::{Fault, plain};

@@ -24,7 +24,7 @@ pub(crate) struct Latest {
 /// A flow, with the steps of its latest run.
 struct LatestRun {
     id: WorkflowId,
-    /// How many steps it is defined with.
+    /// The number of steps in its definition.
     steps: usize,
     run: Option<(Run, Vec<Beside>)>,
 }

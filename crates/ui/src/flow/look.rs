@@ -1,4 +1,4 @@
-//! How steps look: those of a slot, and what a step has that no slot has.
+//! The look of steps: that of their slots, and that of states that no slot has.
 
 use kelos_explain::flow::{StepState, Wait};
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ pub(super) fn of(state: StepState) -> (&'static str, Option<char>) {
     }
 }
 
-/// How far a step is, in a few words.
+/// The state of a step in a few words.
 pub(super) fn told(state: StepState) -> &'static str {
     match state {
         StepState::NotOpened => "not started",

@@ -86,7 +86,7 @@ impl StepGraph {
     pub(super) fn or_else(mut self, mut error: StepGraph) -> StepGraph {
         let open = self.unhandled();
         if open.is_empty() {
-            // What has no steps can't fail.
+            // A graph without steps can't fail.
             return self;
         }
         let origin = self.origin();

@@ -1,4 +1,4 @@
-//! What is wrong with the graph of a flow.
+//! The mistakes in the graph of a flow.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub enum FlowFlaw {
     },
     /// There are more steps than a flow may have.
     TooMany {
-        /// How many there are.
+        /// The number of steps.
         steps: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! What a step is given: its default inputs, the arguments of the run, and the outputs of the steps before it.
+//! The inputs of a step: its default inputs, the arguments of the run, and the outputs of the steps before it.
 //!
 //! The rules are those that the documentation of Cuttle states. Only the first level is merged. A name that several steps give becomes an
 //! object with the value of each under the name of the step that gave it; a default of the step itself stands under the step's own name.

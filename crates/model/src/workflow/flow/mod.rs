@@ -11,20 +11,16 @@ mod graph;
 mod merge;
 mod progress;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use crate::step_name::{StepName, StepNameError};
-pub use flaw::FlowFlaw;
-pub use flaw::MOST_STEPS;
+pub use flaw::{FlowFlaw, MOST_STEPS};
 pub use graph::{FlowGraph, OpenedStep};
 pub use merge::{FailedStep, StepInput, formatted, formatted_key};
 pub use progress::{FlowEnd, StepProgress};
 
 use super::{Job, PoolUse, Workflow};
-use crate::id::WorkflowId;
 use crate::retry::RetryPolicy;
 
 /// The executor of a workflow whose job is a flow. The scheduler itself runs the graph.
@@ -103,7 +99,7 @@ pub struct ItemList {
     /// A longer list fails the step.
     #[serde(default = "most_items")]
     pub most: u32,
-    /// How many items may run at a time; none sets no limit.
+    /// The most items that may run at a time; none sets no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
 }
@@ -191,9 +187,4 @@ impl Flow {
             ..Workflow::keyed(of.id.clone(), of.keys.clone(), job)
         }
     }
-}
-
-/// The flows among workflows, by name.
-pub fn flows<'w>(workflows: impl IntoIterator<Item = &'w Workflow>) -> BTreeMap<&'w WorkflowId, &'w Flow> {
-    workflows.into_iter().filter_map(|one| Some((&one.id, one.flow.as_deref()?))).collect()
 }

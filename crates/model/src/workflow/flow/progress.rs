@@ -1,11 +1,11 @@
-//! How far the steps of a run are, and how the run ends.
+//! The progress of the steps of a run, and the end of the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::state::SlotState;
 use crate::step_name::StepName;
 
-/// How far a step is.
+/// The progress of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum StepProgress {
     /// It was not opened in this run.

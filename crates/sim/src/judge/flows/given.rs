@@ -1,4 +1,4 @@
-//! What a step is given and what a flow gives, by the rules that the documentation states: written anew here, to compare.
+//! The inputs of a step and the outputs of a flow, by the rules that the documentation states: written anew here, to compare.
 
 use std::collections::BTreeMap;
 
