@@ -295,8 +295,10 @@ fn logical(text: &[String]) -> Vec<String> {
             Some(last) if goes_on || depth > 0 => *last += &format!("\n{line}"),
             _ => lines.push(line.clone()),
         }
-        let word = |name: &str| line.split([' ', ';']).filter(|word| *word == name).count();
-        depth = (depth + word("for")).saturating_sub(word("done"));
+        // The word may also stand in a comment or be an argument.
+        let begins = usize::from(line.trim_start().starts_with("for "));
+        let ends = line.split([' ', ';']).filter(|word| *word == "done").count();
+        depth = (depth + begins).saturating_sub(ends);
         goes_on = line.ends_with('\\');
     }
     lines
