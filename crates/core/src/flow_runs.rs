@@ -271,7 +271,8 @@ impl Core {
     fn load_flow<E>(&mut self, run: &RunAdvance, past: PastOf<'_, E>) -> Result<(), E> {
         self.slots.recall_steps(&run.slot, past)?;
         let part = self.slots.get(&run.slot).and_then(|live| live.slot.run_of_flow().cloned()).unwrap_or_default();
-        let undone = self.undone(run, &part);
+        let begun = self.slots.get(&run.slot).map_or(0, |live| live.slot.last_run_seq);
+        let undone = self.undone(run, &part, begun);
         let mut progress = FlowProgress::new(run.flow.graph(), run.number);
         let steps: Vec<_> = self.slots.steps_of(&run.slot).map(|(id, live)| (id.clone(), live.into_owned())).collect();
         let ended = steps.iter().filter(|(_, live)| live.slot.state.is_final()).map(|(_, live)| live.slot.last_run_seq);
@@ -293,7 +294,10 @@ impl Core {
                 done_before.insert(at);
             }
             let seq = live.slot.last_run_seq;
-            let end = || StepEnd::of(live.slot.state, self.slots.changed_run(seq).or_else(|| read.get(&seq)));
+            // What failed without a run of its own gives nothing, whatever an earlier run of it gave.
+            let counts = live.slot.state == SlotState::Succeeded || seq > begun;
+            let latest = || self.slots.changed_run(seq).or_else(|| read.get(&seq)).filter(|_| counts);
+            let end = || StepEnd::of(live.slot.state, latest());
             progress.load(run.flow.graph(), key, &live.slot, end);
         }
         progress.note_loose(run.flow.graph(), &done_before);
@@ -302,9 +306,9 @@ impl Core {
         Ok(())
     }
 
-    /// The steps that are to be done, although an earlier run may have done them.
-    fn undone(&self, run: &RunAdvance, part: &RunOfFlow) -> BTreeSet<usize> {
-        let begun = self.slots.get(&run.slot).map_or(0, |live| live.slot.last_run_seq);
+    /// The steps that are to be done, although an earlier run may have done them. `begun` is the number of the event with which this
+    /// run began.
+    fn undone(&self, run: &RunAdvance, part: &RunOfFlow, begun: u64) -> BTreeSet<usize> {
         let known: Vec<OpenedStep> = self
             .slots
             .steps_of(&run.slot)

@@ -42,6 +42,8 @@ struct FlowsWatch<'a> {
     outputs: BTreeMap<SlotRef, Map<String, Value>>,
     /// The outcome of the latest run of each slot that failed.
     errors: BTreeMap<SlotRef, String>,
+    /// The steps that were opened, and have had no run since.
+    unbegun: BTreeSet<SlotRef>,
 }
 
 /// Checks all flows in the log, and that their steps are in the table as the log has them. Returns these.
@@ -50,8 +52,8 @@ struct FlowsWatch<'a> {
 /// The violation.
 pub(super) fn hold(reader: &dyn Queries, log: &[EventRecord]) -> Result<BTreeMap<SlotRef, Slot>, String> {
     let (graphs, outputs, errors) = Default::default();
-    let (slots, runs) = Default::default();
-    let mut watch = FlowsWatch { reader, slots, runs, graphs, outputs, errors };
+    let (slots, runs, unbegun) = Default::default();
+    let mut watch = FlowsWatch { reader, slots, runs, graphs, outputs, errors, unbegun };
     for record in log {
         let Event::Slot { slot, what } = &record.event else { continue };
         let judged = match slot.key.step() {
@@ -104,7 +106,11 @@ impl FlowsWatch<'_> {
     /// Follows what has happened.
     fn after(&mut self, id: &SlotRef, what: &SlotEvent) -> Result<(), String> {
         match what {
+            SlotEvent::StepOpened { .. } => {
+                self.unbegun.insert(id.clone());
+            }
             SlotEvent::Dispatched { .. } => {
+                self.unbegun.remove(id);
                 self.outputs.remove(id);
                 self.errors.remove(id);
                 let definition = self.slots[id].run_of_flow().map(|part| part.definition);
@@ -215,7 +221,9 @@ impl FlowsWatch<'_> {
             Some(SlotState::Killed) => "it was killed".to_owned(),
             _ => self.errors.get(&id).cloned().unwrap_or_default(),
         };
-        let outputs = self.outputs.get(&id).cloned().unwrap_or_default();
+        // What ended before it ran says nothing of the run before, unless a person says that it is done.
+        let is_of_past = self.unbegun.contains(&id) && failed;
+        let outputs = self.outputs.get(&id).filter(|_| !is_of_past).cloned().unwrap_or_default();
         Ok(Before { name: step.name.as_str(), outputs, error: failed.then_some(error) })
     }
 
