@@ -89,6 +89,7 @@ const FOUND: [(u64, &str); 69] = [
     ),
     (800_195, "a run was made by a signal and ended by a person, and the start that followed broke an invariant"),
     (800_663, "an error step expired that waited for others to end, although its signal had come"),
+    (801_291, "after a restart an error step was given what an earlier run of the expired step had given"),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
