@@ -428,3 +428,53 @@ fn sizes_of_batches_are_from_two_to_a_thousand() {
         );
     }
 }
+
+/// The hours that ran on a machine that slept from the 28th to the 31st, and whose clock was then set back to the 30th.
+fn hours_around_a_clock_that_is_set(catch_up: CatchUp) -> Vec<String> {
+    let import = job("import", import).with(()).cron("0 * * * *").catch_up(catch_up);
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1.0").add(import)).unwrap();
+    rehearsal.run_until("2026-03-28T03:30Z").unwrap();
+    let past = rehearsal.started().len() - 4;
+    rehearsal.set_clock("2026-03-31T03:30Z").unwrap();
+    let all = rehearsal.started().len();
+    rehearsal.set_clock("2026-03-30T03:30Z").unwrap();
+    rehearsal.run_until("2026-03-31T03:59Z").unwrap();
+    assert_eq!(rehearsal.started().len(), all, "what was done stays done");
+    rehearsal.run_until("2026-03-31T04:01Z").unwrap();
+    rehearsal.started().iter().skip(past).map(|(_, run)| run.slot.key.to_string()).collect()
+}
+
+#[test]
+fn a_clock_that_is_set_loses_no_time_and_repeats_none() {
+    let all = hours_around_a_clock_that_is_set(CatchUp::All);
+    assert_eq!((all.len(), all.is_sorted()), (4 + 72 + 1, true), "{all:?}");
+    // The hours that were slept through are made up for as those of an outage are.
+    let latest = hours_around_a_clock_that_is_set(CatchUp::Latest);
+    let last: Vec<&str> = latest.iter().rev().take(3).rev().map(String::as_str).collect();
+    assert_eq!(last, ["2026-03-28T03:00:00.000Z", "2026-03-31T03:00:00.000Z", "2026-03-31T04:00:00.000Z"]);
+}
+
+#[test]
+fn runs_and_retries_outlive_a_clock_that_is_set() {
+    let import = job("import", import).with(()).cron("0 6 * * *").retry(Retry::fixed(Duration::from_secs(600)));
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", Project::new("shop", "1.0").add(import)).unwrap();
+    rehearsal.takes("import", Duration::from_secs(3600)).unwrap();
+    rehearsal.fail("import", "2026-03-28T06:00Z", 1).unwrap();
+    let state = |rehearsal: &Rehearsal| rehearsal.state("import", "2026-03-28T06:00Z").unwrap().unwrap();
+    rehearsal.run_until("2026-03-28T06:30Z").unwrap();
+    assert_eq!(state(&rehearsal), SlotState::Running);
+    // The run goes on for half an hour, whatever time it is said to be.
+    rehearsal.set_clock("2026-03-28T02:00Z").unwrap();
+    rehearsal.run_until("2026-03-28T02:29Z").unwrap();
+    assert_eq!(state(&rehearsal), SlotState::Running);
+    rehearsal.run_until("2026-03-28T02:31Z").unwrap();
+    assert_eq!(state(&rehearsal), SlotState::Backoff);
+    // The moment of the next attempt stays, also if the clock passes it over.
+    rehearsal.set_clock("2026-03-28T09:00Z").unwrap();
+    assert_eq!(state(&rehearsal), SlotState::Running);
+    rehearsal.run_until("2026-03-28T10:01Z").unwrap();
+    assert_eq!(
+        (state(&rehearsal), rehearsal.attempts("import", "2026-03-28T06:00Z").unwrap()),
+        (SlotState::Succeeded, 2)
+    );
+}

@@ -192,6 +192,31 @@ impl Rehearsal {
         Ok(())
     }
 
+    /// Sets the clock to another moment, without anything of what lies between: a machine that slept, or whose clock was wrong. Live runs
+    /// take as long as they would have. Times that were passed over are due at once, as the catch-up of their job has it; what was done
+    /// before the clock was set back stays done.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
+    /// # async fn import(context: Context, at: ScheduledTime, _: ()) -> Result<String, String> { context.log("importing"); Ok(at.time.to_string()) }
+    /// # let project = Project::new("shop", "1.0").add(job("import", import).with(()).cron("0 6 * * *"));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.run_until("2026-03-28T06:01Z")?;
+    /// rehearsal.set_clock("2026-03-28T05:30Z")?;
+    /// rehearsal.run_until("2026-03-28T07:00Z")?;
+    /// assert_eq!(rehearsal.started().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the text is no moment. Others are defects of Kelos.
+    pub fn set_clock(&mut self, moment: &str) -> Result<(), RehearsalError> {
+        let moment = read_moment(moment)?;
+        self.stage.shift(moment.duration_since(self.now));
+        (self.now, self.until) = (moment, moment);
+        Ok(drive(self)?)
+    }
+
     /// Lets the next attempts of a slot fail, without a call of the function.
     ///
     /// ```

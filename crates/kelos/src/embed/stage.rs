@@ -204,6 +204,14 @@ impl RehearsalStage {
         self.later.insert((at, self.begun), request);
     }
 
+    /// Moves the ends of live runs with the clock: they take as long as they do, whatever time it is said to be.
+    pub(super) fn shift(&mut self, by: SignedDuration) {
+        let shifted = |at: Timestamp| at.checked_add(by).unwrap_or(at);
+        let due = std::mem::take(&mut self.due);
+        self.due = due.into_iter().map(|Reverse((at, number))| Reverse((shifted(at), number))).collect();
+        self.calls.values_mut().for_each(|live| live.ends = shifted(live.ends));
+    }
+
     /// The moment of the next report or request.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let report = self.due.peek().map(|Reverse((at, _))| *at);
