@@ -167,3 +167,33 @@ async fn what_a_step_gave_is_shown_without_secrets() {
     assert!(!step.contains("hunter2<"), "{step}");
     assert_harmless(&step);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flow_with_times_unfolds_on_the_board() {
+    let server = Server::start(
+        r#"kelos.flow("hours", { schedule: "hourly", startTime: "2015-09-13T15:00Z", catchUp: "all", steps: {
+            load: { shell: "true" },
+            tell: { needs: "load", shell: "true", onError: "sorry" },
+            sorry: { shell: "true" },
+        } });"#,
+    )
+    .await;
+    let key = "2015-09-13T15:00:00.000Z";
+    server.step(NOW).await;
+    let run = slot("hours", key);
+    until(&server, &run, SlotState::Running).await;
+    done(&server, "hours", &format!(".{key}.load"), Some(json!({ "rows": 7 }))).await;
+    until(&server, &slot("hours", &format!(".{key}.tell")), SlotState::Running).await;
+    let folded = page(&server, "/ui?columns=6").await;
+    assert!(folded.contains(r#"href="/ui?zoom=60&amp;columns=6&amp;unfold=hours" aria-expanded="false""#), "{folded}");
+    assert!(!folded.contains("row step"), "{folded}");
+    let unfolded = page(&server, "/ui?columns=6&unfold=hours").await;
+    let (_, steps) = unfolded.split_once("row step").unwrap();
+    let at = |title: &str| steps.find(title).unwrap_or_else(|| panic!("no \"{title}\" in {steps}"));
+    assert!(at("load of 2015-09-13T15:00Z: succeeded") < at("tell of 2015-09-13T15:00Z: running"));
+    assert!(steps.contains(&format!("/ui/workflows/hours/slots/.{key}.load")), "{steps}");
+    // A step that no run has opened has its row all the same.
+    assert!(at("tell of") < at(">sorry<"));
+    assert!(unfolded.contains(r#"href="/ui?zoom=60&amp;columns=6" aria-expanded="true""#), "{unfolded}");
+    assert_harmless(&page(&server, "/ui?unfold=hours,gone,%3Cb%3E,,%20").await);
+}

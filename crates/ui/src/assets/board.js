@@ -54,9 +54,13 @@
       const text = [element.dataset.w, tags, project, section.getAttribute("aria-label")].join(" ");
       return {
         project, tags: tags.split("\n"), index, element, cells, section, id: element.dataset.w, text: text.toLowerCase(), painted: false,
-        paused: element.classList.contains("paused"), letters: cells.textContent, counts: countsOf(cells.dataset.n),
+        paused: element.classList.contains("paused"), letters: cells.textContent, counts: countsOf(cells.dataset.n), steps: [],
       };
     });
+    // The steps of a flow that is unfolded are below its row.
+    for (const row of rows) {
+      for (let next = row.element.nextElementSibling; next?.classList.contains("step"); next = next.nextElementSibling) row.steps.push(next);
+    }
     byId = new Map(rows.map((row) => [row.id, row]));
     // A folded group is a row of its own.
     groups = [...grid.querySelectorAll(".rows")].map((section) => {
@@ -227,6 +231,7 @@
     for (const row of rows) {
       const passing = passes(row, words, only.value);
       row.element.hidden = !passing;
+      for (const step of row.steps) step.hidden = !passing;
       if (passing) { shown++; sections.add(row.section); }
     }
     // A row that is searched for is shown, also in a folded group.
@@ -245,10 +250,15 @@
     }
     return url.pathname + url.search;
   };
+  const unfolded = () => new URL(location.href).searchParams.get("unfold");
   const onFilter = () => {
     filter();
     history.replaceState(null, "", inAddress(location.href));
-    for (const link of document.querySelectorAll("a.go")) link.setAttribute("href", inAddress(link.href));
+    for (const link of document.querySelectorAll("a.go")) {
+      const url = new URL(inAddress(link.href), location.href);
+      if (unfolded()) url.searchParams.set("unfold", unfolded()); else url.searchParams.delete("unfold");
+      link.setAttribute("href", url.pathname + url.search);
+    }
   };
 
   // ---- Is it fine? The line above all rows, as the server wrote it.
@@ -447,9 +457,11 @@
   });
 
   // ---- Live: rows as they change, all of it when more than rows changed or time moves on.
-  let source, boundary, refreshing = false;
+  let source, boundary, refreshing = false, refreshes = 0;
 
   const refresh = async () => {
+    clearTimeout(refreshes);
+    refreshes = 0;
     if (refreshing) return;
     refreshing = true;
     try {
@@ -507,13 +519,14 @@
     });
     Kelos.attend(source, refresh);
     source.addEventListener("rows", (event) => {
-      let strange = false;
+      let strange = false, steps = false;
       const stale = new Set();
       for (const [id, letters, counts] of JSON.parse(event.data)) {
         const row = byId.get(id);
         const was = row && troubled(row);
         if (row) repaint(row, letters, countsOf(counts)); else strange = true;
         if (row) stale.add(row.section);
+        if (row?.steps.length || unfolded()?.split(",").includes(id)) steps = true;
         if (row && (was || troubled(row) || failing.has(id))) lookSoon();
       }
       for (const group of groups) if (stale.has(group.section) && folds(group)) summarize(group);
@@ -521,6 +534,7 @@
       verdict();
       if (picked.size) showSelection();
       if (strange) refresh();
+      else if (steps) refreshes ||= setTimeout(refresh, 700);
     });
     source.addEventListener("workflows", refresh);
     if (grid.dataset.holds) boundary = setTimeout(refresh, Math.max(250, Number(grid.dataset.holds) + 50));
@@ -538,6 +552,18 @@
   };
   let fits = 0;
   addEventListener("resize", () => { clearTimeout(fits); fits = setTimeout(fit, 200); });
+
+  // ---- Flows that are unfolded: the address says which.
+  grid.addEventListener("click", async (event) => {
+    const link = event.target.closest?.("a.unfold");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const flow = link.closest(".row").dataset.w;
+    history.replaceState(null, "", inAddress(link.href));
+    await refresh();
+    onFilter();
+    byId.get(flow)?.element.querySelector("a.unfold")?.focus({ preventScroll: true });
+  });
 
   // ---- Groups that are folded; the server remembers them, too.
   grid.addEventListener("submit", (event) => {

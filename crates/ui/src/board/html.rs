@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 
 use kelos_model::SlotState;
+use kelos_model::time::format_short;
 use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
 use super::arrange::{By, GroupRows, Member};
 use super::row::weight;
+use super::steps::{self, StepCell, StepRow};
 use super::view::{BoardView, DAY, WEEK, ZOOMS, order_name};
 use super::{BoardData, verdict};
 use crate::documents::Document;
+use crate::flow::{look_of_step, state_of_step};
 use crate::jobs;
-use crate::page::{DISPLAY, workflow_href};
+use crate::page::{DISPLAY, slot_href, workflow_href};
 use crate::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup {
@@ -157,7 +160,7 @@ fn grid(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup
                     (heading(view, group, shown))
                     @for member in &group.members {
                         @match member {
-                            Member::Workflow(row) => (workflow(row, shown)),
+                            Member::Workflow(row) => (workflow(view, row, shown)),
                             Member::Missing(id) => div.row.missing role="row" { span.name role="rowheader" title="It is listed in a group, but not defined" { (id) " (missing)" } },
                         }
                     }
@@ -235,16 +238,44 @@ fn mark(view: &BoardView, edge: &jiff::Zoned) -> Markup {
     }
 }
 
-fn workflow(row: &WorkflowRow, shown: &BoardData) -> Markup {
+fn workflow(view: &BoardView, row: &WorkflowRow, shown: &BoardData) -> Markup {
     let drawn = shown.rows.of(&row.id);
     let about = &row.definition.about;
     html! {
         div.row.paused[row.paused] role="row" data-w=(row.id) data-project=(row.definition.project) data-tags=[(!about.tags.is_empty()).then(|| about.tags.join("\n"))] {
             span.name role="rowheader" {
+                @if steps::unfolds(row) {
+                    a.unfold href=(view.toggled(&row.id).href()) aria-expanded=(view.is_unfolded(&row.id)) aria-label={ "Steps of " (row.id) } title="Show or hide its steps" {}
+                }
                 a href=(workflow_href(&row.id)) title=[about.description.as_deref()] { (row.id) }
                 @if row.paused { em { "paused" } } @else if !row.enabled { em title="disabled" { "off" } }
             }
             span.cells data-n=[Some(&drawn.counts).filter(|counts| !counts.is_empty())] { (drawn.letters) }
+        }
+        @for step in shown.unfolded.get(&row.id).into_iter().flatten() { (step_row(view, step)) }
+    }
+}
+
+fn step_row(view: &BoardView, step: &StepRow) -> Markup {
+    html! {
+        div.row.step role="row" {
+            span.name role="rowheader" { (step.name) }
+            span.cells {
+                @for column in view.order() {
+                    @if let Some(cell) = step.cell(column) { (step_cell(step, cell)) } @else { i role="gridcell" { "." } }
+                }
+            }
+        }
+    }
+}
+
+fn step_cell(step: &StepRow, cell: &StepCell) -> Markup {
+    let (class, letter) = look_of_step(cell.state);
+    let time = cell.id.key.of_run().time().map(format_short).unwrap_or_default();
+    let title = format!("{} of {time}: {}", step.name, state_of_step(cell.state));
+    html! {
+        i.(class) role="gridcell" data-n=[(cell.count > 1).then_some(cell.count)] {
+            a href=(slot_href(&cell.id)) title=(title) aria-label=(title) { @if let Some(letter) = letter { (letter) } }
         }
     }
 }

@@ -10,6 +10,7 @@ mod html;
 mod order;
 mod reason;
 mod row;
+mod steps;
 mod stream;
 mod verdict;
 pub(super) mod view;
@@ -29,6 +30,7 @@ use super::flow::{self, Latest};
 use super::jobs::{self, Section};
 use super::page::{Page, Tab};
 use row::Rows;
+use steps::Unfolded;
 use view::BoardView;
 
 pub(super) fn router() -> Router<App> {
@@ -51,8 +53,10 @@ struct BoardData {
     rows: Rows,
     /// The workflows that have no place in time.
     jobs: Section,
-    /// Flows with their latest runs.
+    /// Flows that have no place in time, with their latest runs.
     flows: Latest,
+    /// The steps of flows that are unfolded.
+    unfolded: Unfolded,
     /// The unrepaired failures, of whatever time.
     failures: Failures,
     /// Everything that happened up to here is in it.
@@ -66,8 +70,9 @@ fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardDa
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
     let jobs = jobs::section(reader, &workflows)?;
     let flows = flow::latest(reader, &workflows)?;
+    let unfolded = steps::unfolded(reader, view, &workflows)?;
     let failures = failures::find(reader, view.now())?;
-    Ok(BoardData { flows, workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, failures, seq })
+    Ok(BoardData { flows, unfolded, workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, failures, seq })
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {

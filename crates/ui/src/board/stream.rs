@@ -47,8 +47,9 @@ fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Change
     for record in page.rows {
         changes.seq = changes.seq.max(record.seq);
         match record.event {
+            // Those of steps, too, which may be unfolded.
             Event::Slot { slot, .. }
-                if slot.key.time().is_some_and(|at| (start..end).contains(&at.as_millisecond())) =>
+                if slot.key.of_run().time().is_some_and(|at| (start..end).contains(&at.as_millisecond())) =>
             {
                 rows.insert(slot.workflow);
             }

@@ -1,8 +1,9 @@
 //! The stretch of time that the board shows, from the address bar: `time` and `zoom` as in Celos, `zone` and `order` besides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{Timestamp, ToSpan};
+use kelos_model::WorkflowId;
 use kelos_model::time::{Zone, format_short, parse_instant};
 use kelos_store::Columns;
 
@@ -52,6 +53,8 @@ pub(super) struct BoardView {
     count: Option<u32>,
     /// The grouping of its rows.
     pub(super) by: By,
+    /// The flows whose steps are shown.
+    unfolded: BTreeSet<WorkflowId>,
     now: Timestamp,
     viewer: Viewer,
     /// Parameters that only the script reads, as they came.
@@ -76,6 +79,8 @@ impl BoardView {
         let count =
             given.remove("columns").filter(|text| !text.is_empty()).map(|text| read_count(&text)).transpose()?;
         let by = given.remove("by").filter(|text| !text.is_empty()).map_or(Ok(By::default()), |text| read_by(&text))?;
+        let unfolded = given.remove("unfold").unwrap_or_default();
+        let unfolded = unfolded.split(',').filter_map(|id| WorkflowId::new(id).ok()).collect();
         given.retain(|name, value| OTHERS.contains(&name.as_str()) && !value.is_empty());
         Ok(BoardView {
             time: time.transpose()?,
@@ -84,6 +89,7 @@ impl BoardView {
             order,
             count,
             by,
+            unfolded,
             now,
             viewer: viewer::current(),
             others: given,
@@ -107,6 +113,20 @@ impl BoardView {
     /// Whether the viewer has folded this group.
     pub(super) fn is_folded(&self, group: &str) -> bool {
         self.viewer.folded.contains(group)
+    }
+
+    /// Whether the steps of a flow are shown.
+    pub(super) fn is_unfolded(&self, flow: &WorkflowId) -> bool {
+        self.unfolded.contains(flow)
+    }
+
+    /// The same with the steps of a flow, if they are not shown, or else without them.
+    pub(super) fn toggled(&self, flow: &WorkflowId) -> BoardView {
+        let mut view = self.clone();
+        if !view.unfolded.remove(flow) {
+            view.unfolded.insert(flow.clone());
+        }
+        view
     }
 
     /// Whether columns are wide enough for numbers: those of a day or more.
@@ -186,6 +206,7 @@ impl BoardView {
             order: Some(self.oldest_first()),
             count: Some(self.count()),
             by: By::default(),
+            unfolded: BTreeSet::new(),
             ..self.clone()
         };
         format!("/ui/board/stream{}&after={seq}", view.query())
@@ -203,6 +224,10 @@ impl BoardView {
         pairs.extend(self.order.map(|oldest| format!("order={}", order_name(oldest))));
         pairs.extend(self.count.map(|count| format!("columns={count}")));
         pairs.extend((self.by != By::default()).then(|| format!("by={}", self.by.name())));
+        if !self.unfolded.is_empty() {
+            let ids: Vec<String> = self.unfolded.iter().map(|id| segment(id.as_str()).to_string()).collect();
+            pairs.push(format!("unfold={}", ids.join(",")));
+        }
         pairs.extend(self.others.iter().map(|(name, value)| format!("{name}={}", segment(value))));
         pairs.join("&")
     }

@@ -1,4 +1,4 @@
-//! Flows on the board: the steps of the latest run of each, folded up.
+//! Flows on the board whose runs have no place in time: the steps of the latest run of each, folded up.
 
 use kelos_explain::flow::{self, Beside};
 use kelos_model::workflow::WorkflowRow;
@@ -29,9 +29,9 @@ struct LatestRun {
     run: Option<(Run, Vec<Beside>)>,
 }
 
-/// Reads the latest run of each flow.
+/// Reads the latest run of each flow that has no times.
 pub(crate) fn latest(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result<Latest, StoreError> {
-    let flows = workflows.iter().filter(|row| row.present);
+    let flows = workflows.iter().filter(|row| row.present && row.definition.keys.schedule().is_none());
     let mut flows = flows.filter_map(|row| Some((&row.id, row.definition.flow.as_ref()?)));
     let mut rows = Vec::new();
     for (id, flow) in flows.by_ref().take(LISTED) {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::state::{self, look};
 
 /// The class of the colour and the letter of a step; none has a letter that is not open.
-pub(super) fn of(state: StepState) -> (&'static str, Option<char>) {
+pub(crate) fn of(state: StepState) -> (&'static str, Option<char>) {
     match state {
         StepState::NotOpened | StepState::NeverRuns => ("none", None),
         StepState::Waits(_) => ("waits", Some('W')),
@@ -15,7 +15,7 @@ pub(super) fn of(state: StepState) -> (&'static str, Option<char>) {
 }
 
 /// The state of a step in a few words.
-pub(super) fn told(state: StepState) -> &'static str {
+pub(crate) fn told(state: StepState) -> &'static str {
     match state {
         StepState::NotOpened => "not started",
         StepState::NeverRuns => "never runs",

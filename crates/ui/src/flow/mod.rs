@@ -18,6 +18,7 @@ use maud::{Markup, html};
 pub(crate) use act::Fields;
 pub(crate) use board::{Latest, latest};
 pub(crate) use definition::show as defined;
+pub(crate) use look::{of as look_of_step, told as state_of_step};
 use run::RunPart;
 use step::StepPart;
 

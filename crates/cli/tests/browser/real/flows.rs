@@ -53,3 +53,37 @@ fn a_run_is_started_approved_and_resumed_before_ones_eyes() {
     house.until("document.querySelectorAll('#gantt tr.along').length > 0");
     assert_eq!(house.complaints(), Vec::<String>::new());
 }
+
+const DAYS: &str = r#"
+kelos.flow("days", { schedule: "daily", catchUp: "all", concurrency: 10, steps: {
+    load: { shell: "true" },
+    tell: { needs: "load", signal: "go", within: "2d" },
+} });
+"#;
+
+#[test]
+#[ignore = "needs a real server: servers/run with chromium -- cargo test -- --ignored real::"]
+fn a_row_of_the_board_unfolds_to_its_steps_and_follows_them() {
+    let Some(house) = House::of(&[("workflows/days.js", DAYS)]) else { return };
+    house.open("/ui?zoom=1440");
+    house.until("document.querySelector('a.unfold[aria-expanded=false]')");
+    house.ask("window.stayed = true");
+    house.click("a.unfold");
+    house.until("document.querySelector('a.unfold[aria-expanded=true]')");
+    house.until("location.search.includes('unfold=days')");
+    house.until("document.querySelectorAll('.row.step').length === 2");
+    house.until("document.querySelector('.row.step .waits a[title^=tell]')");
+    // The run goes on while somebody looks.
+    let href = house.ask("return document.querySelector('.row.step .waits a[title^=tell]').getAttribute('href')");
+    let run =
+        href.as_str().expect("an address").replace("/ui/", "").replace("/slots/.", "/slots/").replace(".tell", "");
+    house.post(&format!("{run}/signal"), &json!({ "signal": "go" }));
+    house.until("document.querySelector('.row.step .good a[title^=tell]')");
+    assert_eq!(house.ask("return window.stayed"), json!(true), "the board keeps itself up to date");
+    house.click(".row.step .good a[title^=tell]");
+    house.until("location.pathname.endsWith('.tell')");
+    house.open("/ui?zoom=1440&unfold=days");
+    house.click("a.unfold");
+    house.until("document.querySelectorAll('.row.step').length === 0");
+    assert_eq!(house.complaints(), Vec::<String>::new());
+}
