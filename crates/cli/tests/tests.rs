@@ -188,9 +188,13 @@ fn the_tests_of_the_samples_pass() {
 
 #[test]
 fn the_samples_of_newcomers_are_short() {
-    for sample in
-        ["daily-etl/workflows/orders.js", "hourly-ingestion/workflows/clicks.js", "orders-flow/workflows/orders.js"]
-    {
+    for sample in [
+        "daily-etl/workflows/orders.js",
+        "hourly-ingestion/workflows/clicks.js",
+        "orders-flow/workflows/orders.js",
+        "python-pipeline/workflows/sales.js",
+        "python-pipeline/steps.py",
+    ] {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(sample);
         let lines = std::fs::read_to_string(&script).expect("a script").lines().count();
         assert!(lines < 40, "{sample} has {lines} lines");

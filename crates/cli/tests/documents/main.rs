@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use desk::Desk;
-use marks::Mark;
+use marks::{Mark, Run};
 
 /// Documents that are gone through at a time.
 const AT_A_TIME: usize = 3;
@@ -105,6 +105,12 @@ fn go_through(path: &str, tally: &Tally) {
                 desk.get_or_insert_with(Desk::new).write(name, names, &block.text);
                 Ok(())
             }
+            Mark::Run(Run { needs: Some(program), .. }) if !is_there(program) => {
+                tally.not.fetch_add(1, Ordering::Relaxed);
+                let told = format!("skipped: it needs {program}");
+                println!("{path}:{}: {told}", block.line);
+                if std::env::var_os("CI").is_some() { Err(told) } else { Ok(()) }
+            }
             Mark::Run(run) => {
                 tally.run.fetch_add(1, Ordering::Relaxed);
                 if run.anew {
@@ -117,6 +123,12 @@ fn go_through(path: &str, tally: &Tally) {
             tally.fail(format!("{path}:{}: {wrong}", block.line));
         }
     }
+}
+
+/// Whether a program is on the path.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Holds the commands of a block against the script that runs them.

@@ -33,6 +33,8 @@ pub(crate) struct Run {
     pub(crate) served: bool,
     /// The servers that were started before have ended.
     pub(crate) unserved: bool,
+    /// A program that it calls, and a laptop may lack.
+    pub(crate) needs: Option<String>,
     /// The folder, below a copy of the repository.
     pub(crate) folder: String,
     /// What the document says, and what stands for it here.
@@ -71,7 +73,7 @@ fn mark(words: &str) -> Result<Option<Mark>, String> {
     }
 }
 
-/// `[anew] [patiently] [roughly] [served|unserved] [in FOLDER] [with NAME = VALUE, NAME = VALUE]`
+/// `[anew] [patiently] [roughly] [served|unserved] [needs PROGRAM] [in FOLDER] [with NAME = VALUE, NAME = VALUE]`
 fn run(words: &str) -> Result<Run, String> {
     let (words, pairs) = words.split_once(" with ").unwrap_or((words, ""));
     let mut run = Run { names: names(pairs)?, ..Run::default() };
@@ -83,10 +85,11 @@ fn run(words: &str) -> Result<Run, String> {
             "roughly" => run.roughly = true,
             "served" => run.served = true,
             "unserved" => run.unserved = true,
+            "needs" => run.needs = Some(words.next().ok_or("expected a program after needs")?.to_owned()),
             "in" => words.next().ok_or("expected a folder after in")?.clone_into(&mut run.folder),
             _ => {
                 return Err(format!(
-                    "expected anew, patiently, roughly, served, unserved, in FOLDER or with NAME = VALUE, found {word}"
+                    "expected anew, patiently, roughly, served, unserved, needs PROGRAM, in FOLDER or with NAME = VALUE, found {word}"
                 ));
             }
         }
