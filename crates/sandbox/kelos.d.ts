@@ -971,6 +971,8 @@ interface TestAction {
     mode?: "missing" | "unsuccessful" | "all";
     /** The workflow that is started. */
     start?: string;
+    /** With `start`: a step of a run of the flow that has ended, such as `"etl.load@order-42"`, which alone is done again. */
+    step?: SlotName;
     /** With `start`: the name of the run, and its arguments. */
     name?: string;
     arguments?: ScheduleProperties;

@@ -105,6 +105,7 @@ fn show(run: &FlowRunDto) {
     let state = state_of(run);
     let state = render::paint(&state, run.slot.state.as_str());
     words::line(format!("{}  {state}  definition {}", run.slot.slot, run.definition_version));
+    run.repeats.iter().for_each(|step| words::line(format!("  does {step} again, and nothing else")));
     if let Some(last) = &run.run {
         let ended = last.ended_at.map(|end| format!(", ended {}", end.short())).unwrap_or_default();
         words::line(format!("  run {} began {}{ended}", last.number, last.dispatched_at.short()));

@@ -4,11 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::project::is_short_for;
 use kelos_model::similar::closest;
 use kelos_model::time::{TypedTime, parse_instant};
-use kelos_model::{RunName, SlotState, StepName, WorkflowId};
+use kelos_model::{RunName, SlotKey, SlotState, StepName, WorkflowId};
 use kelos_wire::{ListDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::address::{Query, escape};
+use crate::address::{Query, escape, slot_path};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::text as words;
@@ -148,18 +149,30 @@ impl Client {
             Err(_) if is_named(text) => return Ok(text.to_owned()),
             Err(why) => {
                 let failure = Failure::usage(format!("{doing}: {why}"));
-                let dot = RunName::new(text)
-                    .map(|name| format!("if {name} is the name of a run, put a dot before it: .{name}"));
-                return Err(match dot {
-                    Ok(hint) => failure.hint(hint),
-                    Err(_) => failure,
-                });
+                let dotted = format!(".{text}");
+                let Ok(key) = SlotKey::parse(&dotted) else { return Err(failure) };
+                let run = key.of_run();
+                if self.has_slot(doing, &summary.id, &run)? {
+                    return Ok(dotted);
+                }
+                let (id, name) = (&summary.id, run.short());
+                let hint =
+                    format!("no run of {id} is named {name}; one that nobody has started yet is written {dotted}");
+                return Err(failure.hint(hint));
             }
         };
         match time {
             TypedTime::Absolute(at) | TypedTime::Local(at) => Ok(words::wire(at)),
             TypedTime::Relative(at) => self.latest_at(doing, &summary.id, at),
             TypedTime::Day { start, end } => self.only_of_day(doing, &summary.id, text, (start, end)),
+        }
+    }
+
+    /// Whether a workflow has a slot.
+    fn has_slot(&self, doing: &str, workflow: &str, key: &SlotKey) -> Result<bool, Failure> {
+        match self.get::<Value>(doing, &slot_path(workflow, &key.to_string()), &Query::new()) {
+            Err(failure) if failure.refusal.as_deref() == Some("slot-not-found") => Ok(false),
+            found => found.map(|_| true),
         }
     }
 

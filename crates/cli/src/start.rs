@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::{ArgumentOptions, Because, Door};
 use crate::text as words;
-use crate::{flow, render};
+use crate::{flow, render, selection};
 
 #[derive(clap::Args)]
 pub(crate) struct StartArgs {
@@ -19,6 +19,13 @@ pub(crate) struct StartArgs {
     /// Name of the run, such as order-42: a run of this name is started once
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
+    /// Do only this step of a flow again, as its run OF did it, with the arguments in the place of what it was given: load, or load:3 for
+    /// an item of its list
+    #[arg(long, value_name = "STEP", requires = "of")]
+    step: Option<String>,
+    /// Run of the flow whose step is done again; it has ended
+    #[arg(long, value_name = "RUN", requires = "step", value_parser = selection::key, allow_hyphen_values = true)]
+    of: Option<String>,
     /// Wait until the run has ended, and print the steps of a flow as they end; the exit code is the outcome
     #[arg(long)]
     wait: bool,
@@ -36,13 +43,13 @@ pub(crate) struct StartArgs {
 
 pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     let doing = format!("start {}", args.workflow);
-    let body = StartRequest {
-        key: args.key.clone(),
-        priority: args.priority,
-        ..body(&doing, &args.arguments, args.unconstrained, &args.because)?
-    };
+    let asked = body(&doing, &args.arguments, args.unconstrained, &args.because)?;
     let mut client = Connection::open(&args.door)?;
-    let id = client.workflow(&doing, &args.workflow)?.summary.id;
+    let workflow = client.workflow(&doing, &args.workflow)?;
+    let of = args.of.as_ref().map(|run| client.key(&doing, &workflow, run)).transpose()?;
+    let (key, step, priority) = (args.key.clone(), args.step.clone(), args.priority);
+    let body = StartRequest { key, step, of, priority, ..asked };
+    let id = workflow.summary.id;
     let started: Reply<StartedDto> = client.post(&doing, &format!("/workflows/{}/start", escape(&id)), &body)?;
     if args.wait {
         return flow::follow(&mut client, &args.door, &id, &started.slot.slot.key.to_string());
@@ -52,7 +59,9 @@ pub(crate) fn run(args: &StartArgs) -> Result<u8, Failure> {
     } else {
         let (slot, before) = (&started.slot, if started.existed { ", and was started before" } else { "" });
         let state = slot.state.as_str();
-        words::line(format!("{} is {}{before}", slot.slot, render::paint(state, state)));
+        let again = args.step.as_deref().zip(args.of.as_deref());
+        let again = again.map(|(step, of)| format!(", and does {of}.{step} again")).unwrap_or_default();
+        words::line(format!("{} is {}{again}{before}", slot.slot, render::paint(state, state)));
     }
     Ok(0)
 }

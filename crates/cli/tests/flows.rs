@@ -86,6 +86,42 @@ fn what_failed_is_resumed_and_the_exit_code_is_the_outcome() {
 }
 
 #[test]
+fn a_step_is_done_again_with_another_argument() {
+    let (folder, server) = up();
+    folder.run(&["start", "etl", "--key", "bad-1", "--argument", "fails=1", "--wait"]).fails(1);
+    let again = ["start", "etl", "--step", "load", "--of", "bad-1", "--key", "again-1", "--argument", "fails="];
+    let said = folder.run(&again).ok();
+    assert!(said.starts_with("etl@again-1 is ") && said.ends_with(", and does bad-1.load again\n"), "{said}");
+    let shown = until(&folder, "again-1", "succeeded at");
+    assert!(shown.contains("  does etl@bad-1.load again, and nothing else\n"), "{shown}");
+    assert!(shown.contains("not-in-run") && shown.contains("arguments {\"fails\":\"\"}"), "{shown}");
+    let why = folder.run(&["why", "etl", "again-1"]).ok();
+    assert!(why.contains("it only does etl@bad-1.load again"), "{why}");
+    let bad = ["start", "etl", "--step", "load", "--of", "bad-1", "--wait"];
+    let failed = folder.run(&bad);
+    assert!(failed.out.contains(" is failed: step load failed: "), "{}", failed.out);
+    failed.fails(1);
+    server.stop();
+}
+
+#[test]
+fn a_name_without_digits_needs_no_dot_once_there_is_such_a_run() {
+    let (folder, server) = up();
+    let early = folder.run(&["signal", "etl", "monday", "approval"]).fails(2);
+    assert!(
+        early.contains("no run of etl is named monday; one that nobody has started yet is written .monday"),
+        "{early}"
+    );
+    folder.run(&["signal", "etl", ".monday", "approval"]).ok();
+    folder.run(&["start", "etl", "--key", "monday", "--wait"]).ok();
+    assert!(folder.run(&["steps", "etl", "monday"]).ok().contains("monday  succeeded"));
+    assert!(folder.run(&["why", "etl", "monday"]).ok().contains("succeeded"));
+    assert!(folder.run(&["why", "etl", "monday.ship"]).ok().contains("succeeded"));
+    assert!(folder.run(&["logs", "etl", "monday.each:1"]).ok().contains('b'));
+    server.stop();
+}
+
+#[test]
 fn what_makes_no_sense_is_told() {
     let (folder, server) = up();
     for (words, code, said) in [
@@ -100,6 +136,9 @@ fn what_makes_no_sense_is_told() {
         (&["resume", "etl", "--run", "a1"], 1, "expected the name of a run that somebody started"),
         (&["resume", "etl", "plain", "--run", "a1"], 2, "expected the one it is of"),
         (&["resume", "etl", "--from", "a"], 2, "--run"),
+        (&["start", "etl", "--step", "load"], 2, "--of"),
+        (&["start", "etl", "--of", "a1"], 2, "--step"),
+        (&["start", "etl", "--step", "load", "--of", "a1"], 1, "etl@a1 does not exist"),
         (&["rerun", "etl", "a1.load"], 1, "expected the name of a run that somebody started"),
     ] {
         let told = folder.run(words).fails(code);

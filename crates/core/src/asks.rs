@@ -13,8 +13,8 @@ use crate::past::PastOf;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
-    PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip,
-    SubmitRequest, Tell,
+    PrioritiseBackfill, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow,
+    Skip, SubmitRequest, Tell,
 };
 use crate::survey::Survey;
 use crate::{Ask, Command, Core, Refusal, Request};
@@ -76,6 +76,7 @@ impl Core {
                 EnableByTime::reply(self.enable_changed(&schedules, range, &Mandate { by, reason }))
             }
             Ask::Fire(request) => FireRequest::reply(self.fire_now(request, by)),
+            Ask::RepeatStep(request) => RepeatStep::reply(self.repeat_step(request, by, past)?),
             Ask::SignalFlow(request) => SignalFlow::reply(self.signal_flow(request, by)),
             Ask::ResumeFlow(request) => ResumeFlow::reply(self.resume_flow(request, by, past)?),
             Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
@@ -99,14 +100,23 @@ impl Core {
             Ask::Rerun(Rerun { slot, .. }) if slot.key.step().is_some() => {
                 self.slots.recall([SlotRef::new(slot.workflow.clone(), slot.key.of_run())], past)
             }
+            Ask::Rerun(Rerun { slot, .. }) => {
+                self.slots.recall([slot.clone()], past)?;
+                self.pin_repeated(slot, past)
+            }
+            Ask::RepeatStep(RepeatStep { step, key, .. }) => {
+                let named = key.clone().map(|name| SlotRef::new(step.workflow.clone(), SlotKey::Named(name)));
+                let run = SlotRef::new(step.workflow.clone(), step.key.of_run());
+                self.slots.recall([step.clone(), run].into_iter().chain(named), past)
+            }
             Ask::SignalFlow(SignalFlow { run: slot, .. })
             | Ask::ResumeFlow(ResumeFlow { run: slot, .. })
-            | Ask::Rerun(Rerun { slot, .. })
             | Ask::Kill(Kill { slot, .. })
             | Ask::MarkSuccess(MarkSuccess { slot, .. })
             | Ask::Skip(Skip { slot, .. }) => self.slots.recall([slot.clone()], past),
             Ask::RerunDownstream(request) => {
-                self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)
+                self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)?;
+                self.pin_repeated(&request.slot, past)
             }
             Ask::Submit(request) => self.recall_submitted(request, past),
             Ask::Backfill(request) => self.recall_backfill(request, past),

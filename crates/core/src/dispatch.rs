@@ -1,14 +1,14 @@
 //! Dispatch: slots that were granted their permits start a run.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::arguments::kept_arguments;
-use kelos_model::flow::is_carried_out_by_the_scheduler;
-use kelos_model::{Batch, RunId, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::flow::{StepPayload, is_carried_out_by_the_scheduler};
+use kelos_model::{Batch, Flow, PoolId, PoolUse, RunId, SlotEvent, SlotRef, WorkflowId};
 
 use crate::batches::Candidates;
 use crate::permits::{Grant, QueueId, Terms};
-use crate::workflows::WorkflowState;
 use crate::{Command, Core, WorkflowFilter};
 
 impl Core {
@@ -63,12 +63,13 @@ impl Core {
         if is_carried_out_by_the_scheduler(&workflow.job.executor) {
             return;
         }
-        let inputs = live.slot.step_of_run().map(|step| Arc::new(step.inputs.clone()));
+        let inputs = live.slot.step_of_run().map(|step| step.inputs.clone());
+        let step = inputs.map(|inputs| Arc::new(StepPayload { inputs, about: self.about(&run.slot) }));
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let batch = live.run().and_then(|run| run.batch);
         match kept_arguments(&workflow, collected.as_deref(), &run.slot.key) {
             Err(fault) => self.ended(&run, fault.outcome()),
-            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch, inputs }),
+            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch, step }),
         }
     }
 
@@ -91,23 +92,65 @@ impl Core {
 
     /// Updates the terms on which the queued and live steps of a workflow run.
     fn agree_on_steps(&mut self, id: &WorkflowId) {
-        let steps: Vec<SlotRef> = self.slots.steps_of_workflow(id).map(|(step, _)| step.clone()).collect();
-        steps.iter().for_each(|step| self.agree_on_step(step));
+        let steps = self.slots.steps_of_workflow(id).filter_map(|(step, _)| step.key.step());
+        let queues: BTreeSet<(String, bool)> =
+            steps.map(|key| (key.step().to_owned(), key.item_number().is_some())).collect();
+        queues.iter().for_each(|(step, is_item)| self.agree_on_queue(id, step, *is_item));
     }
 
-    /// Updates the terms on which a step runs, in all runs of its flow: those of the definition that this one follows.
+    /// Updates the terms on which a step runs, in all runs of its flow.
     pub(crate) fn agree_on_step(&mut self, step: &SlotRef) {
-        let Some(definition) = self.definition_of(step) else { return };
+        if let Some(key) = step.key.step() {
+            self.agree_on_queue(&step.workflow, key.step(), key.item_number().is_some());
+        }
+    }
+
+    /// Updates the terms of the queue of a step, in which all runs of its flow stand. While these follow several definitions, what any of
+    /// them says holds for all, so that no limit is passed.
+    fn agree_on_queue(&mut self, workflow: &WorkflowId, step: &str, is_item: bool) {
+        let mut all = self.flows.definitions_of(workflow, step, is_item);
+        let Some(state) = self.workflows.get(workflow) else { return };
+        if all.is_empty() {
+            let present = state.definition();
+            let step = present.flow.as_ref().and_then(|flow| flow.step(step)).filter(|_| state.is_present());
+            all.extend(step.map(|step| Arc::new(Flow::as_workflow(present, step, is_item))));
+        }
         let terms = Terms {
-            concurrency: definition.concurrency,
+            concurrency: all.iter().filter_map(|one| one.concurrency).min(),
             batch: None,
-            pools: definition.pools.clone(),
-            within: definition.within.clone(),
-            is_present: true,
-            is_paused: self.workflows.get(&step.workflow).is_none_or(WorkflowState::rests),
+            pools: of_all(all.iter().map(|one| &one.pools)),
+            within: of_all(all.iter().map(|one| &one.within)),
+            is_present: !all.is_empty(),
+            is_paused: state.rests(),
             by_workers: false,
             by_scheduler: false,
         };
-        self.permits.agree(QueueId::of(step), terms);
+        self.permits.agree(QueueId::of_step(workflow, step, is_item), terms);
     }
+
+    /// Updates the terms of all steps of a flow that no run follows any more.
+    pub(crate) fn agree_without(&mut self, workflow: &WorkflowId, left: &Arc<Flow>) {
+        let present = self.workflows.get(workflow).and_then(|state| state.definition().flow.as_ref());
+        if present.is_some_and(|present| Arc::ptr_eq(present, left)) && !self.flows.is_any_pinned(workflow) {
+            // The terms are the same with the next run.
+            return;
+        }
+        for step in &left.steps {
+            self.agree_on_queue(workflow, step.name.as_str(), false);
+            if step.for_each.is_some() {
+                self.agree_on_queue(workflow, step.name.as_str(), true);
+            }
+        }
+    }
+}
+
+/// The pools that several definitions name, the newest last: of each the most permits that any takes, as far as the newest lets them.
+fn of_all<'w>(uses: impl Iterator<Item = &'w Vec<PoolUse>>) -> Vec<PoolUse> {
+    let mut all: BTreeMap<PoolId, PoolUse> = BTreeMap::new();
+    for one in uses.flatten() {
+        let before = all.get(&one.pool).map_or(0, |before| before.permits);
+        let most = one.rate.map_or(one.size, |rate| rate.burst).max(one.permits);
+        all.insert(one.pool.clone(), PoolUse { permits: before.min(most).max(one.permits), ..one.clone() });
+    }
+    all.into_values().collect()
 }

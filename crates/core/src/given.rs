@@ -11,6 +11,9 @@ use crate::{Core, Refusal};
 impl Core {
     /// The arguments that a request gives to the next runs of a slot, in the normal forms of their kinds.
     pub(crate) fn accepted_by(&self, slot: &SlotRef, given: &Arguments) -> Result<Arguments, Refusal> {
+        if let Some(repeats) = self.repeated_by(slot) {
+            return self.accepted_by_step(slot, &repeats, given);
+        }
         let definition = self.workflows.present(&slot.workflow)?.definition();
         let mut collected = self.slots.collected(slot).cloned().unwrap_or_else(|| Collection::new(self.now));
         collected.arguments.extend(given.clone());

@@ -51,6 +51,7 @@ mod port;
 mod programs;
 mod record;
 mod refusal;
+mod repeats;
 mod requests;
 mod restore;
 mod runs;
@@ -78,8 +79,9 @@ pub use port::{Checkpoint, Command, Input, Rows, Step};
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,
-    InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun, RerunBackfill,
-    Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip, SlotList, SubmitOutcome, SubmitRequest, Tell,
+    InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, RepeatStep, Reply, Request, Rerun,
+    RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip, SlotList, StartAnswer,
+    SubmitOutcome, SubmitRequest, Tell,
 };
 pub use workers::{Offer, WORKER};
 
@@ -274,6 +276,7 @@ impl Core {
         self.workflows.settle();
         self.slots.settle();
         self.firings.settle();
+        self.flows.settle();
         self.backfills.settle();
     }
 

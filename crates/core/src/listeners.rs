@@ -64,6 +64,10 @@ impl Listeners {
         if !before.is_some_and(going) || !ENDS.contains(&after.state) {
             return;
         }
+        if after.run_of_flow().is_some_and(|run| run.repeats.is_some()) {
+            // The step of another run was done again, which is no end of a run to whoever waits for one.
+            return;
+        }
         let subject = Subject::Ended(definition.program().clone(), after.state);
         if self.of(&subject).is_none() {
             return;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::Backfill;
+use kelos_model::flow::StepPayload;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
@@ -11,7 +12,7 @@ use kelos_model::{
     Actor, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
     SlotRef, Workflow,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::deployment::Deployment;
 use crate::filter::WorkflowFilter;
@@ -103,6 +104,7 @@ impl Input {
                     Report::Started { .. } => "it was started",
                     Report::NeverStarted => "it was never started",
                     Report::Deferred { .. } => "it can't be started now",
+                    Report::GivenBack => "it was given back undone",
                     Report::Gave { .. } => "what it gives",
                     Report::Asks { .. } => "what it asks for",
                     Report::Ended { outcome } => {
@@ -136,8 +138,8 @@ pub enum Command {
         collected: Option<Arc<Collection>>,
         /// The slots that it serves together, if there are several.
         batch: Option<Batch>,
-        /// The inputs of a step of a flow.
-        inputs: Option<Arc<Map<String, Value>>>,
+        /// The inputs of a step of a flow, and what they are about; none for all other runs.
+        step: Option<Arc<StepPayload>>,
     },
     /// Find out the state of a run that another process started.
     CheckRun {

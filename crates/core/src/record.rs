@@ -56,6 +56,7 @@ impl Core {
         let succeeded = self.slots.enter(id, &after, &what, definition, moment);
         self.listeners.note_end(id, definition, before.as_ref(), &after, || self.slots.changed_run(after.last_run_seq));
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
+        let prioritised = matches!(what, SlotEvent::Prioritised { .. }).then(|| what.clone());
         self.turn.log(self.now, previous, Event::Slot { slot: id.clone(), what });
         if let Some(run) = succeeded {
             self.workflows.note_last_run(&id.workflow, run, self.programs.members(self.programs.of(&id.workflow)));
@@ -68,8 +69,21 @@ impl Core {
             self.permits.wake_lots(&id.workflow);
         }
         self.reindex(id, before.as_ref(), &after);
-        self.flows.follow_run(id, &after);
+        if let Some(left) = self.flows.follow_run(id, &after) {
+            self.agree_without(&id.workflow, left.graph().flow());
+        }
+        if let Some(what) = prioritised.filter(|_| after.run_of_flow().is_some()) {
+            self.prioritise_steps(id, &what);
+        }
         true
+    }
+
+    /// Gives the steps of a run of a flow that have not ended the priority that it was given.
+    fn prioritise_steps(&mut self, run: &SlotRef, what: &SlotEvent) {
+        let open = self.slots.steps_of(run).filter(|(_, live)| !live.slot.state.is_final());
+        for step in open.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.record(&step, what.clone());
+        }
     }
 
     /// Logs an event of a step of a flow, and updates what depends on it: of all that is indexed of slots, a step is only in the queues,

@@ -115,6 +115,21 @@ pub enum Refusal {
         /// The steps of the flow.
         known: Vec<String>,
     },
+    /// The run of the step is live. Only steps of runs that have ended can be done again.
+    StepOfLiveRun(SlotRef, SlotState),
+    /// The step never ran in its run, so that nothing is there to be done again.
+    NeverRan(SlotRef),
+    /// The step only waits for a signal of this name.
+    OnlyWaits(SlotRef, String),
+    /// Another run has the name, and does not do this step again.
+    RunNameTaken(SlotRef, SlotRef),
+    /// The inputs that were given are not such as the step had.
+    InputsMismatched {
+        /// The step.
+        step: SlotRef,
+        /// All mistakes, in words.
+        mistakes: Vec<String>,
+    },
     /// The run has ended, and takes no signals.
     RunOver(SlotRef, SlotState),
     /// All steps of the run have succeeded, so that there is nothing to go on with.
@@ -132,18 +147,18 @@ impl Refusal {
             Refusal::NeverOpened(_) => "never-opened",
             Refusal::NoEventSchedule(_) => "schedule-not-found",
             Refusal::NotStartable(_) => "not-startable",
-            Refusal::ScheduleTaken(_) | Refusal::NameTaken(_) => "name-taken",
+            Refusal::ScheduleTaken(_) | Refusal::NameTaken(_) | Refusal::RunNameTaken(..) => "name-taken",
             Refusal::NoProgram { .. } => "program-not-found",
             Refusal::AlreadyEnabled(_) => "already-enabled",
             Refusal::AlreadyDisabled(_) => "already-disabled",
             Refusal::NotPausable(_) => "not-pausable",
             Refusal::ArgumentsTooLarge { .. } => "arguments-too-large",
-            Refusal::ArgumentsMismatched { .. } => "arguments-mismatched",
+            Refusal::ArgumentsMismatched { .. } | Refusal::InputsMismatched { .. } => "arguments-mismatched",
             Refusal::NeverCameToBe(_) => "slot-not-found",
             Refusal::NotInSchedule(_) => "not-in-schedule",
             Refusal::NoJobId(..) => "no-job-id",
             Refusal::NoSchedule(..) => "no-schedule",
-            Refusal::StillLive(..) => "still-live",
+            Refusal::StillLive(..) | Refusal::StepOfLiveRun(..) => "still-live",
             Refusal::AlreadyFinal(..) | Refusal::RunOver(..) | Refusal::NotSkippable(..) => "already-final",
             Refusal::AlreadySucceeded(_) => "already-succeeded",
             Refusal::RunAlive(..) => "run-alive",
@@ -157,6 +172,8 @@ impl Refusal {
             Refusal::NoSignal { .. } => "signal-not-found",
             Refusal::NoStep { .. } => "step-not-found",
             Refusal::NothingToResume(_) => "nothing-to-resume",
+            Refusal::NeverRan(_) => "never-ran",
+            Refusal::OnlyWaits(..) => "only-waits",
             Refusal::Broken(_) => "broken-invariant",
         }
     }
@@ -209,6 +226,11 @@ impl std::fmt::Display for Refusal {
             Refusal::NoFlow(_) | Refusal::NoSignal { .. } | Refusal::NoStep { .. } | Refusal::NothingToResume(_) => {
                 of_flow(f, self)
             }
+            Refusal::StepOfLiveRun(..)
+            | Refusal::NeverRan(_)
+            | Refusal::OnlyWaits(..)
+            | Refusal::RunNameTaken(..)
+            | Refusal::InputsMismatched { .. } => of_repeat(f, self),
             Refusal::Broken(breach) => write!(
                 f,
                 "an internal check of the scheduler failed, and nothing was done: {breach}. The workflow {} is frozen until \
@@ -303,6 +325,33 @@ fn of_flow(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt::Resu
             "all steps of {} have succeeded: name the step from which on they are to be done again, or rerun it",
             slot.short()
         ),
+        _ => Ok(()),
+    }
+}
+
+/// The refusals of steps that are to be done again.
+fn of_repeat(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt::Result {
+    match refusal {
+        Refusal::StepOfLiveRun(run, state) => {
+            write!(f, "{} is {state}: only a step of a run that has ended can be done again", run.short())
+        }
+        Refusal::NeverRan(step) if step.key.step().is_some_and(|key| key.item_number().is_some()) => {
+            write!(f, "{} never ran: expected an item of a list that its run has started", step.short())
+        }
+        Refusal::NeverRan(step) => {
+            write!(f, "{} never ran, so there is nothing to do again: expected a step that ran", step.short())
+        }
+        Refusal::OnlyWaits(step, signal) => write!(
+            f,
+            "{} only waits for the signal {signal}: to wait for it again, resume its run from that step on",
+            step.short()
+        ),
+        Refusal::RunNameTaken(run, step) => {
+            write!(f, "{} exists and does not do {} again, expected a new name", run.short(), step.short())
+        }
+        Refusal::InputsMismatched { step, mistakes } => {
+            write!(f, "the inputs of {} are wrong: {}", step.short(), mistakes.join("; "))
+        }
         _ => Ok(()),
     }
 }

@@ -41,7 +41,7 @@ pub enum AnyAnswer {
     /// The event schedules that were enabled.
     Enabled(Vec<WorkflowId>),
     /// The slot that was fired.
-    Fired(SlotRef),
+    Fired(StartAnswer),
     /// The result for each submitted job, in the order of the request.
     Submitted(Vec<SubmitOutcome>),
     /// The slots of a backfill.
@@ -115,7 +115,8 @@ requests! {
     Enable(Enable) -> Done(());
     Disable(Disable) -> Done(());
     EnableByTime(EnableByTime) -> Enabled(Vec<WorkflowId>);
-    Fire(FireRequest) -> Fired(SlotRef);
+    Fire(FireRequest) -> Fired(StartAnswer);
+    RepeatStep(RepeatStep) -> Fired(StartAnswer);
     SignalFlow(SignalFlow) -> Done(());
     ResumeFlow(ResumeFlow) -> Done(());
     SetRegister(SetRegister) -> Done(());
@@ -342,6 +343,32 @@ pub struct FireRequest {
     /// The priority of the slot. Larger runs first.
     pub priority: i32,
     /// Whether to ignore its constraints, too.
+    pub unconstrained: bool,
+    /// The reason given for it.
+    pub reason: Option<String>,
+}
+
+/// A slot that was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartAnswer {
+    /// The slot.
+    pub slot: SlotRef,
+    /// Whether it had been started by this name before: then nothing was done.
+    pub existed: bool,
+}
+
+/// Do one step of a run of a flow again, or one item of its list, as a run of its own: with the definition and the inputs that it had.
+#[derive(Debug, Clone)]
+pub struct RepeatStep {
+    /// The step or the item. Its run has ended.
+    pub step: SlotRef,
+    /// Inputs in the place of those that it was given.
+    pub arguments: Arguments,
+    /// The name of the new run, which is started once. None for a run that is named by its moment.
+    pub key: Option<RunName>,
+    /// The priority of the slot. Larger runs first.
+    pub priority: i32,
+    /// Whether to ignore the constraints of its workflow.
     pub unconstrained: bool,
     /// The reason given for it.
     pub reason: Option<String>,

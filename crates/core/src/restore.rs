@@ -84,7 +84,8 @@ impl Core {
             {
                 self.flows.pin(&definition, number);
             }
-            self.flows.follow_run(id, slot);
+            // Nothing is left before it.
+            drop(self.flows.follow_run(id, slot));
         }
     }
 

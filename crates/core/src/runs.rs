@@ -41,6 +41,12 @@ impl Core {
             {
                 self.record(&run.slot, SlotEvent::Withdrawn { run: run.number });
             }
+            (SlotState::Dispatched | SlotState::Running, Report::GivenBack) => {
+                self.record_of_run(run, |run| SlotEvent::Withdrawn { run });
+            }
+            (_, Report::GivenBack) => {
+                self.record_of_run(run, |run| SlotEvent::RunEnded { run, outcome: Outcome::Killed });
+            }
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
             (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
             (SlotState::Dispatched | SlotState::Running, Report::Ended { outcome }) => self.ended(run, outcome),

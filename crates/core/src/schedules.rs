@@ -7,10 +7,10 @@ use std::sync::Arc;
 use kelos_model::event::{Abort, Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, SlotEvent, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, RunName, SlotEvent, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::mandate::{Mandate, split};
-use crate::{Core, FireRequest, Refusal};
+use crate::{Core, FireRequest, Refusal, StartAnswer};
 
 impl Core {
     pub(crate) fn create_schedules(&mut self, new: Vec<Arc<Workflow>>, mandate: &Mandate) -> Result<(), Refusal> {
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Result<SlotRef, Refusal> {
+    pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Result<StartAnswer, Refusal> {
         let FireRequest { workflow, arguments, key, priority, unconstrained, reason } = request;
         let definition = self.workflows.present(&workflow)?.definition();
         if !definition.keys.can_be_started() {
@@ -97,23 +97,32 @@ impl Core {
         }
         self.workflows.check_program(definition)?;
         let arguments = self.accepted_by_start(&workflow, &arguments)?;
+        let fired = self.open_fired(&workflow, key, priority);
+        if !fired.existed {
+            let started = SlotEvent::FiredBy { by, reason, arguments, unconstrained, repeats: None };
+            self.record(&fired.slot, started);
+            self.wake(fired.slot.clone());
+        }
+        Ok(fired)
+    }
+
+    /// Opens the slot of a start: that of a name, unless it was started before, or one of this moment.
+    pub(crate) fn open_fired(&mut self, workflow: &WorkflowId, key: Option<RunName>, priority: i32) -> StartAnswer {
         let planned = SlotEvent::planned(Origin::Request, priority);
-        let slot = match key {
-            None => self.open_moment(&workflow, planned),
-            Some(name) => {
-                let slot = SlotRef::new(workflow, SlotKey::Named(name));
-                match self.slots.get(&slot).map(|live| (live.slot.state, live.slot.collected.is_some())) {
-                    // Signals came before.
-                    Some((SlotState::Waiting, false)) => {}
-                    // It was started before, or a person ended it before anybody started it.
-                    Some(_) => return Ok(slot),
-                    None => self.record(&slot, planned),
-                }
-                slot
+        let Some(name) = key else {
+            return StartAnswer { slot: self.open_moment(workflow, planned), existed: false };
+        };
+        let slot = SlotRef::new(workflow.clone(), SlotKey::Named(name));
+        let existed = match self.slots.get(&slot).map(|live| (live.slot.state, live.slot.collected.is_some())) {
+            // Signals came before.
+            Some((SlotState::Waiting, false)) => false,
+            // It was started before, or a person ended it before anybody started it.
+            Some(_) => true,
+            None => {
+                self.record(&slot, planned);
+                false
             }
         };
-        self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
-        self.wake(slot.clone());
-        Ok(slot)
+        StartAnswer { slot, existed }
     }
 }

@@ -1,5 +1,7 @@
 //! Steps that the scheduler carries out by itself, those that wait, and requests about runs of flows.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
 use kelos_model::flow::{FOR_EACH, ItemList, SignalWait, StepProgress, formatted_key};
@@ -217,8 +219,8 @@ impl Core {
         let present = definition.definition().flow.clone().filter(|_| definition.is_present());
         let flow = self.flows.of(&run).map(|flow| flow.graph().flow().clone()).or(present);
         let Some(flow) = flow else { return Err(Refusal::NoFlow(run.workflow)) };
-        if !flow.signals().any(|one| one.name == signal) {
-            let known = flow.signals().map(|one| one.name.clone()).collect();
+        if !flow.signals().any(|known| known == signal) {
+            let known = flow.signals().map(str::to_owned).collect();
             return Err(Refusal::NoSignal { workflow: run.workflow, signal, known });
         }
         if let Some(bytes) = beyond_largest(&payload) {
@@ -257,13 +259,14 @@ impl Core {
         if state == SlotState::Succeeded && from.is_none() {
             return Ok(Err(Refusal::NothingToResume(run)));
         }
-        if !self.flows.is_pinned(&run.workflow, part.definition) {
-            match past.definition(&run.workflow, part.definition)? {
-                Some(definition) => self.flows.pin(&definition, part.definition),
-                None => return Ok(Err(Refusal::NoWorkflow(run.workflow))),
-            }
+        if !self.pin_past(&run, part.definition, past)? {
+            return Ok(Err(Refusal::NoWorkflow(run.workflow)));
         }
         let flow = self.flows.pinned(&run.workflow, part.definition).map(|flow| flow.graph().flow().clone());
+        let flow = match part.repeats.as_deref() {
+            Some(repeats) => flow.and_then(|flow| flow.repeating(repeats)).map(Arc::new),
+            None => flow,
+        };
         if let Some(from) = &from
             && flow.as_ref().is_none_or(|flow| flow.step(from.as_str()).is_none())
         {

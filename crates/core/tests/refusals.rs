@@ -16,6 +16,7 @@ fn all() -> Vec<Refusal> {
     let program = || WorkflowId::new("p").unwrap();
     let slot = || SlotRef::at(workflow(), Timestamp::UNIX_EPOCH);
     let job = || SlotRef::job(workflow(), "a_1".into());
+    let step = |text: &str| text.parse::<SlotRef>().unwrap();
     let backfill = || BackfillId::new("b").unwrap();
     let version = |text: &str| text.parse::<VersionChoice>().unwrap();
     let project = |n: u32| (n > 1).then(|| ProjectVersion::new(&format!("1.{n}")).unwrap());
@@ -58,6 +59,15 @@ fn all() -> Vec<Refusal> {
         Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(20) },
         Refusal::Broken(Breach::of_slot(Invariant::EventFits, &slot())),
         Refusal::TooMany { slots: 11, limit: 10 },
+        Refusal::StepOfLiveRun(job(), SlotState::Running),
+        Refusal::NeverRan(step("w@.order-42.load")),
+        Refusal::NeverRan(step("w@.order-42.load:7")),
+        Refusal::OnlyWaits(step("w@.order-42.ok"), "approval".to_owned()),
+        Refusal::RunNameTaken(step("w@.again-1"), step("w@.order-42.load")),
+        Refusal::InputsMismatched {
+            step: step("w@.order-42.load"),
+            mistakes: vec!["rows is \"x\", expected a number such as 2.5".to_owned()],
+        },
     ]
 }
 

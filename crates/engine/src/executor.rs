@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kelos_core::Input;
 use kelos_model::run::Report;
 use kelos_model::workflow::Properties;
-use kelos_model::{PermitAnswer, RunId, Workflow};
+use kelos_model::{PermitAnswer, RunId, SlotKey, Workflow};
 use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
@@ -49,6 +49,13 @@ impl Start {
             settings.extend(self.properties.clone());
         }
         settings
+    }
+
+    /// The key whose time and identifiers the job is given: that of its slot or, of a step, of the flow's run; of a step that is done
+    /// again, of the run that did it first.
+    #[must_use]
+    pub fn subject(&self) -> SlotKey {
+        self.given.key(&self.run.slot.key).of_run()
     }
 }
 

@@ -108,7 +108,7 @@ fn filled_with(
 ) -> Result<JobInput, String> {
     let properties = match &workflow.job.properties {
         Properties::Fixed(properties) => properties.clone(),
-        Properties::Function(function) => functions.properties(function, &workflow.id, key)?,
+        Properties::Function(function) => functions.properties(function, &workflow.id, given.key(key))?,
     };
     let values = given.values(workflow, key);
     let executor = &workflow.job.executor;

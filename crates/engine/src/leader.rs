@@ -451,9 +451,9 @@ impl Leader {
             self.stepping.sent(&command);
             match command {
                 Command::Probe(probe) => probes.push(probe),
-                Command::StartRun { run, workflow, worker, collected, batch, inputs } => {
+                Command::StartRun { run, workflow, worker, collected, batch, step } => {
                     let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                    let given = given.with_inputs(inputs.as_deref());
+                    let given = given.of_step(step.as_deref());
                     self.start_run(run, workflow, given, worker);
                 }
                 Command::CheckRun { run, executor, external_id } => {

@@ -245,7 +245,7 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
     env.extend(start.given.variables());
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
-    let key = slot.key.of_run();
+    let key = start.subject();
     env.insert("KELOS_TIME".to_owned(), key.given());
     if let Some(period) = start.workflow.keys.period_of_run(&key, start.given.batch.as_ref()) {
         env.insert("KELOS_END".to_owned(), format_full(period.end));

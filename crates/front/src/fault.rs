@@ -195,7 +195,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::TooManyDownstream { .. }
         | Refusal::TooMany { .. }
         | Refusal::ArgumentsTooLarge { .. }
-        | Refusal::ArgumentsMismatched { .. } => StatusCode::BAD_REQUEST,
+        | Refusal::ArgumentsMismatched { .. }
+        | Refusal::InputsMismatched { .. } => StatusCode::BAD_REQUEST,
         Refusal::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     }
@@ -224,6 +225,14 @@ fn hint(refusal: &Refusal) -> Option<String> {
         Refusal::ArgumentsMismatched { workflow, .. } => {
             return Some(format!("GET /api/v1/workflows/{workflow} lists its parameters"));
         }
+        Refusal::InputsMismatched { step, .. } => {
+            let run = step.key.of_run();
+            let shown = format!("GET /api/v1/workflows/{}/slots/{run}/flow", step.workflow);
+            return Some(format!("{shown} shows what the step was given"));
+        }
+        Refusal::StepOfLiveRun(..) => "kill the run first, or wait until it has ended",
+        Refusal::NeverRan(_) => "GET /api/v1/workflows/{id}/slots/{time}/flow shows which steps ran",
+        Refusal::OnlyWaits(..) => "POST …/resume with `from`",
         Refusal::ArgumentsTooLarge { .. } => "write what is large to a file, and give its path",
         Refusal::StillLive(..) => "kill it first",
         Refusal::NoFlow(_) => "GET /api/v1/workflows/{id}/slots/{time}/flow shows a run of a flow",

@@ -18,11 +18,30 @@ pub async fn slot(app: &App, workflow: &WorkflowId, text: &str) -> Result<SlotRe
     let keys = row.as_ref().map(|row| &row.definition.keys);
     let key = match keys {
         Some(keys @ Keys::Jobs(_)) => job(app, keys, text).await?,
-        Some(keys) => read(Some(keys), text)?,
+        Some(keys) => match read(Some(keys), text) {
+            Ok(key) => key,
+            Err(fault) => named(app, workflow, keys, text).await?.map_err(|hint| Fault { hint, ..fault })?,
+        },
         // A text that is no time may be a job of an app with a typo in its name.
         None => read(None, text).map_err(|_| Fault::from(Refusal::NoWorkflow(workflow.clone())))?,
     };
     Ok(SlotRef::new(workflow.clone(), key))
+}
+
+/// The run that a text names which reads as a mistyped time, such as `monday`, or a step of it: only if there is such a run. Otherwise what
+/// to write for one.
+async fn named(
+    app: &App,
+    workflow: &WorkflowId,
+    keys: &Keys,
+    text: &str,
+) -> Result<Result<SlotKey, Option<String>>, Fault> {
+    let Some(key) = keys.read(&format!(".{text}")).ok() else { return Ok(Err(None)) };
+    let run = SlotRef::new(workflow.clone(), key.of_run());
+    let name = run.key.short();
+    let is_there = app.read(move |reader| Ok(reader.slot(&run)?.is_some())).await?;
+    let hint = || format!("no run of {workflow} is named {name}; one that nobody has started yet is written .{text}");
+    Ok(if is_there { Ok(key) } else { Err(Some(hint())) })
 }
 
 /// The key of a job that a text names, for a workflow that is keyed by job ids. Functions of its script may change it.

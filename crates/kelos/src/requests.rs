@@ -32,8 +32,8 @@
 
 pub use kelos_core::{
     BackfillOutcome, BackfillRequest, CancelBackfill, DownstreamOutcome, DownstreamRequest, FireRequest, Inspect,
-    InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, Request, Rerun, RerunBackfill,
-    Resume, ResumeBackfill, Skip, SlotList, Tell,
+    InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, RepeatStep, Request, Rerun,
+    RerunBackfill, Resume, ResumeBackfill, Skip, SlotList, StartAnswer, Tell,
 };
 pub use kelos_model::BackfillId;
 pub use kelos_model::backfill::BackfillMode;

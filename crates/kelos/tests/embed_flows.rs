@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kelos::SlotState;
 use kelos::embed::{
-    Calendar, Context, Failure, FlowRun, InPeriod, Part, Period, Project, Rehearsal, Retry, Step, flow, signal, step,
+    Calendar, Context, Failure, FlowRun, InPeriod, Part, Period, Project, Rehearsal, Retry, SignalError, Step, flow,
+    signal, step,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -644,7 +645,6 @@ fn a_run_goes_on_after_a_restart_and_is_resumed_after_one() {
     run(async {
         let running = project(false).start().await.unwrap();
         running.flow("buy").start("a", &()).await.unwrap();
-        // A step that is live when the program ends has failed.
         while running.flow("buy").look("a").unwrap().step("first").is_none_or(|first| !first.state.is_final()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -659,6 +659,174 @@ fn a_run_goes_on_after_a_restart_and_is_resumed_after_one() {
         let ended = running.flow("buy").end("a").await.unwrap();
         assert_eq!(ended.output::<u32>().unwrap(), 3);
         assert_eq!(ended.step("first").unwrap().attempts, 1);
+        running.stop().await;
+    });
+}
+
+// One step again
+
+#[test]
+fn a_step_is_done_again_with_what_it_had_or_with_other_inputs() {
+    let tell = step("tell", async |_: Context, given: Value, ()| Ok::<_, String>(json!({ "told": given })));
+    let part = (gives("first", json!({ "rows": 3 })) >> tell.with(())).or_else(done("sorry")) >> done("last");
+    let mut rehearsal = rehearse(part);
+    let mut buy = rehearsal.flow("buy");
+    buy.start("a", &json!({ "day": "monday" })).unwrap();
+    buy.start_step("again", ("a", "tell"), &()).unwrap();
+    buy.start_step("other", ("a", "tell"), &json!({ "rows": 5 })).unwrap();
+    let [again, other] = ["again", "other"].map(|run| buy.look(run).unwrap());
+    assert_eq!(Value::Object(again.outputs), json!({ "told": { "rows": 3, "day": "monday" } }));
+    assert_eq!(Value::Object(other.outputs.clone()), json!({ "told": { "rows": 5, "day": "monday" } }));
+    assert_eq!(states(&other), ["tell succeeded"], "no other step is opened");
+    assert_eq!(other.repeats.unwrap().to_string(), "buy@.a.tell");
+    assert_eq!(buy.look("a").unwrap().step("tell").unwrap().attempts, 1, "the run that did it stays as it was");
+    buy.fail("bad", "tell", 1).unwrap();
+    buy.start_step("bad", ("a", "tell"), &()).unwrap();
+    let bad = buy.look("bad").unwrap();
+    assert_eq!((bad.state, states(&bad)), (SlotState::Failed, vec!["tell failed".to_owned()]), "no error step");
+    for (refused, words) in [
+        (buy.start_step("b", ("a", "tel"), &()), "has no step \"tel\", did you mean tell?"),
+        (buy.start_step("b", ("c", "tell"), &()), "buy@c does not exist"),
+        (buy.start_step("again", ("a", "first"), &()), "expected a new name"),
+        (buy.start_step("b", ("a", "tell"), &json!({ "rows": "x" })), "expected a number"),
+        (buy.start_step("b", ("a", "tell:x"), &()), "an item such as load:3"),
+    ] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn a_step_that_is_done_again_is_about_the_period_of_its_run() {
+    let count = step("count", async |_: Context, day: Period, ()| Ok::<_, String>(json!({ "hours": day.hours() })));
+    let days = Calendar::daily(kelos::embed::Zone::parse("Europe/Paris").unwrap());
+    let nightly = flow("nightly", count.with(())).every(&days);
+    let mut rehearsal = Rehearsal::at(START, Project::new("flows", "1").add(nightly)).unwrap();
+    rehearsal.run_until("2026-04-02T00:00Z").unwrap();
+    let mut nightly = rehearsal.flow("nightly");
+    nightly.start_step("again", ("2026-03-29T00:00+01:00", "count"), &()).unwrap();
+    assert_eq!(nightly.look("again").unwrap().outputs["hours"], 23);
+    nightly.start_step("once-more", ("again", "count"), &()).unwrap();
+    assert_eq!(nightly.look("once-more").unwrap().outputs["hours"], 23);
+}
+
+#[test]
+fn a_step_is_done_again_after_a_restart_with_the_definition_of_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = |part: Part| Project::new("flows", "1").folder(folder.path()).add(flow("buy", part));
+    let tell = || step("tell", async |_: Context, given: Value, ()| Ok::<_, String>(given)).with(());
+    run(async {
+        let running = project(gives("first", json!({ "rows": 3 })) >> tell()).start().await.unwrap();
+        running.flow("buy").run("a", &()).await.unwrap();
+        running.stop().await;
+        let running = project(tell() >> done("new")).start().await.unwrap();
+        let again = running.flow("buy").run_step("again", ("a", "tell"), &json!({ "more": 1 })).await.unwrap();
+        assert_eq!(Value::Object(again.outputs), json!({ "rows": 3, "more": 1 }));
+        running.stop().await;
+    });
+}
+
+// Signals within a function
+
+async fn pay(context: Context, (): (), (): ()) -> Result<String, SignalError> {
+    let by: String = context.signal("approval").within(MINUTE * 60).await?;
+    Ok(format!("{} says {by}", context.run().number))
+}
+
+fn paying() -> Part {
+    done("first") >> step("pay", pay).with(()).may_wait_for::<String>("approval").retry(Retry::fixed(MINUTE).times(1))
+}
+
+#[test]
+fn a_function_waits_for_a_signal_that_comes_early_late_or_never() {
+    let mut rehearsal = rehearse(paying());
+    let mut buy = rehearsal.flow("buy");
+    buy.signal("early", "approval", &"Ann").unwrap();
+    buy.start("early", &()).unwrap();
+    assert_eq!(buy.look("early").unwrap().output::<String>().unwrap(), "1 says Ann");
+    buy.start("late", &()).unwrap();
+    buy.signal_after("late", "approval", &"Bob", MINUTE * 30).unwrap();
+    buy.start("never", &()).unwrap();
+    pass(&mut rehearsal, 29);
+    assert_eq!(rehearsal.flow("buy").look("late").unwrap().step("pay").unwrap().state, SlotState::Running);
+    pass(&mut rehearsal, 2);
+    assert_eq!(rehearsal.flow("buy").look("late").unwrap().output::<String>().unwrap(), "1 says Bob");
+    pass(&mut rehearsal, 28);
+    assert_eq!(rehearsal.flow("buy").look("never").unwrap().step("pay").unwrap().state, SlotState::Running);
+    // Each attempt has its own hour.
+    pass(&mut rehearsal, 3);
+    assert_eq!(rehearsal.flow("buy").look("never").unwrap().step("pay").unwrap().attempts, 2);
+    pass(&mut rehearsal, 61);
+    let never = rehearsal.flow("buy").look("never").unwrap();
+    let reason = never.step("pay").unwrap().error.clone().unwrap();
+    assert_eq!(reason, "wait for the signal \"approval\": it did not come within 3600 s");
+    // An attempt after the one that waited finds what came meanwhile.
+    let mut buy = rehearsal.flow("buy");
+    buy.resume("never").unwrap();
+    buy.signal("never", "approval", &"Eve").unwrap();
+    assert_eq!(buy.look("never").unwrap().output::<String>().unwrap(), "3 says Eve");
+    let wrong = buy.signal("other", "approval", &7).unwrap_err().to_string();
+    assert!(wrong.contains("expected a string"), "{wrong}");
+}
+
+#[test]
+fn a_wait_for_a_signal_takes_as_long_as_it_does_when_the_clock_jumps() {
+    let mut rehearsal = rehearse(paying());
+    rehearsal.flow("buy").start("a", &()).unwrap();
+    pass(&mut rehearsal, 30);
+    rehearsal.set_clock("2026-04-01T00:00Z").unwrap();
+    pass(&mut rehearsal, 29);
+    assert_eq!(look(&mut rehearsal).step("pay").unwrap().state, SlotState::Running);
+    pass(&mut rehearsal, 2);
+    assert_eq!(look(&mut rehearsal).step("pay").unwrap().state, SlotState::Backoff);
+}
+
+#[test]
+fn a_wait_for_a_signal_that_can_not_be_says_why() {
+    let unexpected = play(step("pay", pay).with(()));
+    let reason = unexpected.step("pay").unwrap().error.clone().unwrap();
+    assert!(reason.ends_with("add `.may_wait_for::<T>(\"approval\")` to it"), "{reason}");
+    let alone = async |context: Context, (): (), ()| context.signal::<String>("approval").await;
+    let job = kelos::embed::job("alone", alone).with(()).retry(Retry::never()).on_demand();
+    let mut rehearsal = Rehearsal::at(START, Project::new("jobs", "1").add(job)).unwrap();
+    let slot = rehearsal.start("alone", &()).unwrap();
+    let why = rehearsal.why("alone", &slot.key.to_string()).unwrap();
+    assert!(why.contains("only a step of a flow can, and this is none"), "{why}");
+    let found = mistakes(signal::<()>("go").may_wait_for::<()>("stop"));
+    assert!(found[0].contains("it waits for its own signal"), "{found:?}");
+}
+
+#[test]
+fn a_wait_within_a_function_outlives_the_program_and_uses_up_no_retry() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = || {
+        let pay = step("pay", pay).with(()).may_wait_for::<String>("approval");
+        Project::new("flows", "1").folder(folder.path()).add(flow("buy", pay))
+    };
+    run(async {
+        let running = project().start().await.unwrap();
+        running.flow("buy").start("a", &()).await.unwrap();
+        let step = "buy@.a.pay".parse().unwrap();
+        let waits = async |running: &kelos::embed::RunningProject| loop {
+            let why = kelos_explain::why::why(running.handle(), &step, None).await.unwrap();
+            if let Some(told) =
+                why.blockers.iter().find(|told| told.starts_with("waits for the signal approval since "))
+            {
+                return told.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert!(waits(&running).await.contains(", until "));
+        running.stop().await;
+        let running = project().start().await.unwrap();
+        waits(&running).await;
+        let pay = running.flow("buy").look("a").unwrap().step("pay").unwrap().clone();
+        assert_eq!((pay.state, pay.error), (SlotState::Running, None), "an orderly end is no failure");
+        running.stop().await;
+        let running = project().start().await.unwrap();
+        running.flow("buy").signal("a", "approval", &"Ann").await.unwrap();
+        let ended = running.flow("buy").end("a").await.unwrap();
+        assert!(ended.output::<String>().unwrap().ends_with(" says Ann"), "{ended:?}");
         running.stop().await;
     });
 }

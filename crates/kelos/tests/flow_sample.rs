@@ -53,7 +53,7 @@ async fn the_sample_publishes_what_is_approved() {
     let run = tokio::time::timeout(DEADLINE, async {
         loop {
             match node.handle().ask(&ann, start()).await {
-                Ok(run) => return run,
+                Ok(fired) => return fired.slot,
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }

@@ -72,7 +72,7 @@ impl Bench {
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         let request =
             FireRequest { workflow: named(id), arguments, key: None, priority: 0, unconstrained: false, reason: None };
-        self.node.handle().ask(&Actor::person("test"), request).await.unwrap()
+        self.node.handle().ask(&Actor::person("test"), request).await.unwrap().slot
     }
 
     /// Waits until a slot of a workflow has ended; gives its name, its state and the output of its first run.

@@ -14,6 +14,7 @@ use crate::key::SlotRef;
 use crate::parameter::Arguments;
 use crate::ranges::Range;
 use crate::reason::Reason;
+use crate::repeated::RepeatedStep;
 use crate::run::{Batch, Outcome};
 use crate::state::SlotState;
 use crate::step_name::StepName;
@@ -158,6 +159,9 @@ pub enum SlotEvent {
         /// Whether its constraints are passed over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unconstrained: bool,
+        /// The step of another run that it does again, and nothing else of the flow.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repeats: Option<Box<RepeatedStep>>,
     },
     /// A person or a backfill gave it arguments for its next runs. They go before those of its workflow, and before earlier ones.
     ArgumentsSet {
@@ -230,7 +234,7 @@ pub enum SlotEvent {
         /// In words.
         reason: String,
     },
-    /// No worker had fetched its run, and none will: it is queued again.
+    /// No worker had fetched its run, and none will; or the program that did it came to its end, and gave it back undone. It is queued again.
     Withdrawn {
         /// Number of the run.
         run: u32,

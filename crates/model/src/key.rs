@@ -109,6 +109,18 @@ impl StepKey {
         }
     }
 
+    /// The key of a step of a run, or of an item of its list, as people write it beside its run: `load`, `load:3`. None if the text is
+    /// neither, or a step itself is given as the run.
+    #[must_use]
+    pub fn named(run: &SlotKey, text: &str) -> Option<StepKey> {
+        let (name, item) = text.split_once(ITEM).map_or((text, None), |(name, item)| (name, Some(item)));
+        let key = StepKey::new(run, &StepName::new(name).ok()?)?;
+        match item {
+            None => Some(key),
+            Some(item) => Some(key.item(item.parse().ok()?)),
+        }
+    }
+
     /// The key of one item of the step.
     #[must_use]
     pub fn item(&self, number: u32) -> StepKey {
@@ -194,12 +206,7 @@ impl StepKey {
     /// A step as people write it, with any form of the key of its run, which `read` reads.
     pub(crate) fn read(text: &str, read: impl FnOnce(&str) -> Option<SlotKey>) -> Option<StepKey> {
         let (run, step) = text.rsplit_once(NAMED)?;
-        let (name, item) = step.split_once(ITEM).map_or((step, None), |(name, item)| (name, Some(item)));
-        let key = StepKey::new(&read(run)?, &StepName::new(name).ok()?)?;
-        match item {
-            None => Some(key),
-            Some(item) => Some(key.item(item.parse().ok()?)),
-        }
+        StepKey::named(&read(run)?, step)
     }
 
     fn parse(text: &str) -> Option<StepKey> {

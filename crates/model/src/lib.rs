@@ -31,6 +31,7 @@ pub mod project;
 pub mod ranges;
 pub mod reason;
 pub mod recall;
+pub mod repeated;
 pub mod retry;
 pub mod run;
 pub mod shell;

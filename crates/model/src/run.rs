@@ -357,6 +357,8 @@ pub enum Report {
         /// The number of permits by pool, of each request by its number.
         requests: BTreeMap<u64, BTreeMap<PoolId, u32>>,
     },
+    /// The program that did it comes to its end, and gives it back undone: it is to be done again, without using up a retry.
+    GivenBack,
     /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
     /// stored and the start got lost. About a confirmed one it says that the outcome is unknown. Of a run that is for workers:
     /// none has fetched it, and none will.

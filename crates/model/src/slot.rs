@@ -11,6 +11,7 @@ use crate::facts::{Collection, ManualStart};
 use crate::id::BackfillId;
 use crate::parameter::Arguments;
 use crate::permit::Hold;
+use crate::repeated::RepeatedStep;
 use crate::state::SlotState;
 use crate::step_name::StepName;
 
@@ -35,7 +36,7 @@ impl SlotState {
             (Waiting | Held | Queued | Backoff, SlotEvent::Aborted { .. }) => Skipped,
             (Queued, SlotEvent::Dispatched { .. }) => Dispatched,
             (Dispatched, SlotEvent::Deferred { .. }) => Dispatched,
-            (Dispatched, SlotEvent::Withdrawn { .. }) => Queued,
+            (Dispatched | Running, SlotEvent::Withdrawn { .. }) => Queued,
             (Dispatched, SlotEvent::Started { .. }) => Running,
             (Dispatched | Running, SlotEvent::Gave { .. } | SlotEvent::Acquired { .. }) => self,
             // A run that was killed returns what it holds on its way to its end.
@@ -86,6 +87,9 @@ pub struct RunOfFlow {
     /// The signals that came, by name, and what each said last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub signals: BTreeMap<String, Value>,
+    /// The step of another run that it does again, and nothing else of the flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Box<RepeatedStep>>,
 }
 
 /// A step of a run, beside its own life.
@@ -218,6 +222,16 @@ impl Slot {
         self.collected.as_ref().map(|collected| &collected.arguments).filter(|arguments| !arguments.is_empty())
     }
 
+    /// The inputs that requests gave to a run that does a step again, in the place of those that the step had; none for all other slots.
+    #[must_use]
+    pub fn given_to_repeat(&self) -> Option<Arguments> {
+        self.run_of_flow()?.repeats.as_ref()?;
+        let collected = self.collected.as_ref()?;
+        let mut given = collected.asked.as_ref().map(|asked| asked.arguments.clone()).unwrap_or_default();
+        given.extend(collected.arguments.clone());
+        Some(given)
+    }
+
     /// Whether the scheduler still has something to do for it.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -313,7 +327,9 @@ fn run(slot: &mut Slot, event: &SlotEvent, seq: u64) {
         }
         SlotEvent::RunEnded { .. } => {
             slot.run_alive = false;
-            if let Some(PartInFlow::Run(run)) = slot.flow.as_deref_mut().filter(|_| !slot.state.is_final()) {
+            if let Some(PartInFlow::Run(run)) = slot.flow.as_deref_mut().filter(|_| !slot.state.is_final())
+                && run.repeats.is_none()
+            {
                 // It was opened again meanwhile.
                 (run.definition, run.since_run) = (0, 0);
             }
@@ -327,10 +343,17 @@ fn run(slot: &mut Slot, event: &SlotEvent, seq: u64) {
 fn collect(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
     match event {
         SlotEvent::Collected { what, .. } => collection(slot, at).add(what),
-        SlotEvent::FiredBy { by, arguments, unconstrained, .. } => {
+        SlotEvent::FiredBy { by, arguments, unconstrained, repeats, .. } => {
             let (by, arguments) = (Some(by.clone()), arguments.clone());
             let asked = ManualStart { arguments, unconstrained: *unconstrained, by };
             collection(slot, at).asked = Some(asked);
+            if let Some(repeats) = repeats {
+                let next = slot.last_run + 1;
+                slot.change_run_of_flow(|run| {
+                    (run.definition, run.since_run) = (repeats.definition, next);
+                    run.repeats = Some(repeats.clone());
+                });
+            }
         }
         SlotEvent::ArgumentsSet { arguments, .. } => collection(slot, at).arguments.extend(arguments.clone()),
         SlotEvent::Held { opened, .. } => {
@@ -381,6 +404,11 @@ fn flow(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
 
 /// Applies a request for the slot, its own or a backfill's.
 fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
+    if let (Some(PartInFlow::Step(_)), SlotEvent::Prioritised { priority, .. }) = (slot.flow.as_deref(), event) {
+        // The request is for the run to which it belongs.
+        slot.priority = *priority;
+        return;
+    }
     slot.requested = true;
     match event {
         SlotEvent::Reopened { priority, backfill, .. } => {
@@ -392,10 +420,16 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             collect_again(slot, at);
             // It begins anew, with the definition that is in force then. Until its run is gone, the steps that are being ended follow
             // the one that it had.
-            let is_ending = slot.run_alive;
+            let (is_ending, next) = (slot.run_alive, slot.last_run + 1);
             if let Some(PartInFlow::Run(run)) = slot.flow.as_deref_mut() {
-                let (definition, since_run) = if is_ending { (run.definition, run.since_run) } else { (0, 0) };
-                *run = RunOfFlow { definition, since_run, ..RunOfFlow::default() };
+                let repeats = run.repeats.take();
+                let (definition, since_run) = match &repeats {
+                    // A step that is done again has no other definition than that with which it was done.
+                    Some(repeats) => (repeats.definition, next),
+                    None if is_ending => (run.definition, run.since_run),
+                    None => (0, 0),
+                };
+                *run = RunOfFlow { definition, since_run, repeats, ..RunOfFlow::default() };
             }
         }
         SlotEvent::Resumed { from, .. } => {

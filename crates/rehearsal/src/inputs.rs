@@ -131,10 +131,11 @@ fn schedule(play: &Play<'_>, each: &str, workflows: &[Arc<Workflow>]) -> Result<
     Ok((CronSchedule::utc(cron), Timestamp::MIN))
 }
 
-/// The workflow of an action.
+/// The workflow of an action, or its step.
 pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
     match verb {
         TestVerb::Rerun { slot } | TestVerb::Kill { slot } | TestVerb::Signal { slot, .. } => Some(&slot.workflow),
+        TestVerb::Start { step: Some(step), .. } => Some(&step.workflow),
         TestVerb::Pause { workflow }
         | TestVerb::Resume { workflow }
         | TestVerb::Start { workflow, .. }
@@ -147,6 +148,7 @@ pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
 pub(super) fn earliest_of(verb: &TestVerb) -> Option<Timestamp> {
     match verb {
         TestVerb::Rerun { slot } | TestVerb::Kill { slot } | TestVerb::Signal { slot, .. } => slot.key.time(),
+        TestVerb::Start { step: Some(step), .. } => step.key.time(),
         TestVerb::Backfill { from, .. } => Some(*from),
         TestVerb::Pause { .. } | TestVerb::Resume { .. } | TestVerb::Start { .. } | TestVerb::SetRegister { .. } => {
             None

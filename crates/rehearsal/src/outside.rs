@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, BackfillRequest, Command, Core, FireRequest, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun,
-    Resume, SetRegister, SignalFlow, Surroundings, drive, live_through,
+    Ask, BackfillRequest, Command, Core, FireRequest, Input, Inspect, Inspection, Kill, Pause, RepeatStep, Reply,
+    Request, Rerun, Resume, SetRegister, SignalFlow, Surroundings, drive, live_through,
 };
 use kelos_engine::executor::{RunInput, Start};
 use kelos_engine::job::{self, Functions, JobInput};
@@ -221,10 +221,10 @@ impl Outside<'_> {
     fn carry_out(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow, collected, batch, inputs, .. } => {
+            Command::StartRun { run, workflow, collected, batch, step, .. } => {
                 let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                let given = given.with_inputs(inputs.as_deref());
-                let inputs = inputs.map_or_else(|| json!(given.arguments), |inputs| json!(*inputs));
+                let given = given.of_step(step.as_deref());
+                let inputs = step.map_or_else(|| json!(given.arguments), |step| json!(step.inputs));
                 self.start(now, run, &workflow, given, &inputs)
             }
             Command::CancelRun { run, .. } => {
@@ -515,7 +515,11 @@ fn ask_of(action: &TestAction, number: usize, workflows: &[Arc<Workflow>]) -> Op
         TestVerb::Signal { slot: given, signal, payload } => {
             SignalFlow { run: slot(given), signal, payload, reason }.into()
         }
-        TestVerb::Start { workflow, name, arguments } => {
+        TestVerb::Start { step: Some(step), name, arguments, .. } => {
+            let key = name.and_then(|name| RunName::new(&name).ok());
+            RepeatStep { step: slot(step), arguments, key, priority: 0, unconstrained: false, reason }.into()
+        }
+        TestVerb::Start { workflow, step: None, name, arguments } => {
             let key = name.and_then(|name| RunName::new(&name).ok());
             FireRequest { workflow, arguments, key, priority: 0, unconstrained: false, reason }.into()
         }
@@ -542,6 +546,7 @@ fn verb(what: &TestVerb) -> String {
         TestVerb::Rerun { slot } => format!("rerun {}", slot.short()),
         TestVerb::Kill { slot } => format!("kill {}", slot.short()),
         TestVerb::Signal { slot, signal, .. } => format!("signal {signal} to {}", slot.short()),
+        TestVerb::Start { step: Some(step), .. } => format!("do {} again", step.short()),
         TestVerb::Start { workflow, name: Some(name), .. } => format!("start {workflow}@{name}"),
         TestVerb::Start { workflow, .. } => format!("start {workflow}"),
         TestVerb::Pause { workflow } => format!("pause {workflow}"),

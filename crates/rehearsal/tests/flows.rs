@@ -207,3 +207,39 @@ fn a_plan_lists_the_runs_of_a_flow_and_no_steps() {
     assert!(etl.slots.values().all(|slot| slot.state == kelos_model::SlotState::Succeeded));
     assert_eq!(plan.assumed.runs, BTreeMap::from([("flow".to_owned(), 3)]));
 }
+
+#[test]
+fn a_step_of_a_run_is_done_again() {
+    let project = Project::new(ETL);
+    project.passes(
+        r#"actions: [
+            { at: "2026-01-05T09:00Z", start: "etl", step: "etl.load@2026-01-05T03:00Z", name: "again-1", arguments: {files: ["z"]} },
+            { at: "2026-01-05T09:00Z", start: "etl", step: "etl.load:1@2026-01-05T03:00Z", name: "again-2" },
+            { at: "2026-01-05T09:30Z", start: "etl", step: "etl.extract@2026-01-05T03:00Z", name: "again-3" },
+        ],
+        runs: {
+            "etl.extract": { gives: {files: ["a", "b"]} },
+            "etl.approve": { gives: {by: "ann"} },
+        },
+        expect: {
+            states: { "etl@again-1": "succeeded", "etl@again-2": "succeeded", "etl@again-3": "succeeded" },
+            runs: [
+                { slot: "etl.load:0@again-1", settings: {command: ["load", "z"]} },
+                { slot: "etl.load@again-2", settings: {command: ["load", "b"]}, inputs: {item: "b", index: 1} },
+                { slot: "etl.extract@again-3", settings: {command: ["extract", "2026-01-05"]} }
+            ]
+        }"#,
+    );
+    let expect = "expect: {mostAtOnce: {etl: 1}}";
+    let at = "at: '2026-01-05T09:00Z', start: 'etl'";
+    let refused = project.words(&format!("actions: [{{{at}, step: 'etl.load@order-1'}}], {expect}"));
+    assert!(refused.contains("it was refused: etl@order-1 does not exist"), "{refused}");
+    for (step, told) in [
+        ("buy.pay@order-1", "step: expected a step of etl and the run that did it, such as \"etl.load@order-42\""),
+        ("etl.laod@order-1", "no workflow of this test is named \"etl.laod\" (did you mean \"etl.load\"?)"),
+        ("etl.load", "step: expected a slot such as"),
+    ] {
+        let found = project.words(&format!("actions: [{{{at}, step: '{step}'}}], {expect}"));
+        assert!(found.starts_with("broken: ") && found.contains(told), "{found}");
+    }
+}

@@ -164,7 +164,7 @@ const VERBS = ["rerun", "kill", "pause", "resume", "backfill", "setRegister", "s
 function actionOf(given, where) {
     object(given, where, 'an object such as {at: "2026-01-05T03:00Z", rerun: "my-workflow@2026-01-04T00:00Z"}');
     const verbs = VERBS.filter((verb) => given[verb] !== undefined);
-    const extra = { backfill: ["from", "until", "mode"], setRegister: ["key", "value"], start: ["name", "arguments"], signal: ["to", "payload"] };
+    const extra = { backfill: ["from", "until", "mode"], setRegister: ["key", "value"], start: ["step", "name", "arguments"], signal: ["to", "payload"] };
     only(given, ["at", "reason", ...VERBS, ...(extra[verbs[0]] || [])], where);
     if (verbs.length !== 1) refuse(`${where}: expected one of ${VERBS.join(", ")}${verbs.length > 1 ? `, not ${verbs.join(" and ")}` : ""}`, "conflicting-options");
     const [verb] = verbs;
@@ -193,6 +193,10 @@ function startAction(given, where) {
     if (given.name !== undefined) {
         action.name = text(given.name, `${where}: name`, "order-42");
         agreed(host.runName(action.name), `${where}: name`, "bad-name");
+    }
+    if (given.step !== undefined) {
+        action.step = slotOf(given.step, `${where}: step`);
+        if (!`${action.step.workflow}`.startsWith(`${given.start}.`)) refuse(`${where}: step: expected a step of ${given.start} and the run that did it, such as "${given.start}.load@order-42"`);
     }
     if (given.arguments !== undefined) action.arguments = jsonOf(object(given.arguments, `${where}: arguments`, 'an object such as {day: "2026-11-21"}'), `${where}: arguments`);
     return action;

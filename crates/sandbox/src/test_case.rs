@@ -192,9 +192,10 @@ pub enum TestVerb {
     Kill { slot: SlotRef },
     /// Leave a workflow alone.
     Pause { workflow: WorkflowId },
-    /// Start a workflow, as a run of a name.
+    /// Start a workflow, as a run of a name, or only a step of a run of a flow that has ended.
     Start {
         workflow: WorkflowId,
+        step: Option<SlotRef>,
         name: Option<String>,
         #[serde(default)]
         arguments: Arguments,

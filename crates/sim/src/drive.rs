@@ -410,9 +410,11 @@ impl Drive {
                     }
                     self.later(later);
                 }
-                Command::StartRun { run, .. } => {
+                Command::StartRun { run, step, .. } => {
                     let is_new = self.world.start(&run, self.now);
+                    let is_repeat = step.is_some_and(|step| step.about.is_some());
                     self.figures.runs += u64::from(is_new);
+                    self.figures.repeated += u64::from(is_new && is_repeat);
                     self.report_on(&run);
                     if is_new && self.workload.has_runs_that_ask() {
                         self.plan_wishes(&run);

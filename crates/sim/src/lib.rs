@@ -45,6 +45,8 @@ pub struct Figures {
     pub recoveries: u64,
     /// How often live runs were granted permits that they asked for.
     pub granted: u64,
+    /// How many runs did a step of another run again.
+    pub repeated: u64,
     /// How many slot states were compared with the full scan.
     pub compared: u64,
     /// How often a workflow was frozen.
@@ -60,6 +62,7 @@ impl std::ops::AddAssign for Figures {
         self.runs += other.runs;
         self.recoveries += other.recoveries;
         self.granted += other.granted;
+        self.repeated += other.repeated;
         self.compared += other.compared;
         self.frozen += other.frozen;
         self.set_aside += other.set_aside;

@@ -7,6 +7,7 @@ mod events;
 mod flows;
 mod jobs;
 mod rates;
+mod repeats;
 mod starts;
 mod versions;
 mod within;
@@ -89,6 +90,7 @@ impl Workload {
         events::add(seed, &mut workload);
         starts::add(seed, &mut workload);
         flows::add(seed, &mut workload);
+        repeats::add(seed, &mut workload);
         // The limit of a tick may be lower than the work of one workflow.
         workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);

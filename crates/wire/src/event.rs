@@ -231,6 +231,9 @@ pub enum SlotEventDto {
     Fired {
         /// Whether its constraints are ignored.
         unconstrained: bool,
+        /// The step of another run that it does again, and nothing else of the flow: `order-42.load`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repeats: Option<String>,
         #[serde(flatten)]
         requester: RequesterDto,
     },

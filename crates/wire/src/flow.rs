@@ -17,6 +17,9 @@ pub struct FlowRunDto {
     pub slot: SlotDto,
     /// The version of the definition that it follows, or would follow if it began now.
     pub definition_version: u32,
+    /// The step of another run that it does again, and nothing else of the flow; none where it is an ordinary run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<SlotNameDto>,
     /// Its latest run, with its arguments, outputs and outcome.
     pub run: Option<RunDto>,
     /// The steps that failed and were handled, if it succeeded nevertheless.
@@ -45,7 +48,7 @@ pub struct FlowStepDto {
     pub slot: SlotNameDto,
     /// Its name.
     pub step: String,
-    /// `not-opened`, `never-runs`, `awaits-signal`, `awaits-others` (an error step that waits for running steps to end), or the state of
+    /// `not-opened`, `never-runs`, `not-in-run` (the run does another step again), `awaits-signal`, `awaits-others` (an error step that waits for running steps to end), or the state of
     /// its slot.
     pub state: Code,
     /// The state in a sentence, with what it waits for.

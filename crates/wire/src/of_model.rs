@@ -2,6 +2,7 @@
 
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
+use kelos_model::repeated::RepeatedStep;
 use kelos_model::run::shown_id;
 use kelos_model::{Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
 
@@ -53,6 +54,11 @@ impl From<Range> for RangeDto {
     }
 }
 
+/// The step that a run does again, as people name it.
+fn step_of(repeats: Option<&RepeatedStep>) -> Option<String> {
+    Some(repeats?.key()?.short())
+}
+
 impl From<SlotEvent> for Dto {
     fn from(what: SlotEvent) -> Dto {
         match what {
@@ -66,8 +72,8 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Looked { explanation } => Dto::Looked { explanation: explanation.into() },
             SlotEvent::TriggerMet { explanation } => Dto::TriggerMet { explanation: explanation.into() },
             SlotEvent::Collected { what, fact } => Dto::Collected { occurrence: (&what).into(), fact },
-            SlotEvent::FiredBy { by, reason, unconstrained, .. } => {
-                Dto::Fired { unconstrained, requester: asked(by, reason) }
+            SlotEvent::FiredBy { by, reason, unconstrained, repeats, .. } => {
+                Dto::Fired { unconstrained, repeats: step_of(repeats.as_deref()), requester: asked(by, reason) }
             }
             SlotEvent::ArgumentsSet { by, arguments } => {
                 Dto::ArgumentsSet { arguments: secrets::masked_arguments(&arguments), requester: asked(by, None) }

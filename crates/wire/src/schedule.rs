@@ -141,9 +141,16 @@ pub struct DecisionDto {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartRequest {
-    /// Arguments in addition to those of the workflow, which they override.
+    /// Arguments in addition to those of the workflow, which they override. With `step`, inputs in the place of those that the step was
+    /// given then.
     #[serde(default)]
     pub arguments: BTreeMap<String, Value>,
+    /// The step of the flow that is done again, alone: `load`, or an item of its list `load:3`. The run that did it is `of`, and has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The run of the flow whose `step` is done again: `order-42`, a time, or a job id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// The name of the run, such as `order-42`: a run of this name is started once, and a second request gets the same slot. By default the
     /// run has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -265,9 +265,10 @@ fn of_slot(what: &SlotEventDto) -> Vec<String> {
             unmet(explanation)
         }
         S::Collected { occurrence, .. } => vec![occurrence.what.clone()],
-        S::Fired { unconstrained, requester: who } => {
+        S::Fired { unconstrained, repeats, requester: who } => {
             let past = unconstrained.then(|| "past its constraints".to_owned());
-            requester(who).into_iter().chain(past).collect()
+            let again = repeats.iter().map(|step| format!("does {step} again"));
+            requester(who).into_iter().chain(again).chain(past).collect()
         }
         S::ArgumentsSet { arguments, requester: who } => requester(who)
             .into_iter()

@@ -10,20 +10,28 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::{Slot, SlotRef, Workflow, WorkflowId};
+use jiff::Timestamp;
+use kelos_model::{Slot, SlotKey, SlotRef, Workflow, WorkflowId};
 
 pub(crate) use pinned::PinnedFlow;
 pub(crate) use progress::{FlowProgress, StepEnd};
+
+/// The key before all others.
+const FIRST_KEY: SlotKey = SlotKey::Time(Timestamp::MIN);
 
 /// All live runs of flows.
 #[derive(Default)]
 pub(crate) struct Flows {
     /// The definitions that live runs follow.
     pinned: BTreeMap<(WorkflowId, u32), Arc<PinnedFlow>>,
+    /// Those that became ready in this turn: what no run follows is forgotten with its end.
+    fresh: BTreeSet<(WorkflowId, u32)>,
     /// The number of live slots that follow each.
     followers: BTreeMap<(WorkflowId, u32), usize>,
     /// The live slots that follow a definition, and its number.
     live: BTreeMap<SlotRef, LiveFlow>,
+    /// The flows of the live runs that do one step of another run again.
+    repeats: BTreeMap<SlotRef, Arc<PinnedFlow>>,
     /// The runs whose steps have changed.
     touched: BTreeSet<SlotRef>,
 }
@@ -36,12 +44,22 @@ struct LiveFlow {
 
 impl Flows {
     /// Has a definition ready for the runs that follow it. One whose graph is wrong is left out.
-    pub(crate) fn pin(&mut self, definition: &Workflow, number: u32) {
+    pub(crate) fn pin(&mut self, definition: &Arc<Workflow>, number: u32) {
         let key = (definition.id.clone(), number);
         if let Entry::Vacant(entry) = self.pinned.entry(key)
             && let Ok(pinned) = PinnedFlow::new(definition)
         {
+            self.fresh.insert(entry.key().clone());
             entry.insert(Arc::new(pinned));
+        }
+    }
+
+    /// Ends the turn: forgets the definitions that became ready in it, and that no run follows.
+    pub(crate) fn settle(&mut self) {
+        for key in std::mem::take(&mut self.fresh) {
+            if !self.followers.contains_key(&key) {
+                self.pinned.remove(&key);
+            }
         }
     }
 
@@ -55,36 +73,55 @@ impl Flows {
         self.pinned.get(&(id.clone(), number))
     }
 
-    /// Follows a change of a slot that is a run of a flow, or may become one.
-    pub(crate) fn follow_run(&mut self, id: &SlotRef, after: &Slot) {
+    /// Follows a change of a slot that is a run of a flow, or may become one. Returns the flow that it followed if no other run does.
+    pub(crate) fn follow_run(&mut self, id: &SlotRef, after: &Slot) -> Option<Arc<PinnedFlow>> {
         let definition = after.run_of_flow().map_or(0, |run| run.definition);
         let is_live = definition > 0 && after.is_live();
-        if self.live.get(id).is_some_and(|live| !is_live || live.definition != definition) {
-            self.leave(id);
-        }
+        let is_over = self.live.get(id).is_some_and(|live| !is_live || live.definition != definition);
+        let left = if is_over { self.leave(id) } else { None };
         if is_live && !self.live.contains_key(id) {
             *self.followers.entry((id.workflow.clone(), definition)).or_default() += 1;
+            let repeats = after.run_of_flow().and_then(|run| run.repeats.as_deref());
+            let whole = self.pinned.get(&(id.workflow.clone(), definition));
+            let own = repeats.zip(whole).and_then(|(repeats, whole)| whole.repeating(repeats)).map(Arc::new);
+            self.repeats.extend(own.map(|own| (id.clone(), own)));
             self.live.insert(id.clone(), LiveFlow { definition, progress: None });
         }
+        left
     }
 
-    /// Forgets a run that is live no more, and its definition if no other run follows it.
-    fn leave(&mut self, id: &SlotRef) {
+    /// Forgets a run that is live no more, and its definition if no other run follows it. Returns what none follows any more.
+    fn leave(&mut self, id: &SlotRef) -> Option<Arc<PinnedFlow>> {
         self.touched.remove(id);
-        let Some(LiveFlow { definition, .. }) = self.live.remove(id) else { return };
+        let own = self.repeats.remove(id);
+        let LiveFlow { definition, .. } = self.live.remove(id)?;
         let key = (id.workflow.clone(), definition);
-        let Some(followers) = self.followers.get_mut(&key) else { return };
+        let followers = self.followers.get_mut(&key)?;
         *followers -= 1;
-        if *followers == 0 {
-            self.followers.remove(&key);
-            self.pinned.remove(&key);
+        if *followers > 0 {
+            return own;
         }
+        self.followers.remove(&key);
+        self.pinned.remove(&key)
+    }
+
+    /// Whether a live run of a workflow follows a definition.
+    pub(crate) fn is_any_pinned(&self, workflow: &WorkflowId) -> bool {
+        self.pinned.range((workflow.clone(), 0)..=(workflow.clone(), u32::MAX)).next().is_some()
+    }
+
+    /// The definitions of a step, or of the items of its list, that live runs follow: the newest last.
+    pub(crate) fn definitions_of(&self, workflow: &WorkflowId, step: &str, is_item: bool) -> Vec<Arc<Workflow>> {
+        let of_workflow = self.repeats.range(SlotRef::new(workflow.clone(), FIRST_KEY)..);
+        let repeats = of_workflow.take_while(|(id, _)| id.workflow == *workflow).map(|(_, flow)| flow);
+        let pinned = self.pinned.range((workflow.clone(), 0)..=(workflow.clone(), u32::MAX)).map(|(_, flow)| flow);
+        repeats.chain(pinned).filter_map(|flow| flow.definition_of(step, is_item)).cloned().collect()
     }
 
     /// The definition that a live run follows.
     pub(crate) fn of(&self, run: &SlotRef) -> Option<&Arc<PinnedFlow>> {
         let live = self.live.get(run)?;
-        self.pinned.get(&(run.workflow.clone(), live.definition))
+        self.repeats.get(run).or_else(|| self.pinned.get(&(run.workflow.clone(), live.definition)))
     }
 
     /// The definition of a step or an item, as executors see it.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use kelos_model::flow::{Flow, FlowFlaw, FlowGraph};
+use kelos_model::repeated::RepeatedStep;
 use kelos_model::{StepKey, Workflow};
 
 /// A definition of a flow, as its runs use it.
 pub(crate) struct PinnedFlow {
+    whole: Arc<Workflow>,
     graph: FlowGraph,
     steps: Vec<StepDefinition>,
 }
@@ -23,7 +25,7 @@ impl PinnedFlow {
     ///
     /// # Errors
     /// The mistakes in its graph.
-    pub(crate) fn new(definition: &Workflow) -> Result<PinnedFlow, Vec<FlowFlaw>> {
+    pub(crate) fn new(definition: &Arc<Workflow>) -> Result<PinnedFlow, Vec<FlowFlaw>> {
         let flow = definition.flow.clone().unwrap_or_default();
         let graph = FlowGraph::new(&flow)?;
         let one = |step| {
@@ -33,7 +35,14 @@ impl PinnedFlow {
             Some(StepDefinition { whole: Arc::new(Flow::as_workflow(definition, step, false)), item })
         };
         let steps = flow.steps.iter().filter_map(|step| one(step.name.as_str())).collect();
-        Ok(PinnedFlow { graph, steps })
+        Ok(PinnedFlow { whole: definition.clone(), graph, steps })
+    }
+
+    /// The flow of a run that does one of its steps again.
+    pub(crate) fn repeating(&self, repeated: &RepeatedStep) -> Option<PinnedFlow> {
+        let flow = self.graph.flow().repeating(repeated)?;
+        let alone = Workflow { flow: Some(Arc::new(flow)), ..(*self.whole).clone() };
+        PinnedFlow::new(&Arc::new(alone)).ok()
     }
 
     /// Its graph.
@@ -43,7 +52,12 @@ impl PinnedFlow {
 
     /// The definition of a step, or of one of its items.
     pub(crate) fn definition(&self, step: &StepKey) -> Option<&Arc<Workflow>> {
-        let one = self.steps.get(self.graph.position(step.step())?)?;
-        if step.item_number().is_some() { one.item.as_ref() } else { Some(&one.whole) }
+        self.definition_of(step.step(), step.item_number().is_some())
+    }
+
+    /// The definition of the step of a name, or of the items of its list.
+    pub(crate) fn definition_of(&self, step: &str, is_item: bool) -> Option<&Arc<Workflow>> {
+        let one = self.steps.get(self.graph.position(step)?)?;
+        if is_item { one.item.as_ref() } else { Some(&one.whole) }
     }
 }

@@ -20,6 +20,11 @@ impl QueueId {
         QueueId { workflow: slot.workflow.clone(), step }
     }
 
+    /// The queue of a step of a flow, or of the items of its list.
+    pub(crate) fn of_step(workflow: &WorkflowId, step: &str, is_item: bool) -> QueueId {
+        QueueId { workflow: workflow.clone(), step: Some((step.into(), is_item)) }
+    }
+
     /// A slot in the queue.
     pub(crate) fn slot(&self, key: &SlotKey) -> SlotRef {
         SlotRef::new(self.workflow.clone(), key.clone())

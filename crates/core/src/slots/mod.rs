@@ -547,10 +547,11 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-            arguments: match live.slot.step_of_run() {
-                Some(step) => step.inputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            arguments: match (live.slot.step_of_run(), live.slot.given_to_repeat()) {
+                (Some(step), _) => step.inputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                (None, Some(given)) => given,
                 // A run that can't be started with its arguments ends before it starts.
-                None => kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
+                (None, None) => kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
             },
             outputs: None,
             batch: *batch,
@@ -574,6 +575,7 @@ fn follow_run(
             return Some(run.clone());
         }
         SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. } => Outcome::Succeeded,
+        SlotEvent::Withdrawn { .. } if live.run().is_some_and(|run| run.started_at.is_some()) => Outcome::Killed,
         SlotEvent::Withdrawn { .. } => Outcome::refused("no worker fetched it".to_owned()),
         SlotEvent::BackedOff { outcome, .. }
         | SlotEvent::Failed { outcome, .. }

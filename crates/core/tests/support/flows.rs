@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use kelos_core::{FireRequest, ResumeFlow, SignalFlow};
+use kelos_core::{FireRequest, RepeatStep, ResumeFlow, SignalFlow};
 use kelos_model::flow::{FLOW, ItemList, SignalWait};
-use kelos_model::{Job, RunName, SlotKey, Step, StepName, Workflow};
+use kelos_model::{Job, PoolId, PoolUse, RunName, SlotKey, Step, StepName, Workflow};
 use serde_json::{Map, Value};
 
 /// Adds a step, written `name`, then any of `:needed,needed`, `!handled,handled` (`!!` for at once), `*list`, `?signal/seconds`,
-/// `~retries` and `{name=value,...}`.
+/// `~retries`, `%pool/size`
+/// and `{name=value,...}`.
 pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String> {
     let (word, inputs) = word.split_once('{').map_or((word, None), |(word, inputs)| (word, Some(inputs)));
-    let signs = [':', '!', '*', '?', '~'];
+    let signs = [':', '!', '*', '?', '~', '%'];
     let end = word.find(signs).unwrap_or(word.len());
     let (name, mut rest) = word.split_at(end);
     let mut step = Step::new(step_name(name)?, Job::new("held", Map::new()));
@@ -32,6 +33,12 @@ pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String
                 let (name, seconds) = part.split_once('/').map_or((part, None), |(name, end)| (name, end.parse().ok()));
                 let signal = SignalWait { name: name.to_owned(), within_seconds: seconds };
                 step = Step { needs: step.needs, handles: step.handles, ..Step::waiting_for(step.name, signal) };
+            }
+            '%' => {
+                let (pool, size) = part.split_once('/').ok_or("expected a pool and its size")?;
+                let pool = PoolId::new(pool).map_err(|error| error.to_string())?;
+                let size = size.parse().map_err(|_| "expected the size of a pool")?;
+                step.pools.push(PoolUse { pool, size, permits: 1, rate: None });
             }
             _ => step.retry.count = part.parse().map_err(|_| "expected a number of retries")?,
         }
@@ -66,6 +73,21 @@ pub(crate) fn start(workflow: kelos_model::WorkflowId, words: &[String]) -> Resu
     Ok(FireRequest {
         workflow,
         key: Some(RunName::new(name).map_err(|error| error.to_string())?),
+        arguments: arguments.iter().filter_map(argument).collect(),
+        priority: 0,
+        unconstrained: false,
+        reason: None,
+    })
+}
+
+/// A step that is done again: `SLOT NAME name=value ...`, or `-` in the place of the name.
+pub(crate) fn repeat(step: kelos_model::SlotRef, words: &[String]) -> Result<RepeatStep, String> {
+    let (name, arguments) = words.split_first().ok_or("expected a name, or -")?;
+    let key = Some(name).filter(|name| *name != "-").map(|name| RunName::new(name));
+    let argument = |word: &String| word.split_once('=').map(|(name, value)| (name.to_owned(), json(value)));
+    Ok(RepeatStep {
+        step,
+        key: key.transpose().map_err(|error| error.to_string())?,
         arguments: arguments.iter().filter_map(argument).collect(),
         priority: 0,
         unconstrained: false,

@@ -109,7 +109,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
         "mark" => world.ask(MarkSuccess { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
-        "start" | "signal" | "go-on" => about_flows(world, &verb, &mut words)?,
+        "start" | "signal" | "go-on" | "repeat" => about_flows(world, &verb, &mut words)?,
         "downstream" => downstream(world, &mut words)?,
         "submit" => submit(world, &mut words)?,
         "said" => said(world, &mut words)?,
@@ -430,6 +430,7 @@ fn about_flows(world: &mut World, verb: &str, words: &mut Script) -> Said {
     let run = words.slot(world)?;
     Ok(match verb {
         "signal" => world.ask(flows::signal(run, &words.all())?),
+        "repeat" => world.ask(flows::repeat(run, &words.all())?),
         _ => world.ask(flows::go_on(run, &words.all())?),
     })
 }

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use kelos_core::{
-    AnyAnswer, BackfillOutcome, Capacity, Command, DownstreamOutcome, FactTally, Inspection, PoolState, Reply, Step,
-    SubmitOutcome, Waiter,
+    AnyAnswer, BackfillOutcome, Capacity, Command, DownstreamOutcome, FactTally, Inspection, PoolState, Reply,
+    StartAnswer, Step, SubmitOutcome, Waiter,
 };
 use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::jobs::Direction;
@@ -137,8 +137,14 @@ impl Words {
             SlotEvent::Looked { explanation } => format!("waits: {}", blockers(explanation)),
             SlotEvent::TriggerMet { .. } => "trigger met".to_owned(),
             SlotEvent::Collected { what, .. } => format!("collected: {}", self.occurrence(what)),
-            SlotEvent::FiredBy { by, unconstrained, .. } => {
-                format!("fired by {by}{}", if *unconstrained { " whatever its constraints say" } else { "" })
+            SlotEvent::FiredBy { by, unconstrained, repeats, .. } => {
+                let again = repeats.as_ref().and_then(|one| Some((one.key()?, one.definition, one)));
+                let again = again.map(|(step, definition, one)| {
+                    let of_item = if one.is_item { " as an item" } else { "" };
+                    format!(" to do {step} again{of_item}, with definition {definition}")
+                });
+                let whatever = if *unconstrained { " whatever its constraints say" } else { "" };
+                format!("fired by {by}{whatever}{}", again.unwrap_or_default())
             }
             SlotEvent::ArgumentsSet { by, arguments } => {
                 format!("given {} by {by}", serde_json::to_string(arguments).expect("JSON"))
@@ -244,13 +250,15 @@ impl Words {
                 about_slot(&relation.of, format!("ask a function of {} about @: {what}", relation.child))
             }
             Command::Probe(probe) => plain(format!("look at {probe}")),
-            Command::StartRun { run, worker, batch, workflow, collected, .. } => {
+            Command::StartRun { run, worker, batch, workflow, collected, step } => {
                 let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
                 let upto = batch.map(|batch| format!(" up to {}", self.time(batch.last))).unwrap_or_default();
                 let all = kelos_model::arguments::arguments(workflow, collected.as_deref(), &run.slot.key);
                 let all = Some(all).filter(|_| !workflow.parameters.is_empty());
                 let given = all.map(|all| format!(" with {}", serde_json::json!(all))).unwrap_or_default();
-                about(run, format!("start @#{}{by}{upto}{given}", run.number))
+                let of = step.as_ref().and_then(|step| step.about.as_ref());
+                let of = of.map(|key| format!(" about {}", key.short())).unwrap_or_default();
+                about(run, format!("start @#{}{by}{upto}{given}{of}", run.number))
             }
             Command::CheckRun { run, external_id, .. } => {
                 about(run, format!("check @#{}{}", run.number, named(external_id)))
@@ -275,7 +283,10 @@ impl Words {
             Ok(AnyAnswer::Done(())) => "done".to_owned(),
             Ok(AnyAnswer::Tally(FactTally { new, known })) => format!("told: {new} new, {known} known"),
             Ok(AnyAnswer::Enabled(ids)) => format!("enabled {}", ids.len()),
-            Ok(AnyAnswer::Fired(slot)) => format!("fired {}", self.slot(slot)),
+            Ok(AnyAnswer::Fired(StartAnswer { slot, existed: false })) => format!("fired {}", self.slot(slot)),
+            Ok(AnyAnswer::Fired(StartAnswer { slot, existed: true })) => {
+                format!("{} was fired before", self.slot(slot))
+            }
             Ok(AnyAnswer::Submitted(each)) => {
                 let each: Vec<String> = each.iter().map(|one| submitted(*one)).collect();
                 format!("submitted: {}", each.join(", "))

@@ -93,7 +93,7 @@ fn options(start: &Start) -> impl Iterator<Item = (String, String)> {
 /// The identifiers of a job as programs read them: those of integer kind as numbers.
 pub(super) fn identifiers(start: &Start) -> Map<String, Value> {
     use kelos_model::jobs::Kind;
-    let values = KeyValues::of(&start.workflow.keys, &start.run.slot.key);
+    let values = KeyValues::of(&start.workflow.keys, &start.subject());
     let kinds = start.workflow.keys.jobs().map(|jobs| &jobs.identifiers);
     let typed = |name: &str, value: &str| match kinds.and_then(|kinds| kinds.get(name)) {
         Some(Kind::Integer { .. }) => value.parse::<i64>().map_or_else(|_| value.into(), Value::from),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::arguments::{arguments, text};
+use kelos_model::flow::StepPayload;
 use kelos_model::template::KeyValues;
 use kelos_model::{Arguments, Batch, Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct RunInput {
     /// The inputs of a step of a flow as they are; empty for all other runs. The arguments have the same as texts.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
+    /// The key whose time and identifiers the job is given, where that is not the key of its slot: a step is done again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<SlotKey>,
 }
 
 impl RunInput {
@@ -60,10 +64,17 @@ impl RunInput {
 
     /// The same for a step of a flow: what it is given are its arguments.
     #[must_use]
-    pub fn with_inputs(mut self, inputs: Option<&Map<String, Value>>) -> RunInput {
-        self.inputs = inputs.cloned().unwrap_or_default();
+    pub fn of_step(mut self, given: Option<&StepPayload>) -> RunInput {
+        let StepPayload { inputs, about } = given.cloned().unwrap_or_default();
+        (self.inputs, self.about) = (inputs, about);
         self.arguments.extend(self.inputs.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
+    }
+
+    /// The key whose time and identifiers the job is given, for a run of the slot of a key.
+    #[must_use]
+    pub fn key<'k>(&'k self, own: &'k SlotKey) -> &'k SlotKey {
+        self.about.as_ref().unwrap_or(own)
     }
 
     /// The time of the last slot that the run serves, and how many it serves; none for workflows whose runs serve one slot each.
@@ -80,6 +91,7 @@ impl RunInput {
         if let Some(triggered_by) = &self.triggered_by {
             named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string().into());
         }
+        let key = self.key(key);
         let values = KeyValues::of(&workflow.keys, key).with(&named);
         let values = match workflow.keys.period_of_run(key, self.batch.as_ref()) {
             Some(period) => values.about(period),

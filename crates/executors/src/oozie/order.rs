@@ -68,7 +68,7 @@ impl Order {
         }
         properties.entry(USER.to_owned()).or_insert_with(|| place.user.clone());
         let slot = &start.run.slot;
-        let values = KeyValues::of(&start.workflow.keys, &slot.key);
+        let values = KeyValues::of(&start.workflow.keys, &start.subject());
         let parts = values.named().into_iter().filter(|(name, _)| PARTS.contains(&&**name));
         properties.extend(parts.map(|(name, value)| (name.into_owned(), value)));
         properties.insert(SLOT.to_owned(), slot.short());

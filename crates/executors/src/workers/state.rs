@@ -183,8 +183,8 @@ impl State {
                 // It is kept until its end is stored: an engine that lost the lead dropped the report, which has to be
                 // repeated.
                 Report::Ended { .. } | Report::Gave { .. } => self.say(run, what.clone()),
-                // One that was put off will be asked for anew.
-                Report::Deferred { .. } => {
+                // One that was put off will be asked for anew, and one that was given back is another run then.
+                Report::Deferred { .. } | Report::GivenBack => {
                     self.say(run, what.clone());
                     self.forget(run, worker);
                 }

@@ -363,7 +363,7 @@ impl<D: Door> Inner<D> {
                     hands.remember(told);
                 }
                 // It may be asked for again.
-                Report::Deferred { .. } | Report::NeverStarted => {
+                Report::Deferred { .. } | Report::GivenBack | Report::NeverStarted => {
                     hands.runs.remove(&told.run);
                 }
             }

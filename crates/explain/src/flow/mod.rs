@@ -37,6 +37,8 @@ pub struct FlowView {
     pub last_run: Option<Run>,
     /// The definition that it follows, or would follow if it began now.
     pub definition: u32,
+    /// The step of another run that it does again, and nothing else; none where it is an ordinary run.
+    pub repeats: Option<SlotRef>,
     /// The steps that failed and were handled, if it succeeded nevertheless.
     pub recovered: Vec<StepName>,
     /// The steps that failed, if nothing handled it.
@@ -153,6 +155,7 @@ pub fn read(
         run: run.clone(),
         last_run: last_run(reader, run)?,
         definition: flow.definition(),
+        repeats: flow.repeated(),
         recovered,
         failed,
         signals: slot.run_of_flow().map(|part| part.signals.clone()).unwrap_or_default(),

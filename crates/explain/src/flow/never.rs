@@ -16,6 +16,8 @@ pub enum Never {
     NothingFailed,
     /// The run has ended.
     Over,
+    /// The run does another step again, and nothing else.
+    NotInRun,
 }
 
 /// For each step whether and why it never runs, as the others stand.

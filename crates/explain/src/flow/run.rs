@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::flow::{FlowEnd, FlowGraph, OpenedStep, StepProgress};
+use kelos_model::repeated::RepeatedStep;
 use kelos_model::{Slot, SlotKey, SlotRef, SlotState, StepKey, StepName};
 use kelos_store::{PageRequest, Queries, StoreError};
 
@@ -35,6 +36,8 @@ pub enum StepState {
     NotOpened,
     /// It will not be opened.
     NeverRuns,
+    /// The run does another step again, and nothing else.
+    NotInRun,
     /// It was opened, and waits.
     Waits(Wait),
     /// Any other state of its slot.
@@ -57,6 +60,7 @@ impl StepState {
         match self {
             StepState::NotOpened => "not-opened",
             StepState::NeverRuns => "never-runs",
+            StepState::NotInRun => "not-in-run",
             StepState::Waits(Wait::Signal) => "awaits-signal",
             StepState::Waits(Wait::Others) => "awaits-others",
             StepState::In(state) => state.as_str(),
@@ -162,6 +166,21 @@ impl FlowRun {
         self.slot.as_ref()
     }
 
+    /// The step of another run that it does again, and nothing else; none where it is an ordinary run.
+    pub(crate) fn repeats(&self) -> Option<&RepeatedStep> {
+        self.slot.as_ref()?.run_of_flow()?.repeats.as_deref()
+    }
+
+    /// The slot of that step.
+    pub(crate) fn repeated(&self) -> Option<SlotRef> {
+        Some(SlotRef::new(self.run.workflow.clone(), SlotKey::Step(self.repeats()?.key()?)))
+    }
+
+    /// Whether a step is a part of it.
+    fn is_part(&self, at: usize) -> bool {
+        self.repeats().is_none_or(|repeats| self.graph.position(repeats.step.as_str()) == Some(at))
+    }
+
     /// The number of the definition that it follows, or would follow if it began now.
     pub(crate) fn definition(&self) -> u32 {
         self.definition
@@ -210,6 +229,7 @@ impl FlowRun {
     /// The state of a step.
     pub(crate) fn state(&self, at: usize) -> StepState {
         match self.slot_of(at) {
+            None if !self.is_part(at) => StepState::NotInRun,
             None if self.never(at).is_some() => StepState::NeverRuns,
             None => StepState::NotOpened,
             Some(slot) if slot.state == SlotState::Waiting && !self.awaited(at).is_empty() => {
@@ -224,6 +244,9 @@ impl FlowRun {
 
     /// The reason for which a step that was not opened never runs; none where it may.
     pub(crate) fn never(&self, at: usize) -> Option<Never> {
+        if !self.is_part(at) {
+            return Some(Never::NotInRun);
+        }
         let known = self.never.get(at).copied().flatten();
         known.or_else(|| self.is_over().then_some(Never::Over)).filter(|_| self.slot_of(at).is_none())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_core::{Config, FireRequest, Input, Inspect, Kill, Request, ResumeFlow, SignalFlow, Skip};
+use kelos_core::{Config, FireRequest, Input, Inspect, Kill, RepeatStep, Request, ResumeFlow, SignalFlow, Skip};
 use kelos_engine::turn::Turns;
 use kelos_model::flow::{FLOW, Flow, ItemList, SignalWait};
 use kelos_model::run::Report;
@@ -321,4 +321,35 @@ fn a_run_follows_the_definition_with_which_it_began() {
     assert_eq!((world.view().definition, world.view().steps.rows.len()), (1, 7));
     world.says(".a.list", "the flow of buy@a (definition 1) has no step list");
     world.says(".a.ship", "waits for stock and pay to succeed");
+}
+
+#[test]
+fn a_run_that_does_a_step_again_names_it_and_the_others_are_no_part_of_it() {
+    let mut world = World::of(order());
+    world.start("a").gives(".a.check", json!({"n": 1})).ends(".a.stock").fails(".a.pay").at("10:30:00");
+    world.ask(Kill { slot: key(".a"), reason: None });
+    world.define(list());
+    let name = Some(RunName::new("again").unwrap());
+    let arguments = BTreeMap::from([("n".to_owned(), json!(2))]);
+    let step = key(".a.pay");
+    world.ask(RepeatStep { step, arguments, key: name, priority: 0, unconstrained: false, reason: None });
+    world.begins(".again.pay");
+    let view = read(&*world.store.reader(), &key(".again"), world.now, (None, 100)).unwrap().unwrap();
+    assert_eq!((view.repeats, view.definition), (Some(key(".a.pay")), 1));
+    let told: Vec<&str> = view.steps.rows.iter().map(|row| row.state.as_str()).collect();
+    assert_eq!(told, ["not-in-run", "not-in-run", "running", "not-in-run", "not-in-run", "not-in-run", "not-in-run"]);
+    let inputs = view.steps.rows[2].slot.as_ref().and_then(|slot| slot.step_of_run()).map(|step| &step.inputs);
+    assert_eq!(inputs, json!({"n": 2}).as_object());
+    world.says(
+        ".again",
+        "run 1 goes on since 2026-11-21T10:30Z: pay runs since 2026-11-21T10:30Z; it only does buy@a.pay again",
+    );
+    world.says(".again.ship", "is no part of this run, which only does buy@a.pay again");
+    world.says(".again.sorry", "is no part of this run, which only does buy@a.pay again");
+    world.at("10:40:00").fails(".again.pay");
+    let view = read(&*world.store.reader(), &key(".again"), world.now, (None, 100)).unwrap().unwrap();
+    assert_eq!((view.slot.state, view.failed), (SlotState::Failed, vec!["pay".parse().unwrap()]));
+    assert!(view.path.is_some_and(|path| path.links.iter().any(|link| link.slot == key(".again.pay"))));
+    let headline = world.why(".again", None).headline;
+    assert!(headline.ends_with("; it only does buy@a.pay again"), "{headline}");
 }

@@ -104,6 +104,10 @@ fn never_runs(flow: &FlowRun, at: usize, never: Never) -> String {
             }
         }
         Never::Over => "was not opened before its run ended".to_owned(),
+        Never::NotInRun => {
+            let only = flow.repeated().map(|step| step.short()).unwrap_or_default();
+            format!("is no part of this run, which only does {only} again")
+        }
     }
 }
 

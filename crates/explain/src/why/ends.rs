@@ -50,9 +50,11 @@ pub(super) fn skipped(constraints: &Reason) -> String {
 /// `; fired by ann (reason)`, if it was fired by hand.
 pub(super) fn fired(history: &[EventRecord]) -> Option<String> {
     history.iter().rev().find_map(|record| match &record.event {
-        Event::Slot { what: what @ SlotEvent::FiredBy { unconstrained, .. }, .. } => {
+        Event::Slot { what: what @ SlotEvent::FiredBy { unconstrained, repeats, .. }, .. } => {
             let past = if *unconstrained { ", past its constraints" } else { "" };
-            Act::of_slot(what).map(|act| format!("; {}", act.with(past)))
+            let again = repeats.as_ref().and_then(|repeats| repeats.key());
+            let again = again.map(|step| format!(", to do {} again", step.short())).unwrap_or_default();
+            Act::of_slot(what).map(|act| format!("; {}", act.with(&format!("{again}{past}"))))
         }
         _ => None,
     })

@@ -40,7 +40,8 @@ impl Part {
         let step = slot.key.step().and_then(|key| Some((key, self.flow.graph().flow().step(key.step())?)));
         let whole = reader.definitions(&slot.workflow, Some(self.flow.definition()))?.pop();
         Ok(step.zip(whole).map(|((key, step), whole)| {
-            Arc::new(Flow::as_workflow(&whole.definition, step, key.item_number().is_some()))
+            let is_item = key.item_number().is_some() || self.flow.repeats().is_some_and(|repeats| repeats.is_item);
+            Arc::new(Flow::as_workflow(&whole.definition, step, is_item))
         }))
     }
 
@@ -54,10 +55,14 @@ impl Part {
 
     fn tell_of_run(&self, why: &mut Why) {
         let is_running = why.state == Some(SlotState::Running);
-        let Some(live) = words::live(&self.flow).filter(|_| is_running) else { return };
-        let number = self.flow.slot().map_or(0, |slot| slot.last_run);
-        let since = why.since.map(kelos_model::time::text::format_short).unwrap_or_default();
-        why.headline = format!("run {number} goes on since {since}: {live}");
+        if let Some(live) = words::live(&self.flow).filter(|_| is_running) {
+            let number = self.flow.slot().map_or(0, |slot| slot.last_run);
+            let since = why.since.map(kelos_model::time::text::format_short).unwrap_or_default();
+            why.headline = format!("run {number} goes on since {since}: {live}");
+        }
+        if let Some(step) = self.flow.repeated() {
+            why.headline = format!("{}; it only does {} again", why.headline, step.short());
+        }
     }
 
     fn tell_of_step(&self, why: &mut Why, key: &kelos_model::StepKey) {

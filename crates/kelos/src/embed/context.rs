@@ -2,13 +2,12 @@
 
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use kelos_engine::executor::{Reports, Start};
 use kelos_executors::local::Stream;
 use kelos_model::{Arguments, PermitAnswer, PoolId, Run, RunId, RunState, SlotRef};
-use kelos_store::Queries;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, watch};
 
@@ -16,6 +15,7 @@ use super::cancel::Cancel;
 use super::command::{self, CommandError};
 use super::locks::{Lock, Locks};
 use super::outcome::reason;
+use super::outlook::Outlook;
 use super::platform::{Platform, Processes, permits_of};
 use super::requests::{Permits, PlatformError, RunRequests};
 use super::run_output::RunOutput;
@@ -39,7 +39,9 @@ struct ContextState {
     cancel: Cancel,
     log: RunOutput,
     locks: Locks,
-    reader: Arc<OnceLock<Arc<dyn Queries>>>,
+    outlook: Arc<Outlook>,
+    /// The signals that it may wait for.
+    signals: Vec<String>,
     said: Mutex<RunNote>,
     over: watch::Sender<bool>,
     requests: RunRequests,
@@ -86,9 +88,9 @@ pub struct PreviousFailure {
 
 impl Context {
     pub(super) fn new(
-        start: &Start,
+        (start, signals): (&Start, &[String]),
         log: RunOutput,
-        reader: Arc<OnceLock<Arc<dyn Queries>>>,
+        outlook: Arc<Outlook>,
         locks: Locks,
         reports: Reports,
     ) -> Context {
@@ -103,7 +105,8 @@ impl Context {
             cancel: Cancel::new(),
             log,
             locks,
-            reader,
+            outlook,
+            signals: signals.to_vec(),
             said: Mutex::default(),
             over: watch::Sender::new(false),
             requests: RunRequests::new(start.run.clone(), reports),
@@ -188,7 +191,7 @@ impl Context {
     /// ```
     #[must_use]
     pub fn previous_failures(&self) -> Vec<PreviousFailure> {
-        let runs = self.0.reader.get().and_then(|reader| reader.slot_runs(self.slot()).ok()).unwrap_or_default();
+        let runs = self.0.outlook.reader().and_then(|reader| reader.slot_runs(self.slot()).ok()).unwrap_or_default();
         let earlier = runs.into_iter().filter(|run| run.id.number < self.0.run.number);
         let failed = earlier.filter(|run| run.state.is_final() && run.state != RunState::Succeeded);
         let failure = |run: Run| {
@@ -355,6 +358,16 @@ impl Context {
         let process = self.0.requests.take_last(permits, &self.0.cancel).await;
         let _process = process.map_err(|source| CommandError::Platform { program: program.to_owned(), source })?;
         command::run(program, arguments, &self.0.log, &self.0.cancel).await
+    }
+
+    /// The view of what is stored.
+    pub(super) fn outlook(&self) -> &Outlook {
+        &self.0.outlook
+    }
+
+    /// Whether its step says that it may wait for a signal.
+    pub(super) fn may_wait_for(&self, signal: &str) -> bool {
+        self.0.signals.iter().any(|known| known == signal)
     }
 
     /// Hears what became of a request.

@@ -106,7 +106,7 @@ impl JobDraft {
         match &self.work {
             Work::Function(body) => {
                 let (body, timeout, grace) = (body.clone(), self.timeout, self.grace);
-                all.add_job(id.clone(), FunctionJob { body, timeout, grace });
+                all.add_job(id.clone(), FunctionJob { body, timeout, grace, signals: Vec::new() });
             }
             Work::Flow(part) => all.add_steps(id.clone(), part.functions()),
         }

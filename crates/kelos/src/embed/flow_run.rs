@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::flow::Flow;
 use kelos_model::key::RunName;
-use kelos_model::{Run, Slot, SlotKey, SlotRef, SlotState};
+use kelos_model::{Run, Slot, SlotKey, SlotRef, SlotState, StepKey};
 use kelos_store::{PageRequest, Queries, SlotRow, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,6 +41,8 @@ pub struct FlowRun {
     pub recovered: Vec<String>,
     /// The reason of its failure; none where it has not failed.
     pub reason: Option<String>,
+    /// The step of another run that it does again, and nothing else of the flow; none where it is an ordinary run.
+    pub repeats: Option<SlotRef>,
     /// The steps that it has opened, in the order in which they were written, and the items of their lists.
     pub steps: Vec<StepRun>,
     /// The outputs of its last steps, merged.
@@ -173,6 +175,16 @@ pub(super) fn key_of(run: &str) -> Result<SlotKey, String> {
     }
 }
 
+/// The slot of a step of a run, or of an item of its list, which is written `load:3`.
+///
+/// # Errors
+/// In words, when the text is neither.
+pub(super) fn step_of(run: &SlotRef, text: &str) -> Result<SlotRef, String> {
+    let key = StepKey::named(&run.key, text);
+    let key = key.ok_or_else(|| "expected the id of a step, or of an item such as load:3".to_owned())?;
+    Ok(SlotRef::new(run.workflow.clone(), SlotKey::Step(key)))
+}
+
 /// A run as it is stored; none where there is no such run.
 pub(super) fn read(reader: &dyn Queries, id: &SlotRef) -> Result<Option<FlowRun>, StoreError> {
     let Some(slot) = reader.slot(id)? else { return Ok(None) };
@@ -201,6 +213,7 @@ pub(super) fn read(reader: &dyn Queries, id: &SlotRef) -> Result<Option<FlowRun>
         state: slot.state,
         recovered,
         reason: reason(slot.state, last.as_ref()),
+        repeats: repeated(id, &slot),
         steps,
         outputs: last.and_then(|run| run.outputs).map(|outputs| (*outputs).clone()).unwrap_or_default(),
     }))
@@ -227,6 +240,12 @@ fn definition(reader: &dyn Queries, id: &SlotRef, slot: &Slot) -> Result<Option<
     };
     let found = reader.definitions(&id.workflow, Some(number))?.pop();
     Ok(found.and_then(|found| found.definition.flow.clone()))
+}
+
+/// The step of another run that a run does again.
+fn repeated(id: &SlotRef, slot: &Slot) -> Option<SlotRef> {
+    let step = slot.run_of_flow()?.repeats.as_ref()?.key()?;
+    Some(SlotRef::new(id.workflow.clone(), SlotKey::Step(step)))
 }
 
 fn step(reader: &dyn Queries, row: SlotRow) -> Result<StepRun, StoreError> {

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_engine::executor::{Executor, Reports, Start};
@@ -15,11 +16,13 @@ use kelos_model::{FailureCode, Outcome, PermitAnswer, RunId, SlotRef, WorkflowId
 use kelos_store::Queries;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::context::Context;
 use super::input::{self, SlotInput};
 use super::locks::Locks;
+use super::outlook::Outlook;
 use super::run_output::RunOutput;
 
 /// The name of the executor.
@@ -67,6 +70,8 @@ pub(super) struct FunctionJob {
     pub(super) body: Body,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
+    /// The signals that its runs may wait for.
+    pub(super) signals: Vec<String>,
 }
 
 /// The functions of a program: those of its jobs, and those of the steps of its flows.
@@ -105,24 +110,32 @@ struct ExecutorState {
     runtime: Handle,
     launcher: Launcher,
     locks: Locks,
-    /// The reader of the store, once there is an engine.
-    reader: Arc<OnceLock<Arc<dyn Queries>>>,
+    outlook: Arc<Outlook>,
     live: Mutex<BTreeMap<RunId, Context>>,
+    /// Whether the program comes to its end: what is not done is left to the next one.
+    is_ending: AtomicBool,
 }
 
 impl FunctionExecutor {
     pub(super) fn new(functions: Functions, runtime: Handle, launcher: Launcher) -> Self {
-        let (locks, reader, live) = Default::default();
-        Self(Arc::new(ExecutorState { functions, runtime, launcher, locks, reader, live }))
+        let (locks, outlook, live, is_ending) = Default::default();
+        Self(Arc::new(ExecutorState { functions, runtime, launcher, locks, outlook, live, is_ending }))
     }
 
     /// Lets functions read what is stored.
     pub(super) fn connect(&self, reader: Arc<dyn Queries>) {
-        let _ = self.0.reader.set(reader);
+        self.0.outlook.connect(reader);
     }
 
-    /// Asks all live functions to end, and waits until they have, or their grace is over.
+    /// Has functions see each commit of the engine.
+    pub(super) fn follow(&self, commits: watch::Receiver<u64>) {
+        self.0.outlook.follow(commits, &self.0.runtime);
+    }
+
+    /// Asks all live functions to end, and waits until they have, or their grace is over. Those that were not done are given back, to be done
+    /// again by the next program.
     pub(super) async fn stop(&self) {
+        self.0.is_ending.store(true, Ordering::SeqCst);
         let live: Vec<Context> = self.live().values().cloned().collect();
         live.iter().for_each(|context| context.cancel().ask());
         for context in live {
@@ -136,7 +149,7 @@ impl FunctionExecutor {
 
     /// Calls the function and waits for its end, its timeout, or the word to end.
     async fn call(&self, job: FunctionJob, start: &Start, context: &Context) -> (FunctionEnd, Option<Outcome>) {
-        let (key, json) = (input::subject(&start.run.slot.key), input::json(&start.given.arguments));
+        let (key, json) = (start.subject(), input::json(&start.given.arguments));
         let slot = SlotInput::of(start, &key, json.as_deref());
         let mut task = match begin(&job, context, &slot, &self.0.runtime) {
             Ok(task) => task,
@@ -150,7 +163,8 @@ impl FunctionExecutor {
             }
         };
         tokio::select! {
-            end = &mut task => (ended(end), None),
+            // Both may be so: a function that ends because it was asked to has not failed by itself.
+            end = &mut task => (ended(end), cancel.is_asked().then_some(Outcome::Killed)),
             () = cancel.asked() => (give_grace(&mut task, job.grace).await, Some(Outcome::Killed)),
             () = timeout => {
                 context.cancel().ask();
@@ -170,7 +184,11 @@ impl FunctionExecutor {
             Ok(output) => succeeded(output),
             Err(failure) => {
                 context.error(&failure.reason);
-                otherwise.map_or_else(|| failure.reports(), |outcome| vec![Report::Ended { outcome }])
+                match otherwise {
+                    Some(_) if self.0.is_ending.load(Ordering::SeqCst) => vec![Report::GivenBack],
+                    Some(outcome) => vec![Report::Ended { outcome }],
+                    None => failure.reports(),
+                }
             }
         };
         context.end();
@@ -233,6 +251,9 @@ impl Executor for FunctionExecutor {
             return reports.run(&run, Report::Deferred { reason });
         };
         let state = &self.0;
+        if state.is_ending.load(Ordering::SeqCst) {
+            return reports.run(&run, Report::Deferred { reason: "the program comes to its end".to_owned() });
+        }
         let log = RunOutput::Files(state.launcher.own_log(&run_ref(&run)));
         let context = {
             let mut live = self.live();
@@ -240,7 +261,8 @@ impl Executor for FunctionExecutor {
                 drop(live);
                 return reports.run(&run, started());
             }
-            let context = Context::new(&start, log, state.reader.clone(), state.locks.clone(), reports.clone());
+            let context =
+                Context::new((&start, &job.signals), log, state.outlook.clone(), state.locks.clone(), reports.clone());
             live.insert(run.clone(), context.clone());
             context
         };

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use kelos_engine::executor::Start;
 use kelos_model::arguments::text;
-use kelos_model::{Arguments, Batch, SlotKey, StepKey, Workflow};
+use kelos_model::{Arguments, Batch, SlotKey, Workflow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -42,13 +42,8 @@ pub struct SlotInput<'a> {
     pub batch: Option<&'a Batch>,
 }
 
-/// The key that a slot is about: of a step that of the flow's run.
-pub(super) fn subject(key: &SlotKey) -> SlotKey {
-    key.step().map_or_else(|| key.clone(), StepKey::run)
-}
-
 impl<'a> SlotInput<'a> {
-    /// The input of a run, whose slot is [about](subject) a key.
+    /// The input of a run, whose [subject](Start::subject) is a key.
     pub(super) fn of(start: &'a Start, key: &'a SlotKey, json: Option<&'a str>) -> SlotInput<'a> {
         let is_step = start.run.slot.key.step().is_some();
         SlotInput {

@@ -478,6 +478,7 @@ impl Project {
         // Before the node starts: it may begin runs at once, whose functions ask what failed before.
         functions.connect(store.reader());
         let node = Node::start(config, store, runtime)?;
+        functions.follow(node.handle().watch_commits());
         let once = self.once();
         // The texts of the program's files are not known; changed definitions are a deployment.
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;

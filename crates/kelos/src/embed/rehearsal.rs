@@ -298,14 +298,9 @@ impl Rehearsal {
     pub fn start(&mut self, job: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
         let json = serde_json::to_string(input).map_err(|error| unsound("the input", &error))?;
         let arguments = [(INPUT.to_owned(), json.into())].into();
-        self.ask(FireRequest {
-            workflow: id(job)?,
-            arguments,
-            key: None,
-            priority: 0,
-            unconstrained: false,
-            reason: None,
-        })
+        let (workflow, key, reason) = (id(job)?, None, None);
+        let request = FireRequest { workflow, arguments, key, priority: 0, unconstrained: false, reason };
+        Ok(self.ask(request)?.slot)
     }
 
     pub(super) fn stage(&mut self) -> &mut RehearsalStage {
@@ -557,9 +552,9 @@ impl Surroundings for Rehearsal {
         let mut inputs = Vec::new();
         for command in commands {
             match command {
-                Command::StartRun { run, workflow, collected, batch, inputs: given, .. } => {
+                Command::StartRun { run, workflow, collected, batch, step, .. } => {
                     let input = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                    let given = input.with_inputs(given.as_deref());
+                    let given = input.of_step(step.as_deref());
                     let (settings, properties) = Default::default();
                     let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
                     let reports = self.stage.begin(now, &start).into_iter();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use kelos_core::{FireRequest, Input, ResumeFlow, SignalFlow};
+use kelos_core::{FireRequest, Input, RepeatStep, ResumeFlow, SignalFlow};
 use kelos_model::key::RunName;
-use kelos_model::{Actor, SlotKey, SlotRef, StepKey, StepName};
+use kelos_model::{Actor, SlotRef, StepName};
 use serde::Serialize;
 
 use super::flow_run::{self, FlowRun};
@@ -80,7 +80,39 @@ impl RehearsedFlow<'_> {
         let key = RunName::new(run).map_err(|error| unsound(&format!("the name \"{run}\""), &error))?;
         let arguments = arguments_of(input).map_err(|error| unsound("the input", &error))?;
         let (workflow, key) = (id(&self.flow)?, Some(key));
-        self.rehearsal.ask(FireRequest { workflow, arguments, key, priority: 0, unconstrained: false, reason: None })
+        let request = FireRequest { workflow, arguments, key, priority: 0, unconstrained: false, reason: None };
+        Ok(self.rehearsal.ask(request)?.slot)
+    }
+
+    /// Does one step of a run that has ended again, as a run of its own, as [`RunningFlow::start_step`](super::RunningFlow::start_step) does,
+    /// and lets happen what happens at once. `load:3` is the item 3 of the list of `load`.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Project, Rehearsal, flow, step};
+    /// use serde_json::json;
+    ///
+    /// let double = step("double", async |_: Context, order: serde_json::Value, ()| Ok::<_, String>(order["n"].as_u64().map(|n| 2 * n)));
+    /// let project = Project::new("sums", "1.0").add(flow("sum", double.with(())));
+    /// let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project)?;
+    /// rehearsal.flow("sum").start("first", &json!({ "n": 3 }))?;
+    /// rehearsal.flow("sum").start_step("again", ("first", "double"), &json!({ "n": 4 }))?;
+    /// assert_eq!(rehearsal.flow("sum").look("again")?.output::<u64>()?, 8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such run or step, the run is live, or a text is no name.
+    pub fn start_step(
+        &mut self,
+        run: &str,
+        (of, step): (&str, &str),
+        input: &impl Serialize,
+    ) -> Result<SlotRef, RehearsalError> {
+        let key = RunName::new(run).map_err(|error| unsound(&format!("the name \"{run}\""), &error))?;
+        let arguments = arguments_of(input).map_err(|error| unsound("the input", &error))?;
+        let (step, key, reason) = (self.step(of, step)?, Some(key), None);
+        let request = RepeatStep { step, arguments, key, priority: 0, unconstrained: false, reason };
+        Ok(self.rehearsal.ask(request)?.slot)
     }
 
     /// A run as it is now.
@@ -294,15 +326,8 @@ impl RehearsedFlow<'_> {
     }
 
     fn step(&self, run: &str, step: &str) -> Result<SlotRef, RehearsalError> {
-        let SlotRef { workflow, key } = self.slot(run)?;
-        let (name, item) = step.split_once(':').map_or((step, None), |(name, item)| (name, Some(item)));
-        let no_step = || unsound(&format!("the step \"{step}\""), &"expected an id, or an item such as load:3");
-        let whole = StepKey::new(&key, &step_name(name)?).ok_or_else(no_step)?;
-        let key = match item {
-            Some(item) => whole.item(item.parse().map_err(|_| no_step())?),
-            None => whole,
-        };
-        Ok(SlotRef::new(workflow, SlotKey::Step(key)))
+        let run = self.slot(run)?;
+        flow_run::step_of(&run, step).map_err(|error| unsound(&format!("the step \"{step}\""), &error))
     }
 }
 

@@ -330,7 +330,7 @@ impl RunningProject {
             serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
         let arguments = [(INPUT.to_owned(), json.into())].into();
         let request = FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: false, reason: None };
-        self.ask(request).await
+        Ok(self.ask(request).await?.slot)
     }
 
     /// Waits for the end of a slot: also for one that somebody else started, or that began before a restart.

@@ -1,6 +1,6 @@
 //! The runs of a flow in a program that runs: starts, signals, resumptions and ends.
 
-use kelos_core::{FireRequest, ResumeFlow, SignalFlow};
+use kelos_core::{FireRequest, RepeatStep, ResumeFlow, SignalFlow};
 use kelos_model::key::RunName;
 use kelos_model::{SlotRef, StepName, WorkflowId};
 use serde::Serialize;
@@ -96,7 +96,69 @@ impl<'p> RunningFlow<'p> {
         let arguments = arguments_of(input).map_err(|source| RequestError::Input { job: self.id.clone(), source })?;
         let (key, priority) = (Some(key), self.priority);
         let request = FireRequest { workflow, arguments, key, priority, unconstrained: false, reason: None };
-        self.project.ask(request).await
+        Ok(self.project.ask(request).await?.slot)
+    }
+
+    /// Does one step of a run that has ended again, as a run of its own, and returns at once. `load:3` is the item 3 of the list of `load`.
+    ///
+    /// The step is given what it was given then, with the fields of `input` in the place of those of the same name, and follows the same
+    /// definition. No other step is opened, also no error step, and nothing else of the project is told of it.
+    ///
+    /// ```
+    /// # use kelos::embed::{FlowRun, RequestError, RunningProject};
+    /// async fn pay_again(running: &RunningProject) -> Result<FlowRun, RequestError> {
+    ///     let purchase = running.flow("purchase");
+    ///     purchase.start_step("pay-again", ("order-42", "pay"), &serde_json::json!({ "amount": 250 })).await?;
+    ///     purchase.end("pay-again").await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such run, it is live, the step never ran, an input is none of its inputs, or the name belongs to another run.
+    pub async fn start_step(
+        &self,
+        run: &str,
+        (of, step): (&str, &str),
+        input: &impl Serialize,
+    ) -> Result<SlotRef, RequestError> {
+        let key = RunName::new(run).map_err(|error| self.unnamed(run, error))?;
+        let step = flow_run::step_of(&self.slot(of)?, step).map_err(|error| self.unnamed(step, error))?;
+        let arguments = arguments_of(input).map_err(|source| RequestError::Input { job: self.id.clone(), source })?;
+        let (key, priority) = (Some(key), self.priority);
+        let request = RepeatStep { step, arguments, key, priority, unconstrained: false, reason: None };
+        Ok(self.project.ask(request).await?.slot)
+    }
+
+    /// Does one step of a run again, as a run of its own, and waits for its end.
+    ///
+    /// ```
+    /// use kelos::embed::{Context, Project, flow, step};
+    /// use serde_json::{Value, json};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let double = step("double", async |_: Context, order: Value, ()| Ok::<_, String>(order["n"].as_u64().map(|n| 2 * n)));
+    /// let running = Project::new("sums", "1.0").add(flow("sum", double.with(()))).start().await?;
+    /// let sum = running.flow("sum");
+    /// assert_eq!(sum.run("first", &json!({ "n": 3 })).await?.output::<u64>()?, 6);
+    /// let again = sum.run_step("again", ("first", "double"), &json!({ "n": 4 })).await?;
+    /// assert_eq!(again.output::<u64>()?, 8);
+    /// assert_eq!(again.repeats.map(|step| step.to_string()).as_deref(), Some("sum@.first.double"));
+    /// running.stop().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As those of [`RunningFlow::start_step`] and [`RunningFlow::end`].
+    pub async fn run_step(
+        &self,
+        run: &str,
+        step: (&str, &str),
+        input: &impl Serialize,
+    ) -> Result<FlowRun, RequestError> {
+        self.start_step(run, step, input).await?;
+        self.end(run).await
     }
 
     /// Waits for the end of a run: also of one that somebody else started, that began before a restart, or that ended long ago.

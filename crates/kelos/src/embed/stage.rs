@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +19,7 @@ use super::context::Context;
 use super::function::{FailedCall, FunctionEnd, Functions, succeeded};
 use super::input::{self, SlotInput};
 use super::locks::Locks;
+use super::outlook::Outlook;
 use super::run_output::RunOutput;
 use super::scheduler::OwnPlanner;
 use super::steps::SignalTypes;
@@ -32,7 +33,7 @@ pub(super) struct RehearsalStage {
     pub(super) planners: BTreeMap<WorkflowId, OwnPlanner>,
     runtime: Runtime,
     locks: Locks,
-    reader: Arc<OnceLock<Arc<dyn Queries>>>,
+    outlook: Arc<Outlook>,
     /// The reports that are due, by moment and then in the order in which the runs were begun.
     due: BinaryHeap<Reverse<(Timestamp, u64)>>,
     reports: BTreeMap<u64, (RunId, Vec<Report>)>,
@@ -75,7 +76,7 @@ impl RehearsalStage {
             planners,
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
             locks: Locks::default(),
-            reader: Arc::new(OnceLock::from(reader)),
+            outlook: Arc::new(Outlook::rehearsed(reader)),
             due: BinaryHeap::new(),
             reports: BTreeMap::new(),
             begun: 0,
@@ -109,18 +110,20 @@ impl RehearsalStage {
     /// Calls the function of a run, and returns its end; none while it rests.
     fn call(&mut self, now: Timestamp, ends: Timestamp, start: &Start) -> Option<FunctionEnd> {
         let slot = &start.run.slot;
-        let (key, json) = (input::subject(&slot.key), input::json(&start.given.arguments));
+        let (key, json) = (start.subject(), input::json(&start.given.arguments));
         let input = SlotInput::of(start, &key, json.as_deref());
         if self.lets_fail(slot, &input) {
             let reason = "the test lets it fail".to_owned();
             return Some(Err(FailedCall { reason, ..FailedCall::default() }));
         }
+        self.outlook.pass(now);
         let Some(job) = self.functions.of(slot) else {
             return Some(Err(FailedCall::last("it is no job of this project".to_owned())));
         };
         let requests = self.requests.clone();
         let reports = Reports::new(move |input| lock(&requests).push(input));
-        let context = Context::new(start, RunOutput::lines(), self.reader.clone(), self.locks.clone(), reports);
+        let context =
+            Context::new((start, &job.signals), RunOutput::lines(), self.outlook.clone(), self.locks.clone(), reports);
         let mut call = match Call::new(job, context, &input) {
             Ok(call) => call,
             Err(failure) => return Some(Err(failure)),
@@ -184,6 +187,7 @@ impl RehearsalStage {
         if self.calls.is_empty() {
             return inputs;
         }
+        self.outlook.pass(now);
         // Real timers and sockets may wake functions, too.
         self.runtime.block_on(tokio::task::yield_now());
         while let Some((number, live)) = self.calls.iter_mut().find(|(_, live)| live.call.is_woken()) {
@@ -210,12 +214,14 @@ impl RehearsalStage {
         let due = std::mem::take(&mut self.due);
         self.due = due.into_iter().map(|Reverse((at, number))| Reverse((shifted(at), number))).collect();
         self.calls.values_mut().for_each(|live| live.ends = shifted(live.ends));
+        self.outlook.shift(by);
     }
 
     /// The moment of the next report or request.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let report = self.due.peek().map(|Reverse((at, _))| *at);
-        report.into_iter().chain(self.later.first_key_value().map(|((at, _), _)| *at)).min()
+        let request = self.later.first_key_value().map(|((at, _), _)| *at);
+        report.into_iter().chain(request).chain(self.outlook.next_due()).min()
     }
 
     /// The reports and requests that are due.

@@ -11,6 +11,7 @@ use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{DateForm, Feed, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
 use kelos_model::probe::{Conditions, Verdict};
 use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::repeated::RepeatedStep;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Calendar, CronSchedule, Firing, Fold, Gap, HOURS, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
@@ -22,8 +23,8 @@ use kelos_model::workflow::{
 use kelos_model::{
     Actor, ActorKind, Answer, Arguments, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact,
     Finding, Flow, Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, Parameter, ParameterKind,
-    PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Step,
-    StepName, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
+    PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy, RunId, RunName, SlotEvent, SlotKey, SlotRef, SlotState,
+    Step, StepName, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -190,6 +191,23 @@ fn steps() -> impl Strategy<Value = Vec<StepName>> {
     prop::collection::vec("[a-z0-9_-]{1,4}".prop_map(|name| StepName::new(&name).unwrap()), 0..3)
 }
 
+fn repeated_step() -> impl Strategy<Value = RepeatedStep> {
+    let step = "[a-z0-9_-]{1,4}".prop_map(|name| StepName::new(&name).unwrap());
+    let named = |text: String| SlotKey::Named(RunName::new(&text).unwrap());
+    let of = "[a-z]{3,6}".prop_map(named);
+    (of, step, prop::option::of(any::<u32>()), any::<bool>(), moment(), any::<u32>(), any::<i64>()).prop_map(
+        |(of, step, item, is_item, about, definition, value)| RepeatedStep {
+            of,
+            step,
+            item,
+            is_item,
+            about: SlotKey::Time(about),
+            definition,
+            inputs: serde_json::Map::from_iter([("rows".to_owned(), value.into())]),
+        },
+    )
+}
+
 /// What happens to its runs.
 pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
     prop_oneof![
@@ -304,12 +322,15 @@ pub(crate) fn asked() -> impl Strategy<Value = SlotEvent> {
             by,
             reason
         }),
-        (actor(), reason(), any::<bool>()).prop_map(|(by, reason, unconstrained)| SlotEvent::FiredBy {
-            by,
-            reason,
-            arguments: BTreeMap::new(),
-            unconstrained
-        }),
+        (actor(), reason(), any::<bool>(), prop::option::of(repeated_step())).prop_map(
+            |(by, reason, unconstrained, repeats)| SlotEvent::FiredBy {
+                by,
+                reason,
+                arguments: BTreeMap::new(),
+                unconstrained,
+                repeats: repeats.map(Box::new)
+            }
+        ),
         (actor(), arguments()).prop_map(|(by, arguments)| SlotEvent::ArgumentsSet { by, arguments }),
         (actor(), reason()).prop_map(|(by, reason)| SlotEvent::Requested { by, reason }),
         (actor(), reason(), steps()).prop_map(|(by, reason, mut from)| SlotEvent::Resumed {
@@ -582,6 +603,7 @@ fn flow(steps: u32, job: &Job) -> Flow {
     let others = [
         Step::waiting_for(StepName::new("wait").unwrap(), signal),
         Step { for_each: Some(list), ..Step::new(StepName::new("each").unwrap(), job.clone()) },
+        Step { signals: vec!["go".to_owned()], ..Step::new(StepName::new("may").unwrap(), job.clone()) },
         Step { handles: vec![name(0)], at_once: true, ..Step::new(StepName::new("oops").unwrap(), job.clone()) },
     ];
     Flow { steps: (0..steps).map(step).chain(others).collect() }

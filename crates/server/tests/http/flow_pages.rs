@@ -197,3 +197,32 @@ async fn a_flow_with_times_unfolds_on_the_board() {
     assert!(unfolded.contains(r#"href="/ui?zoom=60&amp;columns=6" aria-expanded="true""#), "{unfolded}");
     assert_harmless(&page(&server, "/ui?unfold=hours,gone,%3Cb%3E,,%20").await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_is_done_again_by_its_page() {
+    let server = waiting("order-4").await;
+    let base = "/ui/workflows/buy/slots/.order-4";
+    assert!(!page(&server, &format!("{base}.check")).await.contains("Do this step again"));
+    form(&server, &format!("{base}/kill"), "reason=enough", "same-origin").await;
+    until(&server, &slot("buy", ".order-4"), SlotState::Killed).await;
+    let step = page(&server, &format!("{base}.check")).await;
+    assert_says(&step, &["Do this step again…", "In the place of what it was given: customer."]);
+    assert_harmless(&step);
+    assert!(!page(&server, &format!("{base}.approve")).await.contains("Do this step again"), "it only waits");
+    let fields = "name=again-1&arguments=customer%3Dbob&reason=a+try";
+    let reply = form(&server, &format!("{base}.check/repeat"), fields, "same-origin").await;
+    let there = "/ui/workflows/buy/slots/.again-1";
+    assert_eq!((reply.status, reply.header("location")), (StatusCode::SEE_OTHER, there), "{reply:?}");
+    done(&server, "buy", ".again-1.check", Some(json!({}))).await;
+    until(&server, &slot("buy", ".again-1"), SlotState::Succeeded).await;
+    let run = page(&server, there).await;
+    assert_says(&run, &["Does the step check of the run order-4 again, and nothing else.", "ship not in this run"]);
+    assert!(run.contains(&format!("href=\"{base}.check\"")) && run.contains(&format!("href=\"{base}\"")), "{run}");
+    assert_harmless(&run);
+    let step = page(&server, &format!("{there}.check")).await;
+    assert_says(&step, &["customer bob"]);
+    let bad = form(&server, &format!("{base}.check/repeat"), "arguments=custmer%3Dbob", "same-origin").await;
+    assert_says(&bad.text, &["is no input of the step, did you mean customer?"]);
+    let bad = form(&server, &format!("{base}.check/repeat"), "name=a+b", "same-origin").await;
+    assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+}

@@ -199,3 +199,122 @@ async fn what_is_no_run_or_no_name_is_told() {
     let time = server.refused("GET", "/api/v1/workflows/etl/slots/2015-13-13/flow", "").await;
     assert_eq!((time.0, time.1.as_str()), (400, "bad-path"), "a mistyped time is no name");
 }
+
+const START: &str = "/api/v1/workflows/etl/start";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_a_run_that_has_ended_is_done_again() {
+    let server = server().await;
+    server.start_order().await;
+    server.step(NOW).await;
+    let load = slot(".order-42.load");
+    server.until_state(&load, SlotState::Running).await;
+    let again = json!({ "step": "load", "of": "order-42", "key": "again-1", "arguments": { "day": "friday" } });
+    let live = server.refused("POST", START, &again.to_string()).await;
+    assert_eq!((live.0, live.1.as_str()), (409, "still-live"));
+    assert!(live.2.contains("only a step of a run that has ended can be done again"), "{}", live.2);
+    server.end(&load, 1, false).await;
+    server.until_state(&slot(".order-42"), SlotState::Failed).await;
+    let started = server.post_json(START, &again.to_string()).await.ok().json();
+    assert_eq!((&started["key"], &started["existed"]), (&json!(".again-1"), &json!(false)));
+    assert_eq!(server.post_json(START, &again.to_string()).await.ok().json()["existed"], true);
+    server.step(NOW).await;
+    let step = slot(".again-1.load");
+    server.until_state(&step, SlotState::Running).await;
+    let run = "/api/v1/workflows/etl/slots/again-1";
+    let flow = server.get(&format!("{run}/flow")).await.ok().json();
+    assert_eq!(states(&flow), ["running", "not-in-run", "not-in-run", "not-in-run"]);
+    assert_eq!(flow["repeats"], json!({ "workflow": "etl", "key": ".order-42.load" }), "{flow}");
+    assert_eq!(
+        (&flow["steps"][0]["inputs"]["day"], &flow["run"]["arguments"]),
+        (&json!("friday"), &json!({ "day": "friday" }))
+    );
+    server.end(&step, 1, true).await;
+    server.until_state(&slot(".again-1"), SlotState::Succeeded).await;
+    assert_eq!(server.node.reader().slot(&slot(".order-42")).unwrap().unwrap().state, SlotState::Failed);
+    let history = server.get(&format!("{run}/history")).await.ok().json().to_string();
+    assert!(history.contains(r#""repeats":"order-42.load""#), "{history}");
+    let why = server.get(&format!("{run}/why")).await.ok().json();
+    assert!(why["headline"].as_str().unwrap().ends_with("it only does etl@order-42.load again"), "{why}");
+    // Without a name it is named by its moment.
+    let body = json!({ "step": "load", "of": ".order-42" }).to_string();
+    let unnamed = server.post_json(START, &body).await.ok().json();
+    assert!(unnamed["time"].is_string() && unnamed["existed"] == false, "{unnamed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_not_be_done_again_is_told() {
+    let server = server().await;
+    server.start_order().await;
+    server.step(NOW).await;
+    server.until_state(&slot(".order-42.load"), SlotState::Running).await;
+    server.end(&slot(".order-42.load"), 1, false).await;
+    server.until_state(&slot(".order-42"), SlotState::Failed).await;
+    for (body, status, code, said) in [
+        (json!({ "step": "load" }), 400, "bad-body", "expected `of` beside it"),
+        (json!({ "of": "order-42" }), 400, "bad-body", "expected `step` beside it"),
+        (
+            json!({ "step": "a b", "of": "order-42" }),
+            400,
+            "bad-body",
+            "expected a step such as load, or an item load:3",
+        ),
+        (json!({ "step": "load", "of": "order-42.load" }), 400, "bad-body", "of a run"),
+        (json!({ "step": "load", "of": "2015-13-01" }), 400, "bad-path", "expected"),
+        (json!({ "step": "load", "of": "order-43" }), 404, "slot-not-found", "etl@order-43 does not exist"),
+        (json!({ "step": "lod", "of": "order-42" }), 404, "step-not-found", "did you mean load?"),
+        (json!({ "step": "ship", "of": "order-42" }), 409, "never-ran", "never ran"),
+        (json!({ "step": "each:1", "of": "order-42" }), 409, "never-ran", "expected an item of a list"),
+        (json!({ "step": "ok", "of": "order-42" }), 409, "only-waits", "only waits for the signal approval"),
+        (json!({ "step": "load", "of": "order-42", "key": "order-42" }), 409, "name-taken", "expected a new name"),
+        (
+            json!({ "step": "load", "of": "order-42", "arguments": { "dya": 1 } }),
+            400,
+            "arguments-mismatched",
+            "did you mean day?",
+        ),
+        (
+            json!({ "step": "load", "of": "order-42", "arguments": { "day": 1 } }),
+            400,
+            "arguments-mismatched",
+            "expected a text",
+        ),
+        (
+            json!({ "step": "load", "of": "order-42", "arguments": { "x": "x".repeat(65_500) } }),
+            400,
+            "arguments-too-large",
+            "",
+        ),
+    ] {
+        let refused = server.refused("POST", START, &body.to_string()).await;
+        assert_eq!((refused.0, refused.1.as_str()), (status, code), "{body}: {}", refused.2);
+        assert!(refused.2.contains(said), "{body}: {}", refused.2);
+    }
+    server.post_json("/api/v1/workflows/plain/start", r#"{ "key": "a1" }"#).await.ok();
+    let plain = json!({ "step": "load", "of": "a1" }).to_string();
+    assert_eq!(server.refused("POST", "/api/v1/workflows/plain/start", &plain).await.1, "no-flow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_starts_of_a_name_at_the_same_time_one_is_the_first() {
+    let server = server().await;
+    for name in 0..20 {
+        let body = json!({ "key": format!("twin-{name}") }).to_string();
+        let (one, other) = tokio::join!(server.post_json(START, &body), server.post_json(START, &body));
+        let existed = [one.ok().json()["existed"].clone(), other.ok().json()["existed"].clone()];
+        assert!(existed.contains(&json!(true)) && existed.contains(&json!(false)), "{existed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_reads_as_a_mistyped_time_is_one_where_there_is_such_a_run() {
+    let server = server().await;
+    server.post_json(START, r#"{ "key": "monday" }"#).await.ok();
+    let flow = server.get("/api/v1/workflows/etl/slots/monday/flow").await.ok().json();
+    assert_eq!(flow["key"], ".monday");
+    server.get("/api/v1/workflows/etl/slots/monday.load/why").await.ok();
+    let reply = server.ask("GET".parse().unwrap(), "/api/v1/workflows/etl/slots/tuesday/flow", "").await;
+    assert_eq!((reply.status.as_u16(), reply.json()["code"].as_str()), (400, Some("bad-path")));
+    let hint = "no run of etl is named tuesday; one that nobody has started yet is written .tuesday";
+    assert_eq!(reply.json()["hint"], hint, "{}", reply.text);
+}

@@ -302,7 +302,9 @@ impl Watch {
         }
         let Some(seen) = self.workflows.get(&id.workflow) else { return Ok(()) };
         let program = seen.definition.program().clone();
-        if went_on && ENDS.contains(&after.state) {
+        // A step that is done again is no end of a run to whoever waits for one.
+        let is_repeat = after.run_of_flow().is_some_and(|run| run.repeats.is_some());
+        if went_on && !is_repeat && ENDS.contains(&after.state) {
             let run = format!("{}#{}", id.short(), after.last_run);
             let last = |(number, _): &&(u32, _)| *number == after.last_run && after.state != SlotState::Killed;
             let given = self.gave.get(id).filter(last).map(|(_, outputs)| outputs.clone());

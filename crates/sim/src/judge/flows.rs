@@ -1,6 +1,7 @@
 //! The judge of flows: the log and the definitions alone say which steps may be opened, what each is given, and how a run ends.
 
 mod given;
+mod repeats;
 mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,14 +109,16 @@ impl FlowsWatch<'_> {
         match what {
             SlotEvent::StepOpened { .. } => {
                 self.unbegun.insert(id.clone());
+                self.undo_after(id)?;
             }
             SlotEvent::Dispatched { .. } => {
                 self.unbegun.remove(id);
                 self.outputs.remove(id);
                 self.errors.remove(id);
-                let definition = self.slots[id].run_of_flow().map(|part| part.definition);
-                if let Some(definition) = definition.filter(|number| *number > 0) {
-                    let (workflow, graph) = self.definition(&id.workflow, definition)?;
+                let part = self.slots[id].run_of_flow().cloned();
+                if let Some(part) = part.filter(|part| part.definition > 0) {
+                    let (workflow, whole) = self.definition(&id.workflow, part.definition)?;
+                    let graph = repeats::graph_of(&whole, &part)?;
                     let undone = self.undone(id, &graph)?;
                     self.runs.insert(id.clone(), LiveRun { workflow, graph, undone, opened: BTreeSet::new() });
                 }
@@ -130,7 +133,6 @@ impl FlowsWatch<'_> {
                     live.undone.remove(&at);
                 }
             }
-            SlotEvent::StepOpened { .. } => self.undo_after(id)?,
             _ => {}
         }
         let is_over = !matches!(self.slots[id].state, SlotState::Dispatched | SlotState::Running);
@@ -237,8 +239,11 @@ impl FlowsWatch<'_> {
         for other in graph.handles(at).iter().filter(|other| states[**other] == StepProgress::Failed) {
             before.push(self.before(run, graph, *other, true)?);
         }
-        let arguments = kept_arguments(&self.runs[run].workflow, self.slots[run].collected.as_deref(), &run.key);
-        let arguments = arguments.unwrap_or_default().into_iter().collect();
+        let slot = &self.slots[run];
+        let arguments = repeats::given_to(slot).unwrap_or_else(|| {
+            let arguments = kept_arguments(&self.runs[run].workflow, slot.collected.as_deref(), &run.key);
+            arguments.unwrap_or_default().into_iter().collect()
+        });
         Ok(given::inputs(graph.step(at).ok_or("there is no such step")?, &arguments, &before))
     }
 
@@ -419,6 +424,9 @@ impl FlowsWatch<'_> {
     }
 
     fn of_run(&mut self, id: &SlotRef, what: &SlotEvent) -> Result<(), String> {
+        if let SlotEvent::FiredBy { repeats: Some(repeats), arguments, .. } = what {
+            return self.may_repeat(id, repeats, arguments);
+        }
         let Some(slot) = self.slots.get(id).filter(|slot| slot.run_of_flow().is_some()) else { return Ok(()) };
         let is_end = matches!(
             what,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_core::{
-    Ask, ChangeSchedule, CreateSchedules, DownstreamRequest, FireRequest, Kill, MarkSuccess, Pause, Rerun, Resume,
-    ResumeFlow, SignalFlow, Skip,
+    Ask, ChangeSchedule, CreateSchedules, DownstreamRequest, FireRequest, Kill, MarkSuccess, Pause, RepeatStep, Rerun,
+    Resume, ResumeFlow, SignalFlow, Skip,
 };
 use kelos_model::workflow::Keys;
 use kelos_model::{Gate, Trigger, Workflow, WorkflowId};
@@ -83,7 +83,8 @@ fn subject(ask: &Ask) -> Option<&WorkflowId> {
         Ask::Fire(FireRequest { workflow, .. })
         | Ask::Pause(Pause { workflow, .. })
         | Ask::Resume(Resume { workflow, .. }) => Some(workflow),
-        Ask::SignalFlow(SignalFlow { run: slot, .. })
+        Ask::RepeatStep(RepeatStep { step: slot, .. })
+        | Ask::SignalFlow(SignalFlow { run: slot, .. })
         | Ask::ResumeFlow(ResumeFlow { run: slot, .. })
         | Ask::Kill(Kill { slot, .. })
         | Ask::MarkSuccess(MarkSuccess { slot, .. })

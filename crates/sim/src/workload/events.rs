@@ -50,6 +50,7 @@ fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
         | Ask::Skip(Skip { slot, .. })
         | Ask::MarkSuccess(MarkSuccess { slot, .. }) => Some(slot),
         Ask::RerunDownstream(request) => Some(&mut request.slot),
+        Ask::RepeatStep(request) => Some(&mut request.step),
         Ask::SignalFlow(SignalFlow { run, .. }) | Ask::ResumeFlow(ResumeFlow { run, .. }) => Some(run),
         _ => None,
     }

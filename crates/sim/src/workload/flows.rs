@@ -24,7 +24,7 @@ use crate::rng::Rng;
 const FIRST: u64 = 800_000;
 
 /// The names of steps: some belong to a group.
-const STEPS: [&str; 8] = ["s0", "s1", "g-s2", "g-s3", "s4", "s5", "h-s6", "s7"];
+pub(super) const STEPS: [&str; 8] = ["s0", "s1", "g-s2", "g-s3", "s4", "s5", "h-s6", "s7"];
 
 /// The signals that steps wait for.
 const SIGNALS: [&str; 2] = ["approval", "go-on"];
@@ -183,7 +183,8 @@ fn run(rng: &mut Rng, flow: WorkflowId) -> SlotRef {
     }
 }
 
-fn name(rng: &mut Rng) -> RunName {
+/// The name of a run.
+pub(super) fn name(rng: &mut Rng) -> RunName {
     let text = format!("r{}", rng.below(4));
     RunName::new(&text).unwrap_or_else(|_| unreachable!("a plain name"))
 }

@@ -91,7 +91,7 @@ fn note(rows: &mut Vec<StepRow>, column: u32, step: Beside) {
 /// How bad the state of a step is; none where it was not opened.
 fn weight_of(state: StepState) -> Option<usize> {
     match state {
-        StepState::NotOpened | StepState::NeverRuns => None,
+        StepState::NotOpened | StepState::NeverRuns | StepState::NotInRun => None,
         StepState::Waits(_) => Some(weight(SlotState::Waiting)),
         StepState::In(state) => Some(weight(state)),
     }

@@ -1,15 +1,15 @@
-//! The actions on a run of a flow: resume it, and give it signals.
+//! The actions on a run of a flow: resume it, give it signals, and do one of its steps again.
 
-use kelos_core::{ResumeFlow, SignalFlow};
+use kelos_core::{RepeatStep, ResumeFlow, SignalFlow};
 use kelos_front::fault::{Fault, plain};
-use kelos_model::{SlotRef, StepName};
+use kelos_model::{Arguments, RunName, SlotRef, StepName};
 use kelos_wire::secrets;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::run::RunPart;
-use crate::asked;
 use crate::page::slot_href;
+use crate::{arguments, asked};
 
 /// The fields of forms of runs of flows.
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub(crate) struct Fields {
     pub(crate) payload: Option<String>,
     /// The step from which a run is resumed; none for the steps that failed.
     pub(crate) from: Option<String>,
+    /// The name of a new run.
+    pub(crate) name: Option<String>,
 }
 
 impl Fields {
@@ -41,6 +43,18 @@ impl Fields {
         let from = named.map(|name| name.parse::<StepName>()).transpose();
         let from = from.map_err(|error| plain::bad_request(format!("{error}.")))?;
         Ok(ResumeFlow { run: SlotRef::new(slot.workflow.clone(), slot.key.of_run()), from, reason })
+    }
+
+    /// The request to do a step again.
+    pub(crate) fn repeat(
+        self,
+        step: SlotRef,
+        arguments: Arguments,
+        reason: Option<String>,
+    ) -> Result<RepeatStep, Fault> {
+        let key = asked::filled(self.name).map(|name| RunName::new(&name)).transpose();
+        let key = key.map_err(|error| plain::bad_request(format!("{error}.")))?;
+        Ok(RepeatStep { step, arguments, key, priority: 0, unconstrained: false, reason })
     }
 }
 
@@ -68,6 +82,24 @@ pub(super) fn resume_from(step: &SlotRef) -> Markup {
                 p { "Does this step again, and those after it, with the definition with which its run began." }
                 (reason())
                 " " button.primary { "Resume from here" }
+            }
+        }
+    }
+}
+
+/// The form by which a step is done again, as a run of its own.
+pub(super) fn repeat(step: &SlotRef, given: Option<&Map<String, Value>>) -> Markup {
+    let names: Vec<&str> = given.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    html! {
+        details.action {
+            summary.button { "Do this step again…" }
+            form method="post" action=(format!("{}/repeat", slot_href(step))) {
+                p { "Does this step again, and nothing else, as a run of its own: with the definition and the inputs that it had. This run stays as it is." }
+                p { label { "Name of the new run; without one it is that of the moment " input name="name" maxlength="200" autocomplete="off"; } }
+                (arguments::lines(""))
+                @if !names.is_empty() { p.soft { "In the place of what it was given: " (names.join(", ")) "." } }
+                (reason())
+                " " button.primary { "Do it again" }
             }
         }
     }
@@ -103,8 +135,7 @@ impl RunPart {
     /// A form for each signal that a step waits for, and one for the others.
     pub(super) fn signals(&self) -> Markup {
         let awaited = self.awaited();
-        let mut others: Vec<&str> =
-            self.steps().iter().filter_map(|one| Some(one.step.signal.as_ref()?.name.as_str())).collect();
+        let mut others: Vec<&str> = self.steps().iter().flat_map(|one| one.step.awaited_signals()).collect();
         others.sort_unstable();
         others.dedup();
         others.retain(|name| awaited.iter().all(|(known, _)| known != name));

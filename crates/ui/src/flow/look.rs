@@ -8,7 +8,7 @@ use crate::state::{self, look};
 /// The class of the colour and the letter of a step; none has a letter that is not open.
 pub(crate) fn of(state: StepState) -> (&'static str, Option<char>) {
     match state {
-        StepState::NotOpened | StepState::NeverRuns => ("none", None),
+        StepState::NotOpened | StepState::NeverRuns | StepState::NotInRun => ("none", None),
         StepState::Waits(_) => ("waits", Some('W')),
         StepState::In(state) => (look(state).class, Some(look(state).letter)),
     }
@@ -19,6 +19,7 @@ pub(crate) fn told(state: StepState) -> &'static str {
     match state {
         StepState::NotOpened => "not started",
         StepState::NeverRuns => "never runs",
+        StepState::NotInRun => "not in this run",
         StepState::Waits(Wait::Signal) => "waits for a signal",
         StepState::Waits(Wait::Others) => "waits for others",
         StepState::In(state) => state.as_str(),
@@ -30,6 +31,6 @@ pub(super) fn badge(state: StepState) -> Markup {
     match state {
         StepState::In(state) => state::badge(state),
         StepState::Waits(_) => html! { span.badge.waits { b aria-hidden="true" { "W" } " " (told(state)) } },
-        StepState::NotOpened | StepState::NeverRuns => html! { span.soft { (told(state)) } },
+        StepState::NotOpened | StepState::NeverRuns | StepState::NotInRun => html! { span.soft { (told(state)) } },
     }
 }

@@ -67,7 +67,7 @@ impl FlowPart {
     pub(crate) fn actions(&self) -> Markup {
         match self {
             FlowPart::Run(run) => run.resume(),
-            FlowPart::Step(step) => step.resume(),
+            FlowPart::Step(step) => html! { (step.resume()) (step.repeat()) },
         }
     }
 

@@ -78,6 +78,7 @@ impl RunPart {
     pub(super) fn state(&self) -> Markup {
         let view = &self.view;
         html! {
+            (repeated(view.repeats.as_ref()))
             @if !view.recovered.is_empty() {
                 p.headline { (badge(SlotState::Succeeded)) " (recovered): the failure of " (self.named(&view.recovered)) " was handled." }
             }
@@ -176,6 +177,19 @@ impl RunPart {
                 td { (definition::starts_after(&one.step)) }
                 td.what { (time::in_text(&one.words)) @if let Some(items) = &one.items { (items_told(one, items)) } }
             }
+        }
+    }
+}
+
+/// The step of another run that a run does again, with the way to both.
+pub(super) fn repeated(step: Option<&SlotRef>) -> Markup {
+    let Some(step) = step else { return html! {} };
+    let run = SlotRef::new(step.workflow.clone(), step.key.of_run());
+    let name = step.key.step().map_or("", |key| key.within_run());
+    html! {
+        p.headline.repeats {
+            "Does the step " a href=(slot_href(step)) { (name) } " of the run " a href=(slot_href(&run)) { (time::key(&run.key)) }
+            " again, and nothing else."
         }
     }
 }

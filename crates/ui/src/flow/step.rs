@@ -58,6 +58,14 @@ impl StepPart {
         html! { @if is_over && !self.is_item() { (act::resume_from(&self.id)) } }
     }
 
+    /// The button that does this step or item again, as a run of its own, once the run has ended.
+    pub(super) fn repeat(&self) -> Markup {
+        let slot = self.slot.as_ref().filter(|slot| slot.last_run > 0 && self.step.view.step.signal.is_none());
+        let is_over = self.step.run_state.is_some_and(|state| state.is_final());
+        let given = slot.filter(|_| is_over).map(|slot| slot.step_of_run().map(|step| &step.inputs));
+        html! { @if let Some(given) = given { (act::repeat(&self.id, given)) } }
+    }
+
     /// The form of the signal that it waits for.
     pub(super) fn signal(&self) -> Markup {
         let waits = self.step.view.state == StepState::Waits(Wait::Signal);

@@ -50,8 +50,8 @@ pub(crate) async fn act(
         "enable" => app.ask(&who, Enable { schedule: id, reason: asked::filled(wanted.reason) }).await?,
         "disable" => app.ask(&who, Disable { schedule: id, reason: asked::filled(wanted.reason) }).await?,
         "fire" => {
-            let slot = app.ask(&who, request(id, wanted)?).await?;
-            return Ok(asked::back_to(&slot_href(&slot)));
+            let fired = app.ask(&who, request(id, wanted)?).await?;
+            return Ok(asked::back_to(&slot_href(&fired.slot)));
         }
         _ => return Err(plain::not_found(format!("There is no action \"{action}\" on schedules."))),
     }

@@ -120,6 +120,8 @@ pub(crate) struct Because {
     payload: Option<String>,
     /// The step from which a run of a flow is resumed.
     from: Option<String>,
+    /// The name of a run that does a step again.
+    name: Option<String>,
     /// Fields of parameters, for a rerun.
     #[serde(flatten)]
     others: BTreeMap<String, String>,
@@ -135,9 +137,13 @@ pub(crate) async fn act(
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
     let reason = asked::filled(because.reason);
     let arguments = arguments::read(because.others, because.arguments.as_deref())?;
-    let of_flow = Fields { signal: because.signal, payload: because.payload, from: because.from };
+    let of_flow = Fields { signal: because.signal, payload: because.payload, from: because.from, name: because.name };
     match action.as_str() {
         "signal" => app.ask(&who, of_flow.signal(slot.clone(), reason)?).await?,
+        "repeat" => {
+            let fired = app.ask(&who, of_flow.repeat(slot, arguments, reason)?).await?;
+            return Ok(asked::back_to(&slot_href(&fired.slot)));
+        }
         "resume" => app.ask(&who, of_flow.resume(&slot, reason)?).await?,
         "rerun" if because.downstream.is_some() && because.seen.is_none() => {
             return preview(&app, &who, slot, reason.as_deref(), &arguments).await;

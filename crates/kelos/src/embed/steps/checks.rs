@@ -57,7 +57,8 @@ impl StepCheck<'_> {
         let step = match &draft.work {
             StepWork::Function(_) => {
                 let function = Step::new(name, Job::new(FUNCTION, Map::new()));
-                Step { retry: draft.retry.policy(), pools, within, ..function }
+                let signals = draft.signals.iter().map(|signal| signal.name.clone()).collect();
+                Step { retry: draft.retry.policy(), pools, within, signals, ..function }
             }
             StepWork::Signal(signal) => {
                 let within_seconds = draft.wait.map(|wait| wait.as_secs());
@@ -137,6 +138,13 @@ impl StepCheck<'_> {
                 (
                     "its retries and platforms are those of attempts, and a wait for a signal has none",
                     "give them to the step after it",
+                ),
+            ),
+            (
+                !step.signals.is_empty() && is_signal,
+                (
+                    "it waits for its own signal, and has no function that may wait for others",
+                    "give them a step of their own",
                 ),
             ),
             (zero(step.timeout), ("its timeout is zero, so every attempt fails", "leave it out for no limit")),

@@ -134,9 +134,12 @@ impl Part {
 
     /// The signals that its steps wait for, and what they are to say.
     pub(in crate::embed) fn signals(&self) -> impl Iterator<Item = (&str, SignalType)> {
-        self.0.nodes().iter().filter_map(|node| match &node.step.work {
-            StepWork::Signal(signal) => Some((signal.name.as_str(), signal.fits)),
-            StepWork::Function(_) => None,
+        self.0.nodes().iter().flat_map(|node| {
+            let own = match &node.step.work {
+                StepWork::Signal(signal) => Some(signal),
+                StepWork::Function(_) => None,
+            };
+            own.into_iter().chain(&node.step.signals).map(|signal| (signal.name.as_str(), signal.fits))
         })
     }
 
@@ -146,7 +149,8 @@ impl Part {
             let step = &node.step;
             let StepWork::Function(body) = &step.work else { return None };
             let (body, timeout, grace) = (body.clone(), step.timeout, step.grace);
-            Some((step.id.clone(), FunctionJob { body, timeout, grace }))
+            let signals = step.signals.iter().map(|signal| signal.name.clone()).collect();
+            Some((step.id.clone(), FunctionJob { body, timeout, grace, signals }))
         })
     }
 }

@@ -198,6 +198,8 @@ pub(super) struct StepDraft {
     pub(super) platforms: Vec<PlatformUse>,
     /// The platforms that its runs may take parts of while they are live.
     pub(super) within: Vec<PlatformUse>,
+    /// The signals that its runs may wait for while they are live.
+    pub(super) signals: Vec<SignalDraft>,
     pub(super) description: Option<String>,
 }
 
@@ -216,6 +218,7 @@ impl StepDraft {
             grace: GRACE,
             platforms: Vec::new(),
             within: Vec::new(),
+            signals: Vec::new(),
             description: None,
         }
     }
@@ -235,6 +238,7 @@ impl StepDraft {
             && limits(self) == limits(other)
             && (&self.inputs, &self.list) == (&other.inputs, &other.list)
             && (&self.platforms, &self.within) == (&other.platforms, &other.within)
+            && self.signals.iter().map(|one| &one.name).eq(other.signals.iter().map(|one| &one.name))
             && self.description == other.description
     }
 }
@@ -406,6 +410,24 @@ impl Step {
     #[must_use]
     pub fn may_use(mut self, platform: impl Platform) -> Step {
         self.draft().within.extend(platform.uses());
+        self
+    }
+
+    /// Lets its function wait for a signal to the run, by [`Context::signal`]. `T` is what the program that signals has to say. A step that
+    /// does nothing but wait is a [`signal`].
+    ///
+    /// ```
+    /// use kelos::embed::{Context, SignalError, step};
+    ///
+    /// async fn pay(context: Context, _: (), _: ()) -> Result<String, SignalError> {
+    ///     context.signal::<String>("approval").await
+    /// }
+    ///
+    /// let pay = step("pay", pay).with(()).may_wait_for::<String>("approval");
+    /// ```
+    #[must_use]
+    pub fn may_wait_for<T: DeserializeOwned + 'static>(mut self, signal: &str) -> Step {
+        self.draft().signals.push(SignalDraft { name: signal.to_owned(), fits: type_of::<T>() });
         self
     }
 

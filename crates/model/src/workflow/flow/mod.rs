@@ -21,6 +21,8 @@ pub use merge::{FailedStep, StepInput, formatted, formatted_key};
 pub use progress::{FlowEnd, StepProgress};
 
 use super::{Job, PoolUse, Workflow};
+use crate::key::SlotKey;
+use crate::repeated::RepeatedStep;
 use crate::retry::RetryPolicy;
 
 /// The executor of a workflow whose job is a flow. The scheduler itself runs the graph.
@@ -85,6 +87,9 @@ pub struct Step {
     /// The pools of which its runs may take permits while they are live, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<PoolUse>,
+    /// The signals that its runs may wait for while they are live.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<String>,
     /// A description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
@@ -119,6 +124,16 @@ pub struct SignalWait {
     pub within_seconds: Option<u64>,
 }
 
+/// The payload of a run of a step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StepPayload {
+    /// The inputs.
+    pub inputs: Map<String, Value>,
+    /// The key whose time and identifiers are filled into the job, where that is another than the key of its own run: of a step that is
+    /// done again, the run that did it first.
+    pub about: Option<SlotKey>,
+}
+
 impl Step {
     /// A step of a name that does a job, needs nothing and handles nothing.
     #[must_use]
@@ -135,6 +150,7 @@ impl Step {
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             within: Vec::new(),
+            signals: Vec::new(),
             about: None,
         }
     }
@@ -143,6 +159,11 @@ impl Step {
     #[must_use]
     pub fn waiting_for(name: StepName, signal: SignalWait) -> Step {
         Step { signal: Some(signal), ..Step::new(name, Job::new(SIGNAL, Map::new())) }
+    }
+
+    /// The names of the signals that it waits for, or may wait for while it runs.
+    pub fn awaited_signals(&self) -> impl Iterator<Item = &str> {
+        self.signal.iter().map(|signal| &*signal.name).chain(self.signals.iter().map(String::as_str))
     }
 
     /// Whether it starts because another step failed.
@@ -159,9 +180,19 @@ impl Flow {
         self.steps.iter().find(|step| step.name.as_str() == name)
     }
 
-    /// The names of the signals that its steps wait for.
-    pub fn signals(&self) -> impl Iterator<Item = &SignalWait> {
-        self.steps.iter().filter_map(|step| step.signal.as_ref())
+    /// The names of the signals that its steps wait for, or may wait for while they run.
+    pub fn signals(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().flat_map(Step::awaited_signals)
+    }
+
+    /// The flow of a run that does one step again: that step alone, which is given what it was given then. An item of a list is a step by
+    /// itself. None where the flow has no such step.
+    #[must_use]
+    pub fn repeating(&self, repeated: &RepeatedStep) -> Option<Flow> {
+        let step = self.step(repeated.step.as_str())?.clone();
+        let for_each = step.for_each.filter(|_| !repeated.is_item);
+        let (needs, handles, inputs) = (Vec::new(), Vec::new(), repeated.inputs.clone());
+        Some(Flow { steps: vec![Step { for_each, needs, handles, inputs, ..step }] })
     }
 
     /// A step as the scheduler and the executors see it: a workflow with the step's job, retry policy and pools, and the keys of the

@@ -3,7 +3,8 @@
 use kelos_explain::flow::{FlowView, ItemCounts, ItemView, StepView};
 use kelos_model::{Slot, StepName};
 use kelos_wire::{
-    CriticalPathDto, FlowRunDto, FlowStepDto, Instant, ItemCountsDto, ItemDto, RunDto, SlotDto, counts, secrets,
+    CriticalPathDto, FlowRunDto, FlowStepDto, Instant, ItemCountsDto, ItemDto, RunDto, SlotDto, SlotNameDto, counts,
+    secrets,
 };
 use serde_json::{Map, Value};
 
@@ -14,6 +15,7 @@ impl FromLibrary<FlowView> for FlowRunDto {
         FlowRunDto {
             slot: SlotDto::new(&view.run, view.slot),
             definition_version: view.definition,
+            repeats: view.repeats.as_ref().map(SlotNameDto::from),
             run: view.last_run.map(RunDto::from),
             recovered: names(&view.recovered),
             failed: names(&view.failed),

@@ -8,13 +8,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kelos_core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, FireRequest, Refusal};
+use kelos_core::{
+    ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, FireRequest, Refusal, RepeatStep, StartAnswer,
+};
 use kelos_explain::schedules::{decisions, overview};
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_front::key;
 use kelos_model::arguments::text;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, RunName, SlotKey, SlotRef, Workflow, WorkflowId};
+use kelos_model::{Actor, RunName, SlotKey, SlotRef, StepKey, Workflow, WorkflowId};
 use kelos_store::{Page, Queries, StoreError};
 use kelos_wire::{
     DecisionDto, EventScheduleDto, ListDto, PageDto, ProblemDetailsDto, ReasonRequest, ScheduleRequest, StartRequest,
@@ -386,6 +389,12 @@ pub(super) async fn disable(
 
 /// Refuses arguments that are too many or too long.
 fn check(request: &StartRequest) -> Result<(), Fault> {
+    if request.step.is_some() != request.of.is_some() {
+        let (given, missing) = if request.step.is_some() { ("step", "of") } else { ("of", "step") };
+        return Err(bad(format!(
+            "`{given}` is given, expected `{missing}` beside it: a step, and the run that did it"
+        )));
+    }
     if request.arguments.len() > MOST_ARGUMENTS {
         return Err(bad(format!("{} arguments, expected at most {MOST_ARGUMENTS}", request.arguments.len())));
     }
@@ -416,7 +425,8 @@ pub(super) async fn fire(
 }
 
 /// Starts a workflow: opens a slot of this moment, or of a name, which needs no trigger. A run with a name is started once. A workflow
-/// with job ids has no such slots; submit a job.
+/// with job ids has no such slots; submit a job. With `step` and `of` one step of a run of a flow that has ended is done again, as a run
+/// of its own, with the definition and the inputs that it had then; no other step is opened.
 #[utoipa::path(
     post,
     path = "/workflows/{id}/start",
@@ -440,21 +450,30 @@ pub(super) async fn start(
 
 async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<StartedDto, Fault> {
     check(&request)?;
-    let StartRequest { arguments, key, priority, unconstrained, reason } = request;
-    let key = key.map(|name| RunName::new(&name)).transpose().map_err(|error| bad(format!("`key`: {error}")))?;
-    let existed = match key.clone() {
-        Some(name) => is_started(app, SlotRef::new(workflow.clone(), SlotKey::Named(name))).await?,
-        None => false,
+    let StartRequest { arguments, step, of, key, priority, unconstrained, reason } = request;
+    let name = key.map(|name| RunName::new(&name)).transpose().map_err(|error| bad(format!("`key`: {error}")))?;
+    let StartAnswer { slot, existed } = match step.zip(of) {
+        Some((step, of)) => {
+            let step = step_of(&key::slot(app, &workflow, &of).await?, &step)?;
+            app.ask(by, RepeatStep { step, arguments, key: name, priority, unconstrained, reason }).await?
+        }
+        None => {
+            let request = FireRequest { workflow, arguments, key: name, priority, unconstrained, reason };
+            app.ask(by, request).await?
+        }
     };
-    let ask = FireRequest { workflow, arguments, key, priority, unconstrained, reason };
-    let slot = app.ask(by, ask).await?;
     Ok(StartedDto { slot: slots::found(app, slot).await?, existed })
 }
 
-/// Whether a run with a name was started before. Signals may have come for one that was not.
-async fn is_started(app: &App, run: SlotRef) -> Result<bool, Fault> {
-    let found = app.read(move |reader| reader.slot(&run)).await?;
-    Ok(found.is_some_and(|slot| slot.collected.is_some()))
+/// The step of a run that is done again.
+fn step_of(run: &SlotRef, text: &str) -> Result<SlotRef, Fault> {
+    let key = StepKey::named(&run.key, text).ok_or_else(|| {
+        bad(format!(
+            "`step` is {text:?} and `of` is {:?}, expected a step such as load, or an item load:3, of a run",
+            run.key.short()
+        ))
+    })?;
+    Ok(SlotRef::new(run.workflow.clone(), SlotKey::Step(key)))
 }
 
 /// The decisions to list.

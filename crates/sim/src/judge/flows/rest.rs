@@ -8,6 +8,7 @@ use kelos_model::{Flow, PoolId, PoolUse, RunId, Slot, SlotRef, SlotState, Step, 
 use kelos_store::Queries;
 
 use super::super::Surroundings;
+use super::repeats::alone;
 use super::run_of;
 
 /// A live step, with the definition that its run follows.
@@ -17,6 +18,50 @@ struct LiveStep {
     step: Step,
     /// As executors see it.
     definition: Workflow,
+}
+
+/// The flows that live runs follow. All steps of a name stand in one queue, where what any of these says holds.
+struct LiveFlows(Vec<(Workflow, Flow)>);
+
+impl LiveFlows {
+    fn read(reader: &dyn Queries, slots: &BTreeMap<SlotRef, Slot>) -> Result<LiveFlows, String> {
+        let mut all = Vec::new();
+        for (id, slot) in slots.iter().filter(|(_, slot)| slot.is_live()) {
+            let Some(part) = slot.run_of_flow().filter(|part| part.definition > 0) else { continue };
+            let past = reader.definitions(&id.workflow, Some(part.definition)).map_err(|error| error.to_string())?;
+            let Some(whole) = past.into_iter().next_back().map(|past| past.definition) else { continue };
+            let Some(flow) = whole.flow.as_deref().cloned() else { continue };
+            if let Some(repeats) = part.repeats.as_deref() {
+                all.push((whole.clone(), Flow { steps: vec![alone(&flow, repeats)?] }));
+            }
+            all.push((whole, flow));
+        }
+        Ok(LiveFlows(all))
+    }
+
+    /// A step with the terms of its queue.
+    fn terms(&self, mut own: Workflow, key: &StepKey) -> Workflow {
+        let is_item = key.item_number().is_some();
+        let of_workflow = self.0.iter().filter(|(whole, _)| whole.id == own.id);
+        for (whole, flow) in of_workflow {
+            let Some(step) = flow.step(key.step()).filter(|step| step.for_each.is_some() || !is_item) else { continue };
+            let other = Flow::as_workflow(whole, step, is_item);
+            own.concurrency = own.concurrency.into_iter().chain(other.concurrency).min();
+            join(&mut own.pools, other.pools);
+            join(&mut own.within, other.within);
+        }
+        own
+    }
+}
+
+/// Adds pools that are not there, and the most permits of those that are.
+fn join(all: &mut Vec<PoolUse>, more: Vec<PoolUse>) {
+    for one in more {
+        match all.iter_mut().find(|known| known.pool == one.pool) {
+            Some(known) => known.permits = known.permits.max(one.permits),
+            None => all.push(one),
+        }
+    }
 }
 
 /// The steps of all runs of flows, once nothing happens any more.
@@ -32,7 +77,7 @@ impl StepsAtRest {
         all: BTreeMap<SlotRef, Slot>,
         slots: &BTreeMap<SlotRef, Slot>,
     ) -> Result<StepsAtRest, String> {
-        let mut live = BTreeMap::new();
+        let (mut live, followed) = (BTreeMap::new(), LiveFlows::read(reader, slots)?);
         for (id, slot) in all.iter().filter(|(_, slot)| slot.is_live()) {
             let key = id.key.step().cloned().ok_or("it is no step")?;
             let run = run_of(id, &key);
@@ -40,9 +85,15 @@ impl StepsAtRest {
             let mut past =
                 reader.definitions(&id.workflow, Some(part.definition)).map_err(|error| error.to_string())?;
             let whole = past.pop().map(|past| past.definition).ok_or_else(|| format!("{run} follows nothing"))?;
-            let step = whole.flow.as_ref().and_then(|flow| flow.step(key.step()).cloned());
+            let step = match (&whole.flow, part.repeats.as_deref()) {
+                (Some(flow), Some(repeats)) => {
+                    Some(alone(flow, repeats)?).filter(|step| step.name.as_str() == key.step())
+                }
+                (flow, _) => flow.as_ref().and_then(|flow| flow.step(key.step()).cloned()),
+            };
             let step = step.ok_or_else(|| format!("{id} is live, and no step of what its run follows"))?;
-            let definition = Flow::as_workflow(&whole, &step, key.item_number().is_some());
+            let own = Flow::as_workflow(&whole, &step, key.item_number().is_some());
+            let definition = followed.terms(own, &key);
             live.insert(id.clone(), LiveStep { slot: slot.clone(), key, step, definition });
         }
         Ok(StepsAtRest { all, live })

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::event::{Abort, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
+use kelos_model::repeated::RepeatedStep;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{
     Actor, BackfillId, Batch, Breach, Event, Fact, Invariant, Occurrence, Outcome, PoolId, Reason, SlotEvent, SlotRef,
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::facts::{StoredFact, StoredOccurrence};
+use super::flow::StoredRepeatedStep;
 use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState, StoredVersionChoice};
 use super::reason::StoredReason;
 use super::run::{StoredBatch, StoredOutcome};
@@ -89,6 +91,8 @@ pub(crate) enum StoredSlotEvent {
         arguments: BTreeMap<String, Value>,
         #[serde(default, skip_serializing_if = "is_false")]
         unconstrained: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Box<StoredRepeatedStep>>>")]
+        repeats: Option<Box<RepeatedStep>>,
     },
     ArgumentsSet {
         #[serde(with = "As::<StoredActor>")]

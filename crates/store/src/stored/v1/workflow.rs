@@ -350,6 +350,8 @@ struct StoredStep {
     pools: Vec<PoolUse>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
     within: Vec<PoolUse>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    signals: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<String>,
 }
