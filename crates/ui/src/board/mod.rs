@@ -30,7 +30,7 @@ use super::flow::{self, Latest};
 use super::jobs::{self, Section};
 use super::page::{Page, Tab};
 use row::Rows;
-use steps::Unfolded;
+use steps::StepRows;
 use view::BoardView;
 
 pub(super) fn router() -> Router<App> {
@@ -56,7 +56,7 @@ struct BoardData {
     /// Flows that have no place in time, with their latest runs.
     flows: Latest,
     /// The steps of flows that are unfolded.
-    unfolded: Unfolded,
+    unfolded: StepRows,
     /// The unrepaired failures, of whatever time.
     failures: Failures,
     /// Everything that happened up to here is in it.

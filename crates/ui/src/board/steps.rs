@@ -20,7 +20,7 @@ const RUNS: usize = 200;
 const STEPS: usize = 100;
 
 /// The rows of the steps of each flow that is unfolded.
-pub(super) type Unfolded = BTreeMap<WorkflowId, Vec<StepRow>>;
+pub(super) type StepRows = BTreeMap<WorkflowId, Vec<StepRow>>;
 
 /// A row for a step.
 pub(super) struct StepRow {
@@ -49,7 +49,7 @@ pub(super) fn unfolded(
     reader: &dyn Queries,
     view: &BoardView,
     workflows: &[WorkflowRow],
-) -> Result<Unfolded, StoreError> {
+) -> Result<StepRows, StoreError> {
     let flows = workflows.iter().filter(|row| row.present && unfolds(row) && view.is_unfolded(&row.id));
     flows.take(UNFOLDED).map(|row| Ok((row.id.clone(), rows(reader, &view.columns(), row)?))).collect()
 }
