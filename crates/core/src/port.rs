@@ -8,10 +8,10 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
+    Actor, Arguments, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
     SlotRef, Workflow,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::deployment::Deployment;
 use crate::filter::WorkflowFilter;
@@ -136,8 +136,8 @@ pub enum Command {
         collected: Option<Arc<Collection>>,
         /// The slots that it serves together, if there are several.
         batch: Option<Batch>,
-        /// The inputs of a step of a flow.
-        inputs: Option<Arc<Map<String, Value>>>,
+        /// All that it is given, by name: its arguments with the outputs of what its slot depends on, or the inputs of a step.
+        inputs: Arc<Arguments>,
     },
     /// Find out the state of a run that another process started.
     CheckRun {

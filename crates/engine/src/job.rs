@@ -4,6 +4,7 @@ mod address;
 
 use std::sync::Arc;
 
+use kelos_model::arguments::arguments;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation, shown};
 use kelos_model::probe::Verdict;
@@ -97,7 +98,8 @@ pub fn filled(
     batch: Option<Batch>,
     functions: &dyn Functions,
 ) -> Result<JobInput, String> {
-    filled_with(workflow, key, &RunInput::of(workflow, key, collected).serving(batch), functions)
+    let given = RunInput::of(workflow, key, collected, arguments(workflow, collected, key)).serving(batch);
+    filled_with(workflow, key, &given, functions)
 }
 
 fn filled_with(

@@ -452,8 +452,8 @@ impl Leader {
             match command {
                 Command::Probe(probe) => probes.push(probe),
                 Command::StartRun { run, workflow, worker, collected, batch, inputs } => {
-                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                    let given = given.with_inputs(inputs.as_deref());
+                    let inputs = Arc::unwrap_or_clone(inputs);
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), inputs).serving(batch);
                     self.start_run(run, workflow, given, worker);
                 }
                 Command::CheckRun { run, executor, external_id } => {

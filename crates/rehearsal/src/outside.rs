@@ -222,10 +222,9 @@ impl Outside<'_> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
             Command::StartRun { run, workflow, collected, batch, inputs, .. } => {
-                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                let given = given.with_inputs(inputs.as_deref());
-                let inputs = inputs.map_or_else(|| json!(given.arguments), |inputs| json!(*inputs));
-                self.start(now, run, &workflow, given, &inputs)
+                let (shown, inputs) = (json!(*inputs), Arc::unwrap_or_clone(inputs));
+                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), inputs).serving(batch);
+                self.start(now, run, &workflow, given, &shown)
             }
             Command::CancelRun { run, .. } => {
                 self.live.remove(&run);

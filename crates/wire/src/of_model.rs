@@ -82,6 +82,9 @@ impl From<SlotEvent> for Dto {
                 permits: permits.into_iter().map(|(pool, count)| (pool.to_string(), count)).collect(),
             },
             SlotEvent::Released { run, .. } => Dto::Released { run },
+            SlotEvent::Given { run, inputs } => {
+                Dto::Given { run, inputs: secrets::masked_fields(&inputs.into_iter().collect()).into() }
+            }
             SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: secrets::masked_fields(&outputs).into() },
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 Dto::Expired { timeout_seconds, explanation: explanation.into() }

@@ -151,6 +151,7 @@ impl Words {
                 format!("#{run} took {} by request {request}", permits.join(" and "))
             }
             SlotEvent::Released { run, request } => format!("#{run} returned what it took by request {request}"),
+            SlotEvent::Given { run, inputs } => format!("#{run} is given {}", serde_json::json!(inputs)),
             SlotEvent::Gave { run, .. } => format!("#{run} said what it gives"),
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))

@@ -37,7 +37,7 @@ pub struct SlotInput<'a> {
     /// The input as JSON; none where somebody started the slot without one, and of steps.
     pub json: Option<&'a str>,
     /// The inputs of a step of a flow; none of a job.
-    pub inputs: Option<&'a Map<String, Value>>,
+    pub inputs: Option<&'a Arguments>,
     /// The slots that the run serves together, if there are several.
     pub batch: Option<&'a Batch>,
 }
@@ -55,7 +55,7 @@ impl<'a> SlotInput<'a> {
             workflow: &start.workflow,
             key,
             json: json.filter(|_| !is_step),
-            inputs: is_step.then_some(&start.given.inputs),
+            inputs: is_step.then_some(&start.given.arguments),
             batch: start.given.batch.as_ref(),
         }
     }
@@ -133,14 +133,18 @@ impl<T: DeserializeOwned + Send + 'static> Input for T {
     }
 }
 
-/// Reads what a step is given, and says where it is of another type.
-pub(super) fn read_inputs<T: DeserializeOwned + 'static>(inputs: &Map<String, Value>) -> Result<T, String> {
+/// Reads what a run is given, and says where it is of another type.
+pub(super) fn read_inputs<'a, T: DeserializeOwned + 'static>(
+    inputs: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) -> Result<T, String> {
     if TypeId::of::<T>() == TypeId::of::<()>() {
-        // A step that asks for nothing takes nothing.
+        // What asks for nothing takes nothing.
         return serde_json::from_value(Value::Null).map_err(|error| error.to_string());
     }
+    let inputs: Map<String, Value> =
+        inputs.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     serde_path_to_error::deserialize(Value::Object(inputs.clone())).map_err(|error| {
-        let (path, given) = (error.path().to_string(), Value::Object(inputs.clone()).to_string());
+        let (path, given) = (error.path().to_string(), Value::Object(inputs).to_string());
         let place = if path == "." { String::new() } else { format!("at {path}: ") };
         format!("{place}{}: {}", error.into_inner(), shortened(&given))
     })

@@ -558,8 +558,8 @@ impl Surroundings for Rehearsal {
         for command in commands {
             match command {
                 Command::StartRun { run, workflow, collected, batch, inputs: given, .. } => {
-                    let input = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                    let given = input.with_inputs(given.as_deref());
+                    let given = Arc::unwrap_or_clone(given);
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), given).serving(batch);
                     let (settings, properties) = Default::default();
                     let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
                     let reports = self.stage.begin(now, &start).into_iter();

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 pub use crate::step_name::{StepName, StepNameError};
 pub use flaw::{FlowFlaw, MOST_STEPS};
 pub use graph::{FlowGraph, OpenedStep};
-pub use merge::{FailedStep, StepInput, formatted, formatted_key};
+pub use merge::{FailedStep, InputMerge, formatted, formatted_key, listed_outputs};
 pub use progress::{FlowEnd, StepProgress};
 
 use super::{Job, PoolUse, Workflow};
