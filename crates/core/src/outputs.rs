@@ -81,7 +81,8 @@ impl Core {
         Some(needs).filter(|needs| needs.slots().next().is_some())
     }
 
-    /// What slots gave that have succeeded, and of those that are required what they gave last. One that gave nothing has empty outputs.
+    /// What slots gave that have succeeded, and what those gave last that are required and were opened again. One that gave nothing has empty
+    /// outputs.
     fn outputs_of<E>(
         &self,
         slots: &BTreeSet<&SlotRef>,
@@ -92,8 +93,10 @@ impl Core {
         for slot in slots {
             let Some(live) = self.slots.get(slot) else { continue };
             let (seq, goes_back) = (live.slot.last_run_seq, live.slot.state != SlotState::Succeeded);
-            if !goes_back || required.contains(slot) {
+            if !goes_back {
                 outputs.insert((*slot).clone(), Map::new());
+            }
+            if !goes_back || required.contains(slot) {
                 sought.push(SoughtRun { slot: (*slot).clone(), seq, goes_back });
             }
         }

@@ -86,7 +86,7 @@ pub struct JobInput {
     pub properties: Map<String, Value>,
 }
 
-/// Fills a job in for a slot, with what it collected, or for a batch that begins with it. Where a function of a script gives its properties, it is called, which
+/// Fills a job in for a slot that has not run, with what it collected, or for a batch that begins with it. Where a function of a script gives its properties, it is called, which
 /// blocks.
 ///
 /// # Errors
@@ -102,7 +102,11 @@ pub fn filled(
     filled_with(workflow, key, &given, functions)
 }
 
-fn filled_with(
+/// Fills a job in for a run of a slot that was given this.
+///
+/// # Errors
+/// In words, when a function of a script fails or gives something else than an object.
+pub fn filled_with(
     workflow: &Workflow,
     key: &SlotKey,
     given: &RunInput,

@@ -474,7 +474,7 @@ impl Drive {
     fn report_on(&mut self, run: &RunId) {
         let Some(execution) = self.world.runs.get(run).cloned() else { return };
         self.report(0, run, Report::Started { external_id: format!("x-{run}") });
-        let is_heard = !self.workload.schedules.is_empty() || run.slot.key.step().is_some();
+        let is_heard = !self.workload.schedules.is_empty() || run.slot.key.step().is_some() || self.workload.gives;
         let outputs = self.world.outputs(run).filter(|_| is_heard);
         if let Some(outputs) = outputs {
             self.report(1, run, Report::Gave { outputs });

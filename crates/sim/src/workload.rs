@@ -6,6 +6,7 @@ mod covers;
 mod events;
 mod flows;
 mod jobs;
+mod outputs;
 mod rates;
 mod starts;
 mod versions;
@@ -66,6 +67,8 @@ pub struct Workload {
     pub schedules: BTreeSet<WorkflowId>,
     /// The deployments of each project, from each moment at which definitions change.
     pub deployments: Vec<(Timestamp, BTreeMap<String, Deployment>)>,
+    /// Whether all runs may give outputs; otherwise only where there are event schedules.
+    pub gives: bool,
 }
 
 const CRONS: [&str; 6] =
@@ -142,7 +145,9 @@ impl Workload {
         asks.sort_by_key(|(at, _)| *at);
         versions::choose(seed, &mut definitions, &mut asks);
         let (apps, meant, workers, shifts, schedules, deployments) = Default::default();
-        Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments }
+        outputs::choose(seed, &mut definitions);
+        let gives = outputs::are_given(seed);
+        Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments, gives }
     }
 }
 

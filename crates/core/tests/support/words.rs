@@ -245,11 +245,10 @@ impl Words {
                 about_slot(&relation.of, format!("ask a function of {} about @: {what}", relation.child))
             }
             Command::Probe(probe) => plain(format!("look at {probe}")),
-            Command::StartRun { run, worker, batch, workflow, collected, .. } => {
+            Command::StartRun { run, worker, batch, workflow, inputs, .. } => {
                 let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
                 let upto = batch.map(|batch| format!(" up to {}", self.time(batch.last))).unwrap_or_default();
-                let all = kelos_model::arguments::arguments(workflow, collected.as_deref(), &run.slot.key);
-                let all = Some(all).filter(|_| !workflow.parameters.is_empty());
+                let all = Some(&**inputs).filter(|_| !workflow.parameters.is_empty());
                 let given = all.map(|all| format!(" with {}", serde_json::json!(all))).unwrap_or_default();
                 about(run, format!("start @#{}{by}{upto}{given}", run.number))
             }

@@ -14,7 +14,6 @@ use tokio::sync::{Semaphore, watch};
 
 use super::cancel::Cancel;
 use super::command::{self, CommandError};
-use super::input::read_inputs;
 use super::locks::{Lock, Locks};
 use super::outcome::reason;
 use super::platform::{Platform, Processes, permits_of};
@@ -141,8 +140,8 @@ impl Context {
         &self.0.run.slot
     }
 
-    /// The arguments of the run, by name, with [what else it is given](Context::inputs). The parameters of its job that nobody gave have their
-    /// defaults.
+    /// All that the run is given, by name: its arguments, and what the slots gave that its own depends on. The parameters of its job that
+    /// nobody gave have their defaults.
     ///
     /// ```
     /// # use kelos::embed::Context;
@@ -176,32 +175,6 @@ impl Context {
         let value = self.0.arguments.get(name).cloned().unwrap_or_default();
         serde_json::from_value(value.clone())
             .map_err(|error| format!("the argument {name} is {value}, expected another type: {error}"))
-    }
-
-    /// All that the run is given, as any type that serde can read: its arguments, and what the slots gave that its own depends on. A step is
-    /// given the same as its second argument.
-    ///
-    /// ```
-    /// # use kelos::embed::{Context, ScheduledTime, job};
-    /// #[derive(serde::Deserialize)]
-    /// struct Extracted {
-    ///     rows: u64,
-    /// }
-    ///
-    /// async fn load(context: Context, _: ScheduledTime, _: ()) -> Result<(), String> {
-    ///     let extracted: Extracted = context.inputs()?;
-    ///     context.log(format!("{} rows", extracted.rows));
-    ///     Ok(())
-    /// }
-    /// # async fn extract(_: Context, _: ScheduledTime, _: ()) -> Result<u64, String> { Ok(3) }
-    /// # let extract = job("extract", extract).with(()).cron("0 6 * * *");
-    /// let load = job("load", load).with(()).cron("0 6 * * *").after(&extract);
-    /// ```
-    ///
-    /// # Errors
-    /// In words, when it is of another type.
-    pub fn inputs<T: DeserializeOwned + 'static>(&self) -> Result<T, String> {
-        read_inputs(&self.0.arguments).map_err(|words| format!("its inputs are unsound: {words}"))
     }
 
     /// The earlier runs of the slot that did not succeed, the latest last.

@@ -82,7 +82,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 36, "one event of each kind");
+    assert_eq!(events.len(), 37, "one event of each kind");
     events
 }
 
