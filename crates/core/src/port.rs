@@ -8,8 +8,8 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, Arguments, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
-    SlotRef, Workflow,
+    Actor, Arguments, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId,
+    Slot, SlotRef, Workflow,
 };
 use serde_json::Value;
 

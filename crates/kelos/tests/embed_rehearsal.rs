@@ -493,7 +493,9 @@ struct Hours {
 
 #[test]
 fn a_job_reads_what_those_gave_that_it_depends_on() {
-    let extract = async |_: Context, hour: Period, ()| Ok::<_, String>(serde_json::json!({ "rows": hour.start.as_second() / 3600 % 24 }));
+    let extract = async |_: Context, hour: Period, ()| {
+        Ok::<_, String>(serde_json::json!({ "rows": hour.start.as_second() / 3600 % 24 }))
+    };
     let load = async |_: Context, hour: InPeriod<Extracted>, ()| Ok::<_, String>(hour.input.rows * 10);
     let sum = async |context: Context, day: InPeriod<Hours>, ()| {
         context.log(format!("{} hours", day.input.extract.len()));

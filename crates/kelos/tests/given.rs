@@ -251,8 +251,10 @@ async fn what_a_slot_gives_is_given_to_the_slots_that_depend_on_it() {
     let keys = || Keys::Schedule(Schedule::Cron(CronSchedule::hourly()));
     let gives = "printf '%s' '{\"rows\": 12, \"year\": 1999, \"files\": [\"a\"]}' > \"$KELOS_OUTPUTS\"";
     let extract = since(workflow("extract", keys(), json!({ "shell": gives })));
-    let tells = "printf '%s\\n' \"$1\" \"$rows\" \"$KELOS_ARG_rows\" \"$KELOS_ARGUMENTS\" \"$year\" \"$KELOS_ARG_year\"";
-    let load = since(workflow("load", keys(), json!({ "command": ["sh", "-c", tells, "sh", "${rows} ${files} ${year}"] })));
+    let tells =
+        "printf '%s\\n' \"$1\" \"$rows\" \"$KELOS_ARG_rows\" \"$KELOS_ARGUMENTS\" \"$year\" \"$KELOS_ARG_year\"";
+    let load =
+        since(workflow("load", keys(), json!({ "command": ["sh", "-c", tells, "sh", "${rows} ${files} ${year}"] })));
     let load = Workflow { trigger: Trigger::Success { workflow: named("extract") }, ..load };
     let bench = Bench::start(vec![extract, load]);
     let (state, told) = bench.end_of("load").await;

@@ -95,9 +95,9 @@ mod tests {
 
     fn merged(slots: &[(&str, i64, Value)], lists: &[&str]) -> GivenOutputs {
         let at = |name: &str, second: i64| SlotRef::at(id(name), Timestamp::from_second(second).expect("a time"));
-        let slots = slots.iter().map(|(name, second, outputs)| {
-            (at(name, *second), outputs.as_object().expect("an object").clone())
-        });
+        let slots = slots
+            .iter()
+            .map(|(name, second, outputs)| (at(name, *second), outputs.as_object().expect("an object").clone()));
         let lists: Vec<WorkflowId> = lists.iter().map(|name| id(name)).collect();
         GivenOutputs::merged(&slots.collect(), &lists.iter().collect())
     }
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn several_slots_of_a_workflow_are_a_list_in_order() {
-        let hours = [("hour.ly", 7200, json!({"hour_ly": 2})), ("hour.ly", 0, json!({})), ("hour.ly", 3600, json!({"n": 1}))];
+        let hours =
+            [("hour.ly", 7200, json!({"hour_ly": 2})), ("hour.ly", 0, json!({})), ("hour.ly", 3600, json!({"n": 1}))];
         let given = merged(&hours, &["hour.ly"]);
         assert_eq!(Value::from(given.values().clone()), json!({"hour_ly": [{}, {"n": 1}, 2]}));
         assert_eq!(given.source("hour_ly").as_deref(), Some("hour.ly gave it"));

@@ -343,7 +343,10 @@ fn a_slot_depends_on_the_successes_that_its_trigger_waits_for() {
         ("and(success(a),offset(-3600,success(a)))", "a@2016-01-01T04 a@2016-01-01T05 [a]"),
         ("covers(a)", "a@2016-01-01T05 [a]"),
         ("or(success(a))", "a@2016-01-01T05"),
-        ("or(success(a),and(success(b),success(c)),delay(9))", " | a@2016-01-01T05 | b@2016-01-01T05 c@2016-01-01T05 | "),
+        (
+            "or(success(a),and(success(b),success(c)),delay(9))",
+            " | a@2016-01-01T05 | b@2016-01-01T05 c@2016-01-01T05 | ",
+        ),
         ("and(success(a),not(success(b)))", "a@2016-01-01T05"),
     ] {
         assert_eq!(depends_on(trigger, &five), expected, "{trigger}");

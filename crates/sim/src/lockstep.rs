@@ -332,7 +332,10 @@ impl Pair {
         for (run, found) in std::mem::take(&mut self.given) {
             let wanted = self.spec.inputs(&run);
             if *found != wanted {
-                return Err(format!("at {} {run} is given {wanted:?} in the full scan, {found:?} in the core", self.now));
+                return Err(format!(
+                    "at {} {run} is given {wanted:?} in the full scan, {found:?} in the core",
+                    self.now
+                ));
             }
         }
         Ok(())

@@ -17,7 +17,9 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Evaluation, evaluate};
 use kelos_model::workflow::ProjectVersion;
-use kelos_model::{Answer, Arguments, BackfillId, Collection, Outcome, PoolId, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{
+    Answer, Arguments, BackfillId, Collection, Outcome, PoolId, RunId, SlotRef, SlotState, Workflow, WorkflowId,
+};
 
 use crate::apps::Apps;
 use crate::inputs::{Dispatch, RunRecord, RunRecords};

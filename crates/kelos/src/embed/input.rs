@@ -142,8 +142,7 @@ pub(super) fn read_inputs<'a, T: DeserializeOwned + 'static>(
         // What asks for nothing takes nothing.
         return serde_json::from_value(Value::Null).map_err(|error| error.to_string());
     }
-    let inputs: Map<String, Value> =
-        inputs.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let inputs: Map<String, Value> = inputs.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     serde_path_to_error::deserialize(Value::Object(inputs.clone())).map_err(|error| {
         let (path, given) = (error.path().to_string(), Value::Object(inputs).to_string());
         let place = if path == "." { String::new() } else { format!("at {path}: ") };

@@ -319,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn what_others_may_give_is_fine() {
+        let command = json!({"command": ["load", "${rows}", "${days}", "${yaer}", "${hour_ly}", "${hour_yl}"]});
+        let plain = workflow("/in", &command);
+        let names = |trigger| {
+            let found = unknown_placeholders(&Workflow { trigger, ..plain.clone() });
+            found.into_iter().map(|one| format!("{}: {}", one.name, one.meant.unwrap_or_default())).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Trigger::Always), ["days: day", "yaer: year"]);
+        assert_eq!(names("success(hour-ly)".parse().expect("a trigger")), ["yaer: year"]);
+        let covers = names("and(covers(hour-ly),success(b))".parse().expect("a trigger"));
+        assert_eq!(covers, ["hour_yl: hour_ly", "yaer: year"]);
+    }
+
+    #[test]
     fn names_that_the_job_has_itself_are_fine() {
         assert!(found("/in", json!({"shell": "days=3; echo ${days} ${year}"})).is_empty());
         assert!(found("/in", json!({"shell": "for hours in 1 2; do echo ${hours}; done"})).is_empty());

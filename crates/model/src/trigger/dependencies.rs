@@ -71,7 +71,9 @@ impl Trigger {
     /// Whether it waits for the success of a slot of one of some workflows.
     pub fn depends_on(&self, is_one: impl Fn(&WorkflowId) -> bool) -> bool {
         self.has_leaf(|leaf| match leaf {
-            Leaf::Slot(workflow) | Leaf::Job(workflow, _) | Leaf::Periods(Coverage { workflow, .. }) => is_one(workflow),
+            Leaf::Slot(workflow) | Leaf::Job(workflow, _) | Leaf::Periods(Coverage { workflow, .. }) => {
+                is_one(workflow)
+            }
             Leaf::Nothing | Leaf::Clock(_) | Leaf::Outside | Leaf::Facts(_) => false,
         })
     }

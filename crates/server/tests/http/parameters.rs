@@ -190,7 +190,8 @@ async fn end_others(server: &Server, workflow: &str, but: &SlotRef) {
 /// Each hole is in the docs, and nothing there is claimed that is not so.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_matrix_of_keys_and_verbs_is_that_of_the_docs() {
-    const VERBS: [&str; 9] = ["start", "parameters", "outputs", "outputs of others", "backfill", "rerun", "mark", "skip", "pause"];
+    const VERBS: [&str; 9] =
+        ["start", "parameters", "outputs", "outputs of others", "backfill", "rerun", "mark", "skip", "pause"];
     let mut columns = Vec::new();
     for (_, workflow) in KINDS {
         columns.push(walked(workflow).await);
