@@ -185,7 +185,7 @@ impl Evaluator<'_> {
         Some(Dependencies::of(&definition.trigger, &id.workflow, &values, &self.view(id, None)))
     }
 
-    /// What a trigger may use, now or as of a moment of the past.
+    /// The facts that a trigger may use, now or as of a moment of the past.
     fn view(&self, id: &SlotRef, past: Option<Timestamp>) -> View<'_> {
         View {
             now: past.unwrap_or(self.now),

@@ -81,8 +81,8 @@ impl Core {
         Some(needs).filter(|needs| needs.slots().next().is_some())
     }
 
-    /// What slots gave that have succeeded, and what those gave last that are required and were opened again. One that gave nothing has empty
-    /// outputs.
+    /// The outputs of slots that have succeeded, and the last ones of those that are required and were opened again. A slot that gave nothing
+    /// has empty outputs.
     fn outputs_of<E>(
         &self,
         slots: &BTreeSet<&SlotRef>,

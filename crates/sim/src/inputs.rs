@@ -24,7 +24,7 @@ pub struct RunRecord {
 /// All runs of each slot, in order.
 pub type RunRecords = BTreeMap<SlotRef, Vec<RunRecord>>;
 
-/// What is known when a run is dispatched.
+/// The knowledge with which a run is dispatched.
 pub struct Dispatch<'a> {
     /// The state of each slot.
     pub state: &'a dyn Fn(&SlotRef) -> Option<SlotState>,
@@ -48,7 +48,7 @@ struct Upstream {
 }
 
 impl Dispatch<'_> {
-    /// What the run of these slots of a workflow is given, of which the first has collected this; none where that is its arguments.
+    /// The inputs of a run of these slots of a workflow, of which the first has collected this; none where they are just its arguments.
     #[must_use]
     pub fn inputs(&self, workflow: &Workflow, slots: &[SlotRef], collected: Option<&Collection>) -> Option<Arguments> {
         let mut upstream = Upstream::default();
@@ -84,7 +84,7 @@ impl Dispatch<'_> {
         (!is_plain).then_some(all)
     }
 
-    /// What slots gave, under the names under which it is given.
+    /// The outputs of slots, under the names under which they are given.
     fn merged(&self, givers: &BTreeSet<SlotRef>, several: &BTreeSet<WorkflowId>) -> Map<String, Value> {
         let workflows: BTreeSet<&WorkflowId> = givers.iter().map(|slot| &slot.workflow).collect();
         let mut by_name: BTreeMap<String, Vec<(String, Value)>> = BTreeMap::new();
@@ -115,7 +115,7 @@ impl Dispatch<'_> {
         by_name.into_iter().map(|(name, all)| (name, value(all))).collect()
     }
 
-    /// What a slot gave: by its latest run, or where it was opened again by the latest that succeeded. None where it has never succeeded.
+    /// The outputs of a slot: of its latest run, or where it was opened again of the latest that succeeded. None where it has never succeeded.
     fn outputs(&self, slot: &SlotRef) -> Option<Map<String, Value>> {
         let runs = self.runs.get(slot).map_or(&[][..], Vec::as_slice);
         if (self.state)(slot) == Some(SlotState::Succeeded) {

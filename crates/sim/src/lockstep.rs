@@ -48,7 +48,7 @@ struct Pair {
     looks_again: bool,
     /// The runs that it started, with their workers.
     started: Vec<Start>,
-    /// What these are given.
+    /// The inputs of these.
     given: BTreeMap<RunId, Arc<Arguments>>,
     fleet: Fleet,
     config: Config,

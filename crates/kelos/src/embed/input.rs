@@ -197,7 +197,7 @@ pub struct ScheduledTime {
 pub struct AtTime<T> {
     /// The time.
     pub at: ScheduledTime,
-    /// What the run is given.
+    /// The input of the run.
     pub input: T,
 }
 

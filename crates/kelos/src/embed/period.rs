@@ -130,7 +130,7 @@ impl Period {
 pub struct InPeriod<T> {
     /// The period of the run.
     pub period: Period,
-    /// What the step or the run is given.
+    /// The input of the step or the run.
     pub input: T,
 }
 

@@ -21,12 +21,12 @@ struct OutputsWatch<'a> {
     runs: RunRecords,
     /// The definitions in force.
     present: BTreeMap<WorkflowId, Arc<Workflow>>,
-    /// What follows from them, until they change.
+    /// The relations of jobs and the schedules that follow from these, until they change.
     relations: Option<(Apps, Scan)>,
     /// The slots that one run serves, as far as they were dispatched.
     lot: Vec<SlotRef>,
     batch: Option<Batch>,
-    /// What runs are to be given that were just dispatched.
+    /// The inputs that runs are to be given which were just dispatched.
     expected: BTreeMap<SlotRef, Option<Arguments>>,
 }
 

@@ -14,7 +14,7 @@ use crate::step_name::StepName;
 pub struct InputMerge<'a> {
     own: &'a str,
     values: Map<String, Value>,
-    /// Who gave the value of a name, if one alone did so far.
+    /// The giver of the value of each name, if it is one alone so far.
     givers: std::collections::BTreeMap<String, Option<&'a str>>,
 }
 
