@@ -189,6 +189,10 @@ impl Spec {
             // A slot that was imported with a run counts for the definition of that moment.
             let definition = workload.definitions[0].1.iter().find(|one| one.id == slot.workflow);
             let maker = arrival.external_id.as_ref().and(definition).and_then(|one| one.version.clone());
+            if arrival.external_id.is_some() {
+                let run = RunRecord { succeeded: arrival.state == SlotState::Succeeded, ..RunRecord::default() };
+                self.records.insert(slot.clone(), vec![run]);
+            }
             self.slots.insert(slot, SpecSlot { started, since, asked, maker, ..SpecSlot::imported(&arrival) });
         }
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::event::{Event, WorkflowEvent};
-use kelos_model::{Arguments, Batch, EventRecord, Slot, SlotEvent, SlotRef, Workflow, WorkflowId};
+use kelos_model::{Arguments, Batch, EventRecord, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::Queries;
 
 use crate::apps::Apps;
@@ -124,6 +124,9 @@ impl OutputsWatch<'_> {
         let runs = self.runs.entry(slot.clone()).or_default();
         match what {
             SlotEvent::Dispatched { .. } => runs.push(RunRecord::default()),
+            SlotEvent::Imported { external_id: Some(_), state, .. } => {
+                runs.push(RunRecord { succeeded: *state == SlotState::Succeeded, ..RunRecord::default() });
+            }
             SlotEvent::Gave { outputs, .. } => {
                 runs.last_mut().into_iter().for_each(|run| run.outputs.clone_from(outputs));
             }
