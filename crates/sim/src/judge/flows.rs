@@ -108,6 +108,7 @@ impl FlowsWatch<'_> {
         match what {
             SlotEvent::StepOpened { .. } => {
                 self.unbegun.insert(id.clone());
+                self.undo_after(id)?;
             }
             SlotEvent::Dispatched { .. } => {
                 self.unbegun.remove(id);
@@ -130,7 +131,6 @@ impl FlowsWatch<'_> {
                     live.undone.remove(&at);
                 }
             }
-            SlotEvent::StepOpened { .. } => self.undo_after(id)?,
             _ => {}
         }
         let is_over = !matches!(self.slots[id].state, SlotState::Dispatched | SlotState::Running);
