@@ -3,31 +3,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::arguments::kept_arguments;
-use kelos_model::flow::{StepPayload, is_carried_out_by_the_scheduler};
-use kelos_model::{Batch, Flow, PoolId, PoolUse, RunId, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::arguments::{ArgumentFault, kept_inputs};
+use kelos_model::flow::is_carried_out_by_the_scheduler;
+use kelos_model::{Arguments, Batch, Flow, GivenOutputs, PoolId, PoolUse, RunId, SlotEvent, SlotRef, WorkflowId};
 
 use crate::batches::Candidates;
+use crate::past::PastOf;
 use crate::permits::{Grant, QueueId, Terms};
 use crate::{Command, Core, WorkflowFilter};
 
 impl Core {
     /// Starts runs for all slots that are granted their permits.
-    pub(crate) fn dispatch(&mut self, only: &WorkflowFilter) {
+    pub(crate) fn dispatch<E>(&mut self, only: &WorkflowFilter, past: PastOf<'_, E>) -> Result<(), E> {
         self.refuse_requests();
         let (now, workflows, slots, wakes, planner) =
             (self.now, &self.workflows, &self.slots, &self.wakes, &self.planner);
         let candidates = Candidates { now, workflows, slots, wakes, planner };
-        for grant in self.permits.grant(self.now, only, &candidates) {
+        let grants = self.permits.grant(self.now, only, &candidates);
+        let mut outputs = self.outputs_for(&grants, past)?;
+        for grant in grants {
             match grant.request {
                 Some(request) => self.give(&grant.slot, request, grant.spent),
-                None => self.start(grant),
+                None => {
+                    let given = outputs.remove(&grant.slot).unwrap_or_default();
+                    self.start(grant, &given);
+                }
             }
         }
+        Ok(())
     }
 
-    /// Records the intent to run a slot, and commands its start, by a worker if one takes it.
-    fn start(&mut self, Grant { slot, taker, spent, others, .. }: Grant) {
+    /// Records the intent to run a slot, and commands its start, by a worker if one takes it. A run that can't be started with what it is
+    /// given ends here.
+    fn start(&mut self, Grant { slot, taker, spent, others, .. }: Grant, outputs: &GivenOutputs) {
         self.workflows.note_spent(&slot.workflow, spent, self.now);
         let is_flow = slot.key.step().is_none() && self.definition_of(&slot).is_some_and(|one| one.flow.is_some());
         if is_flow {
@@ -46,6 +54,13 @@ impl Core {
         if let Some(batch) = batch {
             self.dispatch_others(&run, batch, others);
         }
+        match self.inputs_of_run(&slot, outputs) {
+            Err(fault) => return self.ended(&run, fault.outcome()),
+            Ok(inputs) if !outputs.is_empty() => {
+                self.record_of_run(&run, |run| SlotEvent::Given { run, inputs: inputs.clone() });
+            }
+            Ok(_) => {}
+        }
         if is_flow {
             return self.begin_flow(&run);
         }
@@ -56,21 +71,26 @@ impl Core {
         self.have_started(run, worker);
     }
 
-    /// Commands the start of a run whose intent is recorded. One with arguments that it can't be started with ends here.
+    /// All that a run is given, or what is wrong with it. The inputs of a step were put together when it became ready.
+    fn inputs_of_run(&self, slot: &SlotRef, outputs: &GivenOutputs) -> Result<Arguments, ArgumentFault> {
+        match self.definition_of(slot).filter(|_| slot.key.step().is_none()) {
+            Some(definition) => kept_inputs(&definition, self.slots.collected(slot), &slot.key, outputs),
+            None => Ok(Arguments::new()),
+        }
+    }
+
+    /// Commands the start of a run whose intent is recorded.
     pub(crate) fn have_started(&mut self, run: RunId, worker: Option<Arc<str>>) {
         let Some(workflow) = self.definition_of(&run.slot) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
         if is_carried_out_by_the_scheduler(&workflow.job.executor) {
             return;
         }
-        let inputs = live.slot.step_of_run().map(|step| step.inputs.clone());
-        let step = inputs.map(|inputs| Arc::new(StepPayload { inputs, about: self.about(&run.slot) }));
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let batch = live.run().and_then(|run| run.batch);
-        match kept_arguments(&workflow, collected.as_deref(), &run.slot.key) {
-            Err(fault) => self.ended(&run, fault.outcome()),
-            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected, batch, step }),
-        }
+        let inputs = Arc::new(live.run().map(|run| run.arguments.clone()).unwrap_or_default());
+        let about = self.about(&run.slot);
+        self.turn.command(Command::StartRun { run, workflow, worker, collected, batch, inputs, about });
     }
 
     /// Updates the terms on which a workflow runs.

@@ -6,7 +6,7 @@ use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
 use kelos_model::facts::{Collection, Tally};
 use kelos_model::ranges::Range;
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evaluation, Facts, evaluate};
+use kelos_model::trigger::{Dependencies, Evaluation, Facts, evaluate};
 use kelos_model::{
     Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, Subject,
     WorkflowId,
@@ -173,18 +173,28 @@ impl Evaluator<'_> {
 
     /// The answer of a trigger, now or as of a moment of the past.
     fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
-        let workflow = self.workflows.get(&id.workflow)?;
-        let collected = self.slots.collected(id);
-        let view = View {
+        let definition = self.workflows.get(&id.workflow)?.definition();
+        let values = KeyValues::of(&definition.keys, &id.key);
+        Some(evaluate(&definition.trigger, &id.workflow, &values, &self.view(id, past)))
+    }
+
+    /// The slots that a slot depends on by its trigger.
+    pub(crate) fn dependencies(&self, id: &SlotRef) -> Option<Dependencies> {
+        let definition = self.workflows.get(&id.workflow)?.definition();
+        let values = KeyValues::of(&definition.keys, &id.key);
+        Some(Dependencies::of(&definition.trigger, &id.workflow, &values, &self.view(id, None)))
+    }
+
+    /// The facts that a trigger may use, now or as of a moment of the past.
+    fn view(&self, id: &SlotRef, past: Option<Timestamp>) -> View<'_> {
+        View {
             now: past.unwrap_or(self.now),
             is_past: past.is_some(),
             workflows: self.workflows,
             slots: self.slots,
             wakes: self.wakes,
-            collected,
-        };
-        let definition = workflow.definition();
-        Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
+            collected: self.slots.collected(id),
+        }
     }
 
     /// Whether the collected facts alone explain the trigger. Its evaluations then need no events of their own.

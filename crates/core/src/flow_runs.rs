@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::flow::{FLOW, FlowEnd, OpenedStep, StepInput, StepProgress, formatted_key};
+use kelos_model::flow::{FLOW, FlowEnd, InputMerge, OpenedStep, StepProgress, formatted_key};
 use kelos_model::run::beyond_largest;
 use kelos_model::slot::RunOfFlow;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow};
@@ -193,14 +193,14 @@ impl Core {
         let graph = run.flow.graph();
         let arguments = self.arguments_of(&run.slot);
         let (Some(step), Some(progress)) = (graph.step(at), self.flows.progress(&run.slot)) else { return Map::new() };
-        let mut inputs = StepInput::new(&step.name, &step.inputs, &arguments);
+        let mut inputs = InputMerge::new(step.name.as_str(), &step.inputs, &arguments);
         let is_failed = |other: &&usize| progress.states().get(**other) == Some(&StepProgress::Failed);
         let failed: Vec<usize> = graph.handles(at).iter().filter(is_failed).copied().collect();
         let mut errors = Vec::new();
         for other in graph.needs(at).iter().chain(&failed) {
             let Some(name) = graph.step(*other).map(|step| &step.name) else { continue };
             let StepEnd { outputs, error } = progress.end_of(*other);
-            inputs.add(name, &outputs);
+            inputs.add(name.as_str(), &outputs);
             if failed.contains(other) {
                 errors.push(kelos_model::flow::FailedStep { step: name, error });
             }
@@ -345,8 +345,8 @@ fn outputs_of(run: &RunAdvance, progress: &FlowProgress) -> Map<String, Value> {
     let last: Vec<usize> = graph.leaves().filter(succeeded).collect();
     let Some(first) = last.first().and_then(|at| graph.step(*at)) else { return Map::new() };
     let ends: Vec<_> = last.iter().filter_map(|at| Some((&graph.step(*at)?.name, progress.end_of(*at)))).collect();
-    let mut outputs = StepInput::new(&first.name, &Map::new(), &Map::new());
-    ends.iter().for_each(|(name, end)| outputs.add(name, &end.outputs));
+    let mut outputs = InputMerge::new(first.name.as_str(), &Map::new(), &Map::new());
+    ends.iter().for_each(|(name, end)| outputs.add(name.as_str(), &end.outputs));
     outputs.finish(&Map::new())
 }
 

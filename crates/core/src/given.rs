@@ -58,7 +58,9 @@ fn accepted(
     match kept_arguments(definition, Some(collected), key) {
         Err(ArgumentFault::Mismatched(more)) => mistakes.extend(more),
         // A slot that was given too much before may be opened again, and ends as it did.
-        Err(ArgumentFault::TooLarge(bytes)) if !given.is_empty() => return Err(Refusal::ArgumentsTooLarge { bytes }),
+        Err(ArgumentFault::TooLarge { bytes, .. }) if !given.is_empty() => {
+            return Err(Refusal::ArgumentsTooLarge { bytes });
+        }
         _ => {}
     }
     let all = accept(&definition.parameters, given).ok().filter(|_| mistakes.is_empty());

@@ -43,6 +43,7 @@ mod listeners;
 mod mandate;
 mod moments;
 mod opening;
+mod outputs;
 mod past;
 mod permits;
 mod plan;

@@ -51,10 +51,11 @@ pub trait Past {
     /// If the past can't be read.
     fn steps(&mut self, run: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Self::Error>;
 
-    /// Reads runs by the log positions of their dispatch, in the order of the question.
+    /// Reads runs by the log positions of their dispatch, in the order of the question. One that another scheduler made before its slot was
+    /// taken over has no record, and is left out.
     ///
     /// # Errors
-    /// If the past can't be read, or one of them does not exist.
+    /// If the past can't be read.
     fn runs(&mut self, dispatched: &[u64]) -> Result<Vec<Run>, Self::Error>;
 }
 

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::Backfill;
-use kelos_model::flow::StepPayload;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId, Slot,
-    SlotRef, Workflow,
+    Actor, Arguments, Batch, Breach, Collection, EventRecord, FactKey, PermitAnswer, Probe, ProbeAnswer, Run, RunId,
+    Slot, SlotKey, SlotRef, Workflow,
 };
 use serde_json::Value;
 
@@ -138,8 +137,10 @@ pub enum Command {
         collected: Option<Arc<Collection>>,
         /// The slots that it serves together, if there are several.
         batch: Option<Batch>,
-        /// The inputs of a step of a flow, and what they are about; none for all other runs.
-        step: Option<Arc<StepPayload>>,
+        /// All that it is given, by name: its arguments with the outputs of what its slot depends on, or the inputs of a step.
+        inputs: Arc<Arguments>,
+        /// The key whose time and identifiers the job is given, where that is not the key of its slot: a step is done again.
+        about: Option<SlotKey>,
     },
     /// Find out the state of a run that another process started.
     CheckRun {

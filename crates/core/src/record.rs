@@ -54,10 +54,14 @@ impl Core {
         let definition = workflow.definition();
         let (in_line, is_batched) = (workflow.is_in_line(&after), definition.batch.is_some());
         let succeeded = self.slots.enter(id, &after, &what, definition, moment);
+        let has_given = matches!(&what, SlotEvent::Gave { outputs, .. } if !outputs.is_empty());
         self.listeners.note_end(id, definition, before.as_ref(), &after, || self.slots.changed_run(after.last_run_seq));
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
         let prioritised = matches!(what, SlotEvent::Prioritised { .. }).then(|| what.clone());
         self.turn.log(self.now, previous, Event::Slot { slot: id.clone(), what });
+        if has_given {
+            self.workflows.note_gave(&id.workflow, self.now);
+        }
         if let Some(run) = succeeded {
             self.workflows.note_last_run(&id.workflow, run, self.programs.members(self.programs.of(&id.workflow)));
         }

@@ -61,10 +61,10 @@ impl Core {
         }
         self.ticked = self.now;
         self.send_questions();
-        self.dispatch(only);
+        self.dispatch(only, past)?;
         // Runs of flows that have begun open their first steps.
         while self.advance_flows(past)? {
-            self.dispatch(only);
+            self.dispatch(only, past)?;
         }
         Ok(())
     }

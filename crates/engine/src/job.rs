@@ -4,6 +4,7 @@ mod address;
 
 use std::sync::Arc;
 
+use kelos_model::arguments::arguments;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation, shown};
 use kelos_model::probe::Verdict;
@@ -85,7 +86,7 @@ pub struct JobInput {
     pub properties: Map<String, Value>,
 }
 
-/// Fills a job in for a slot, with what it collected, or for a batch that begins with it. Where a function of a script gives its properties, it is called, which
+/// Fills a job in for a slot that has not run, with what it collected, or for a batch that begins with it. Where a function of a script gives its properties, it is called, which
 /// blocks.
 ///
 /// # Errors
@@ -97,10 +98,15 @@ pub fn filled(
     batch: Option<Batch>,
     functions: &dyn Functions,
 ) -> Result<JobInput, String> {
-    filled_with(workflow, key, &RunInput::of(workflow, key, collected).serving(batch), functions)
+    let given = RunInput::of(workflow, key, collected, arguments(workflow, collected, key)).serving(batch);
+    filled_with(workflow, key, &given, functions)
 }
 
-fn filled_with(
+/// Fills a job in for a run of a slot that was given this.
+///
+/// # Errors
+/// In words, when a function of a script fails or gives something else than an object.
+pub fn filled_with(
     workflow: &Workflow,
     key: &SlotKey,
     given: &RunInput,

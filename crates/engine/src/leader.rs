@@ -451,9 +451,10 @@ impl Leader {
             self.stepping.sent(&command);
             match command {
                 Command::Probe(probe) => probes.push(probe),
-                Command::StartRun { run, workflow, worker, collected, batch, step } => {
-                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                    let given = given.of_step(step.as_deref());
+                Command::StartRun { run, workflow, worker, collected, batch, inputs, about } => {
+                    let inputs = Arc::unwrap_or_clone(inputs);
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), inputs);
+                    let given = given.serving(batch).about(about);
                     self.start_run(run, workflow, given, worker);
                 }
                 Command::CheckRun { run, executor, external_id } => {

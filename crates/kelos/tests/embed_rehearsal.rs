@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use kelos::embed::{Calendar, Context, Period, Places, Project, Rate, Rehearsal, Retry, ScheduledTime, Zone, job};
+use kelos::embed::{
+    AtTime, Calendar, Context, InPeriod, Period, Places, Project, Rate, Rehearsal, Retry, ScheduledTime, Zone, job,
+};
 use kelos::{CatchUp, Config, SlotState, Trigger};
 use kelos_core::{Kill, Rerun};
 use kelos_model::SlotRef;
@@ -477,4 +479,56 @@ fn runs_and_retries_outlive_a_clock_that_is_set() {
         (state(&rehearsal), rehearsal.attempts("import", "2026-03-28T06:00Z").unwrap()),
         (SlotState::Succeeded, 2)
     );
+}
+
+#[derive(serde::Deserialize)]
+struct Extracted {
+    rows: u64,
+}
+
+#[derive(serde::Deserialize)]
+struct Hours {
+    extract: Vec<Extracted>,
+}
+
+#[test]
+fn a_job_reads_what_those_gave_that_it_depends_on() {
+    let extract = async |_: Context, hour: Period, ()| {
+        Ok::<_, String>(serde_json::json!({ "rows": hour.start.as_second() / 3600 % 24 }))
+    };
+    let load = async |_: Context, hour: InPeriod<Extracted>, ()| Ok::<_, String>(hour.input.rows * 10);
+    let sum = async |context: Context, day: InPeriod<Hours>, ()| {
+        context.log(format!("{} hours", day.input.extract.len()));
+        Ok::<u64, String>(day.input.extract.iter().map(|hour| hour.rows).sum())
+    };
+    let extract = job("extract", extract).with(()).every(&Calendar::hourly());
+    let load = job("load", load).with(()).every(&Calendar::hourly()).after(&extract);
+    let sum = job("sum", sum).with(()).every(&Calendar::daily(Zone::utc())).covers(&extract);
+    let project = Project::new("shop", "1.0").add(extract).add(load).add(sum);
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project).unwrap();
+    rehearsal.run_until("2026-03-29T00:01Z").unwrap();
+    assert_eq!(rehearsal.output::<u64>("load", "2026-03-28T05:00Z").unwrap(), 50);
+    assert_eq!(rehearsal.output::<u64>("sum", "2026-03-28T00:00Z").unwrap(), 276);
+    assert_eq!(rehearsal.lines("sum", "2026-03-28T00:00Z").unwrap(), ["24 hours"]);
+}
+
+#[test]
+fn what_does_not_fit_is_the_end_and_says_where() {
+    let extract = async |_: Context, _: ScheduledTime, ()| Ok::<_, String>(serde_json::json!({ "rows": "many" }));
+    let load = async |_: Context, given: AtTime<Extracted>, ()| Ok::<_, String>(given.input.rows);
+    let extract = job("extract", extract).with(()).cron("0 * * * *");
+    let load = job("load", load).with(()).cron("0 * * * *").after(&extract);
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:30Z", Project::new("shop", "1.0").add(extract).add(load)).unwrap();
+    rehearsal.run_until("2026-03-28T01:30Z").unwrap();
+    assert_eq!(rehearsal.state("load", "2026-03-28T01:00Z").unwrap(), Some(SlotState::Failed));
+    let why = rehearsal.why("load", "2026-03-28T01:00Z").unwrap();
+    assert!(why.contains("at rows: invalid type: string \"many\", expected u64"), "{why}");
+}
+
+#[test]
+fn what_a_job_is_after_needs_an_id() {
+    let load = async |_: Context, _: ScheduledTime, ()| Ok::<(), String>(());
+    let load = job("load", load).with(()).cron("0 * * * *").after("a b/");
+    let told = Project::new("shop", "1.0").add(load).check().unwrap_err().to_string();
+    assert!(told.contains("the id of what it is after is refused"), "{told}");
 }

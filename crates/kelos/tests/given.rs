@@ -236,3 +236,36 @@ async fn a_run_of_several_slots_is_told_their_span() {
     assert_eq!(String::from_utf8(chunk.bytes).unwrap(), expected);
     bench.node.stop().await;
 }
+
+/// A time slot is given what the slot gave that it depends on: as values of its job, and as variables.
+#[tokio::test]
+async fn what_a_slot_gives_is_given_to_the_slots_that_depend_on_it() {
+    let hour = jiff::SignedDuration::from_hours(1);
+    let began = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() / 3600 * 3600).unwrap();
+    let since = |one: Workflow| Workflow {
+        start_time: Some(began - hour),
+        end_time: Some(began),
+        catch_up: Some(CatchUp::All),
+        ..one
+    };
+    let keys = || Keys::Schedule(Schedule::Cron(CronSchedule::hourly()));
+    let gives = "printf '%s' '{\"rows\": 12, \"year\": 1999, \"files\": [\"a\"]}' > \"$KELOS_OUTPUTS\"";
+    let extract = since(workflow("extract", keys(), json!({ "shell": gives })));
+    let tells =
+        "printf '%s\\n' \"$1\" \"$rows\" \"$KELOS_ARG_rows\" \"$KELOS_ARGUMENTS\" \"$year\" \"$KELOS_ARG_year\"";
+    let load =
+        since(workflow("load", keys(), json!({ "command": ["sh", "-c", tells, "sh", "${rows} ${files} ${year}"] })));
+    let load = Workflow { trigger: Trigger::Success { workflow: named("extract") }, ..load };
+    let bench = Bench::start(vec![extract, load]);
+    let (state, told) = bench.end_of("load").await;
+    assert_eq!(state, SlotState::Succeeded);
+    let year = (began - hour).strftime("%Y").to_string();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[..3], [&format!("12 [\"a\"] {year}"), "12", "12"]);
+    let all = json!({ "rows": 12, "year": 1999, "files": ["a"] });
+    assert_eq!(serde_json::from_str::<Value>(lines[3]).unwrap(), all);
+    // The name of a part of the time is that of the slot, also where somebody gives a value under it.
+    assert_eq!(lines[4..], [&year, "1999"]);
+    assert_eq!(json!(bench.run_of("load").arguments), all);
+    bench.node.stop().await;
+}

@@ -7,15 +7,17 @@ use serde_json::{Map, Value};
 
 use crate::facts::{Collection, Occurrence, Subject};
 use crate::id::WorkflowId;
+use crate::inputs::GivenOutputs;
 use crate::key::SlotKey;
 pub use crate::parameter::Arguments;
 use crate::parameter::complete;
 use crate::project::{DEFAULT_NAMESPACE, Member};
 use crate::run::{Outcome, beyond_largest};
-use crate::template::KeyValues;
 pub use crate::template::text;
+use crate::template::{END_NAMES, KeyValues, LAST_NAMES, TIME_NAMES};
 use crate::trigger::Trigger;
 use crate::workflow::Workflow;
+use crate::workflow::flow::formatted_key;
 
 /// The property of a schedule that says which arguments come from the run that triggered it.
 pub const MAPPING: &str = "triggering.properties.mapping";
@@ -27,16 +29,58 @@ pub const LOGICAL_START_TIME: &str = "logicalStartTime";
 /// that triggered it, then the time, then those of a manual start, then those of later requests; the later take precedence.
 #[must_use]
 pub fn arguments(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> Arguments {
-    judged(workflow, collected, key).0
+    judged(workflow, collected, key, &GivenOutputs::default()).0
 }
 
-/// The same, with what is wrong with them.
-fn judged(workflow: &Workflow, collected: Option<&Collection>, key: &SlotKey) -> (Arguments, Vec<String>) {
-    let given = collected.map(|collected| gathered(workflow, collected, key)).unwrap_or_default();
+/// The same with the outputs of the slots that it depends on, and with what is wrong with all that.
+fn judged(
+    workflow: &Workflow,
+    collected: Option<&Collection>,
+    key: &SlotKey,
+    outputs: &GivenOutputs,
+) -> (Arguments, Vec<String>) {
+    let asked = collected.map(|collected| gathered(workflow, collected, key)).unwrap_or_default();
+    let given = with_outputs(asked, workflow, outputs);
     if workflow.parameters.is_empty() {
         return (given, Vec::new());
     }
-    complete(&workflow.parameters, given, &KeyValues::of(&workflow.keys, key))
+    complete(&workflow.parameters, given, &KeyValues::of(&workflow.keys, key), |name| outputs.source(name))
+}
+
+/// Arguments with outputs, which go before what was asked under the same name. One that is named like a parameter is its value.
+fn with_outputs(mut given: Arguments, workflow: &Workflow, outputs: &GivenOutputs) -> Arguments {
+    if outputs.is_empty() {
+        return given;
+    }
+    given.retain(|name, _| !outputs.values().contains_key(&formatted_key(name)));
+    for (name, value) in outputs.values() {
+        let parameter = workflow.parameters.iter().find(|one| formatted_key(&one.name) == *name);
+        given.insert(parameter.map_or(name, |one| &one.name).clone(), value.clone());
+    }
+    given
+}
+
+/// The names of what a run is given that are no arguments of its own, and that its key has values for: templates get the values of the key.
+#[must_use]
+pub fn behind_key(
+    workflow: &Workflow,
+    collected: Option<&Collection>,
+    key: &SlotKey,
+    given: &Arguments,
+) -> BTreeSet<String> {
+    if key.step().is_some() {
+        return BTreeSet::new();
+    }
+    let of_key = KeyValues::of(&workflow.keys, key);
+    let identifiers = of_key.identifiers().iter().map(|(name, _)| &**name);
+    let names = TIME_NAMES.into_iter().chain(END_NAMES).chain(LAST_NAMES).chain(identifiers);
+    let names: BTreeSet<&str> = names.filter(|name| given.contains_key(*name)).collect();
+    if names.is_empty() {
+        return BTreeSet::new();
+    }
+    let asked = collected.map(|collected| gathered(workflow, collected, key)).unwrap_or_default();
+    let is_own = |name: &str| asked.contains_key(name) || workflow.parameters.iter().any(|one| one.name == name);
+    names.into_iter().filter(|name| !is_own(name)).map(str::to_owned).collect()
 }
 
 /// The arguments without defaults.
@@ -61,8 +105,13 @@ fn gathered(workflow: &Workflow, collected: &Collection, key: &SlotKey) -> Argum
 /// The arguments with which a run can't be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentFault {
-    /// They are more than a run keeps: so many bytes as JSON.
-    TooLarge(usize),
+    /// They are more than a run keeps.
+    TooLarge {
+        /// Their bytes as JSON.
+        bytes: usize,
+        /// The workflows whose outputs are a part of it, in words, if there are any.
+        givers: Option<String>,
+    },
     /// They are not those that the parameters expect. In words.
     Mismatched(Vec<String>),
 }
@@ -72,7 +121,8 @@ impl ArgumentFault {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            ArgumentFault::TooLarge(bytes) => Outcome::given_too_much(*bytes),
+            ArgumentFault::TooLarge { bytes, givers: None } => Outcome::given_too_much(*bytes),
+            ArgumentFault::TooLarge { bytes, givers: Some(givers) } => Outcome::given_too_much_by(*bytes, givers),
             ArgumentFault::Mismatched(mistakes) => Outcome::given_wrongly(mistakes),
         }
     }
@@ -87,11 +137,25 @@ pub fn kept_arguments(
     collected: Option<&Collection>,
     key: &SlotKey,
 ) -> Result<Arguments, ArgumentFault> {
-    let (all, mistakes) = judged(workflow, collected, key);
+    kept_inputs(workflow, collected, key, &GivenOutputs::default())
+}
+
+/// All that a run is given: the outputs of the slots that its own depends on, and its arguments under the names that are left.
+///
+/// # Errors
+/// When that has more than [`LARGEST_GIVEN`](crate::run::LARGEST_GIVEN) bytes as JSON, or the parameters expect something else.
+pub fn kept_inputs(
+    workflow: &Workflow,
+    collected: Option<&Collection>,
+    key: &SlotKey,
+    outputs: &GivenOutputs,
+) -> Result<Arguments, ArgumentFault> {
+    let (all, mistakes) = judged(workflow, collected, key, outputs);
     if !mistakes.is_empty() {
         return Err(ArgumentFault::Mismatched(mistakes));
     }
-    beyond_largest(&all).map_or(Ok(all), |bytes| Err(ArgumentFault::TooLarge(bytes)))
+    let givers = || Some(outputs.sources()).filter(|_| !outputs.is_empty());
+    beyond_largest(&all).map_or(Ok(all), |bytes| Err(ArgumentFault::TooLarge { bytes, givers: givers() }))
 }
 
 /// The arguments that a mapping may take over, by name.

@@ -227,6 +227,13 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<Batch>,
     },
+    /// Its run is given the outputs of slots that it depends on.
+    Given {
+        /// Number of the run.
+        run: u32,
+        /// All that it is given, with its arguments.
+        inputs: Arguments,
+    },
     /// The executor could not start it now; it is asked again.
     Deferred {
         /// Number of the run.

@@ -282,9 +282,15 @@ fn unknown(parameters: &[Parameter], name: &str) -> String {
 }
 
 /// Completes the arguments of a slot by defaults, and brings all into the normal forms of their kinds. Those that are no parameters stay.
-/// Returns the mistakes, too: what is required and missing, and values of other kinds, which stay as they are.
+/// Returns the mistakes, too: what is required and missing, and values of other kinds, which stay as they are. `source` says where a value
+/// comes from that no person gave.
 #[must_use]
-pub fn complete(parameters: &[Parameter], mut all: Arguments, values: &KeyValues) -> (Arguments, Vec<String>) {
+pub fn complete(
+    parameters: &[Parameter],
+    mut all: Arguments,
+    values: &KeyValues,
+    source: impl Fn(&str) -> Option<String>,
+) -> (Arguments, Vec<String>) {
     let mut mistakes = Vec::new();
     for parameter in parameters {
         let Some(value) = all.get(&parameter.name).cloned().or_else(|| parameter.default_at(values)) else {
@@ -292,7 +298,8 @@ pub fn complete(parameters: &[Parameter], mut all: Arguments, values: &KeyValues
             continue;
         };
         let value = parameter.accept(&value).unwrap_or_else(|mistake| {
-            mistakes.push(mistake);
+            let source = source(&parameter.name).map(|source| format!(" ({source})")).unwrap_or_default();
+            mistakes.push(mistake + &source);
             value
         });
         all.insert(parameter.name.clone(), value);

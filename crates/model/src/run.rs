@@ -186,6 +186,15 @@ impl Outcome {
         Outcome::Refused { reason, code: Some(FailureCode::ARGUMENTS_TOO_LARGE) }
     }
 
+    /// The same where outputs of other workflows are a part of it: these workflows, in words.
+    #[must_use]
+    pub fn given_too_much_by(bytes: usize, givers: &str) -> Outcome {
+        let reason = format!(
+            "its arguments and the outputs of {givers} have {bytes} bytes, expected at most {LARGEST_GIVEN}: write what is large to a file, and give its path"
+        );
+        Outcome::Refused { reason, code: Some(FailureCode::ARGUMENTS_TOO_LARGE) }
+    }
+
     /// The end of a run whose arguments are not those that its parameters expect: one mistake or more, in words.
     #[must_use]
     pub fn given_wrongly(mistakes: &[String]) -> Outcome {

@@ -35,7 +35,7 @@ impl SlotState {
             (Waiting | Held, SlotEvent::Skipped { .. }) => Skipped,
             (Waiting | Held | Queued | Backoff, SlotEvent::Aborted { .. }) => Skipped,
             (Queued, SlotEvent::Dispatched { .. }) => Dispatched,
-            (Dispatched, SlotEvent::Deferred { .. }) => Dispatched,
+            (Dispatched, SlotEvent::Given { .. } | SlotEvent::Deferred { .. }) => Dispatched,
             (Dispatched | Running, SlotEvent::Withdrawn { .. }) => Queued,
             (Dispatched, SlotEvent::Started { .. }) => Running,
             (Dispatched | Running, SlotEvent::Gave { .. } | SlotEvent::Acquired { .. }) => self,
@@ -289,7 +289,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         }
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
-        SlotEvent::Gave { .. }
+        SlotEvent::Given { .. }
+        | SlotEvent::Gave { .. }
         | SlotEvent::Deferred { .. }
         | SlotEvent::ConstraintsMet { .. }
         | SlotEvent::Expired { .. }
@@ -470,7 +471,8 @@ fn collection(slot: &mut Slot, at: Timestamp) -> &mut Collection {
 fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
     match event {
         SlotEvent::Dispatched { run, .. } => !slot.run_alive && *run == slot.last_run + 1,
-        SlotEvent::Deferred { run, .. }
+        SlotEvent::Given { run, .. }
+        | SlotEvent::Deferred { run, .. }
         | SlotEvent::Withdrawn { run }
         | SlotEvent::Started { run, .. }
         | SlotEvent::Gave { run, .. }

@@ -1,14 +1,16 @@
 //! Arguments are read by the kinds of their parameters, with all mistakes at once.
 
-use kelos_model::arguments::{MAPPING, arguments, kept_arguments};
+use std::collections::BTreeSet;
+
+use kelos_model::arguments::{MAPPING, arguments, behind_key, kept_arguments, kept_inputs};
 use kelos_model::jobs::{JobKeys, JobTemplate};
 use kelos_model::mistakes::parameter_mistakes as mistakes;
 use kelos_model::parameter::{Parameters, accept};
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{EventKeys, Keys, Program};
 use kelos_model::{
-    Actor, Arguments, Collection, Job, Parameter, ParameterKind, Slot, SlotEvent, SlotKey, SlotState, Workflow,
-    WorkflowId,
+    Actor, Arguments, Collection, GivenOutputs, Job, Parameter, ParameterKind, Slot, SlotEvent, SlotKey, SlotRef,
+    SlotState, Workflow, WorkflowId,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -214,6 +216,40 @@ fn defaults_are_filled_in_for_the_slot() {
         outcome.to_string(),
         "could not be started: its arguments are wrong: rows is \"x\", expected a whole number such as 3"
     );
+}
+
+/// The outputs that a workflow called extract gave.
+fn outputs(values: Value) -> GivenOutputs {
+    let slot = SlotRef::at(WorkflowId::new("extract").expect("an id"), "2026-11-21T06:00Z".parse().expect("a time"));
+    let values = values.as_object().expect("an object").clone();
+    GivenOutputs::merged(&[(slot, values)].into(), &BTreeSet::new())
+}
+
+#[test]
+fn outputs_go_before_defaults_and_arguments_of_the_same_name() {
+    let parameters = json!({"day": {"type": "date", "default": "${year}-${month}-${day}"}, "row-count": 1000});
+    let (workflow, key) = (workflow(hourly(), parameters), SlotKey::parse("2026-11-21T06:00Z").expect("a key"));
+    let mut collected = Collection::new(key.time().expect("a time"));
+    collected.arguments = given(json!({"row-count": 7, "size.of": 1, "other": 2}));
+    let inputs = |outputs: &GivenOutputs| kept_inputs(&workflow, Some(&collected), &key, outputs);
+    let all = inputs(&outputs(json!({"row count": "3", "size-of": 5, "year": 1999})));
+    let expected = given(json!({"day": "2026-11-21", "row-count": 3, "size_of": 5, "other": 2, "year": 1999}));
+    assert_eq!(all, Ok(expected.clone()), "names are formatted, but those of parameters");
+    // The name of a part of the time is that in templates, unless the workflow itself has another value for it.
+    assert_eq!(behind_key(&workflow, Some(&collected), &key, &expected), ["year".to_owned()].into());
+    let outcome = inputs(&outputs(json!({"row-count": "x"}))).unwrap_err().outcome();
+    assert_eq!(
+        (outcome.code(), outcome.to_string().as_str()),
+        (
+            "arguments-mismatched",
+            "could not be started: its arguments are wrong: row-count is \"x\", expected a whole number such as 3 \
+             (extract gave it)"
+        )
+    );
+    let outcome = inputs(&outputs(json!({"text": "x".repeat(65_500)}))).unwrap_err().outcome();
+    assert_eq!(outcome.code(), "arguments-too-large");
+    let told = outcome.to_string();
+    assert!(told.starts_with("could not be started: its arguments and the outputs of extract have 655"), "{told}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use kelos_model::ranges::Range;
 use kelos_model::reason::words;
 use kelos_model::template::KeyValues;
 use kelos_model::time::CronSchedule;
-use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Waker, evaluate};
+use kelos_model::trigger::{Dependencies, Evaluation, Facts, FileSystem, PathCheck, Waker, evaluate};
 use kelos_model::{Answer, Probe, ProbeAnswer, Reason, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 
 use support::expect;
@@ -319,4 +319,36 @@ fn a_digest_tells_what_is_said_and_not_when() {
 fn upstream_names_are_found_in_depth() {
     let trigger = and([success("a"), or([not(success("b")), offset(60, success("a"))]), leaf("met")]);
     assert_eq!(trigger.upstream(), [&id("a"), &id("b"), &id("a")]);
+}
+
+/// The slots that the slot of five o'clock depends on: those that are required, and `|` before each group of which others may stand in.
+fn depends_on(trigger: &str, key: &KeyValues) -> String {
+    let found = Dependencies::of(&trigger.parse().unwrap(), &id("wf"), key, &known());
+    let named = |slots: &std::collections::BTreeSet<SlotRef>| {
+        slots.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").replace(":00:00.000Z", "")
+    };
+    let groups = found.alternatives.iter().map(|group| format!(" | {}", named(group)));
+    let lists = found.lists();
+    let lists = lists.iter().map(|list| format!(" [{list}]"));
+    std::iter::once(named(&found.required)).chain(groups).chain(lists).collect()
+}
+
+#[test]
+fn a_slot_depends_on_the_successes_that_its_trigger_waits_for() {
+    let five = KeyValues::at(at(FIVE));
+    for (trigger, expected) in [
+        ("always()", ""),
+        ("success(a)", "a@2016-01-01T05"),
+        ("and(success(a),offset(-3600,success(b)),delay(9))", "a@2016-01-01T05 b@2016-01-01T04"),
+        ("and(success(a),offset(-3600,success(a)))", "a@2016-01-01T04 a@2016-01-01T05 [a]"),
+        ("covers(a)", "a@2016-01-01T05 [a]"),
+        ("or(success(a))", "a@2016-01-01T05"),
+        (
+            "or(success(a),and(success(b),success(c)),delay(9))",
+            " | a@2016-01-01T05 | b@2016-01-01T05 c@2016-01-01T05 | ",
+        ),
+        ("and(success(a),not(success(b)))", "a@2016-01-01T05"),
+    ] {
+        assert_eq!(depends_on(trigger, &five), expected, "{trigger}");
+    }
 }

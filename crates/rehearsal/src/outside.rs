@@ -221,11 +221,10 @@ impl Outside<'_> {
     fn carry_out(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow, collected, batch, step, .. } => {
-                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                let given = given.of_step(step.as_deref());
-                let inputs = step.map_or_else(|| json!(given.arguments), |step| json!(step.inputs));
-                self.start(now, run, &workflow, given, &inputs)
+            Command::StartRun { run, workflow, collected, batch, inputs, about, .. } => {
+                let (shown, inputs) = (json!(*inputs), Arc::unwrap_or_clone(inputs));
+                let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), inputs);
+                self.start(now, run, &workflow, given.serving(batch).about(about), &shown)
             }
             Command::CancelRun { run, .. } => {
                 self.live.remove(&run);

@@ -243,3 +243,50 @@ fn a_step_of_a_run_is_done_again() {
         assert!(found.starts_with("broken: ") && found.contains(told), "{found}");
     }
 }
+
+/// Time slots among each other, and a flow after one of them.
+const TIMES: &str = r#"
+kelos.workflow("extract", { schedule: "0 3 * * *", command: ["extract"] });
+kelos.workflow("clean", { schedule: "0 3 * * *", command: ["clean"] });
+kelos.workflow("load", {
+    schedule: "0 3 * * *",
+    after: ["extract", "clean"],
+    parameters: { limit: 10, "day-of": "monday" },
+    command: ["load", "${rows}", "${limit}", "${year}"]
+});
+kelos.workflow("hourly", { schedule: "0 */12 * * *", command: ["hour"] });
+kelos.workflow("daily", { schedule: celos.calendar("daily"), after: celos.covers("hourly"), command: ["sum", "${hourly}"] });
+kelos.flow("report", { schedule: "0 3 * * *", after: "load", steps: { write: { command: ["write", "${sum}"] } } });
+"#;
+
+#[test]
+fn what_slots_give_is_given_to_the_slots_that_depend_on_them() {
+    Project::new(TIMES).passes(
+        r#"runs: {
+            "extract": { gives: {rows: 3, "day-of": "friday", limit: "20", year: 1999} },
+            "clean": (run) => ({ gives: {rows: 4, none: null} }),
+            "load": (run) => ({ gives: {sum: run.inputs.rows.extract + run.inputs.rows.clean} }),
+            "hourly": (run) => ({ gives: {hourly: run.time.getHour()} }),
+            "report.write": { gives: {done: true} }
+        },
+        expect: {
+            runs: [
+                { slot: "load@2026-01-05T03:00Z", settings: {command: ["load", '{"clean":4,"extract":3}', "20", "2026"]},
+                  inputs: {rows: {clean: 4, extract: 3}, limit: 20, "day-of": "friday", none: null, year: 1999} },
+                { slot: "daily@2026-01-05T00:00Z", settings: {command: ["sum", "[0,12]"]}, inputs: {hourly: [0, 12]} },
+                { slot: "report.write@2026-01-05T03:00Z", settings: {command: ["write", "7"]}, inputs: {sum: 7} },
+                { slot: "report@2026-01-05T03:00Z", gives: {done: true} }
+            ]
+        }"#,
+    );
+}
+
+#[test]
+fn an_output_that_does_not_fit_refuses_the_run_and_names_who_gave_it() {
+    Project::new(TIMES).passes(
+        r#"runs: { "extract": { gives: {limit: "none"} }, "clean": { gives: {rows: 1} } },
+        expect: {
+            states: { "load@2026-01-05T03:00Z": {state: "failed", because: 'limit is "none", expected a whole number such as 3 (extract gave it)'} }
+        }"#,
+    );
+}

@@ -410,11 +410,10 @@ impl Drive {
                     }
                     self.later(later);
                 }
-                Command::StartRun { run, step, .. } => {
+                Command::StartRun { run, about, .. } => {
                     let is_new = self.world.start(&run, self.now);
-                    let is_repeat = step.is_some_and(|step| step.about.is_some());
                     self.figures.runs += u64::from(is_new);
-                    self.figures.repeated += u64::from(is_new && is_repeat);
+                    self.figures.repeated += u64::from(is_new && about.is_some());
                     self.report_on(&run);
                     if is_new && self.workload.has_runs_that_ask() {
                         self.plan_wishes(&run);
@@ -476,7 +475,7 @@ impl Drive {
     fn report_on(&mut self, run: &RunId) {
         let Some(execution) = self.world.runs.get(run).cloned() else { return };
         self.report(0, run, Report::Started { external_id: format!("x-{run}") });
-        let is_heard = !self.workload.schedules.is_empty() || run.slot.key.step().is_some();
+        let is_heard = !self.workload.schedules.is_empty() || run.slot.key.step().is_some() || self.workload.gives;
         let outputs = self.world.outputs(run).filter(|_| is_heard);
         if let Some(outputs) = outputs {
             self.report(1, run, Report::Gave { outputs });

@@ -4,6 +4,7 @@ mod batches;
 pub mod events;
 mod flows;
 pub mod jobs;
+mod outputs;
 mod waits;
 mod within;
 
@@ -221,6 +222,7 @@ fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<BTreeMap<SlotR
         .map_err(|error| error.to_string())?
         .rows;
     batches::hold(workload, &log)?;
+    outputs::hold(workload, reader, &log)?;
     let steps = flows::hold(reader, &log)?;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();

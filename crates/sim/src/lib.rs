@@ -9,6 +9,7 @@ pub mod apps;
 pub mod drive;
 pub mod faulty;
 pub mod fleet;
+pub mod inputs;
 pub mod judge;
 pub mod lockstep;
 pub mod past;

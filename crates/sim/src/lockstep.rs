@@ -13,7 +13,7 @@ use kelos_core::{Ask, Command, Config, Core, Input, Surroundings, drive, live_th
 use kelos_engine::turn::Turns;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Collection, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
+use kelos_model::{Actor, Arguments, Collection, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter};
 
 use crate::past::Past;
@@ -48,6 +48,8 @@ struct Pair {
     looks_again: bool,
     /// The runs that it started, with their workers.
     started: Vec<Start>,
+    /// The inputs of these.
+    given: BTreeMap<RunId, Arc<Arguments>>,
     fleet: Fleet,
     config: Config,
     requests: Requests,
@@ -102,7 +104,7 @@ impl Pair {
         }
         let (rng, now) = (Rng::new(seed ^ 0xD0E5), workload.start);
         let (digests, files, untold) = Default::default();
-        let (is_ticking, looks_again, started) = (false, false, Vec::new());
+        let (is_ticking, looks_again, started, given) = (false, false, Vec::new(), BTreeMap::new());
         let fleet = Fleet::new(workload);
         Ok(Pair {
             turns,
@@ -119,6 +121,7 @@ impl Pair {
             is_ticking,
             looks_again,
             started,
+            given,
             fleet,
             config: workload.config.clone(),
             requests: Requests::new(workload),
@@ -298,6 +301,7 @@ impl Pair {
             if from_spec != from_core {
                 return Err(format!("at {now} the full scan starts {from_spec:?}, the core {from_core:?}"));
             }
+            self.compare_inputs()?;
             if from_core.is_empty() {
                 return Ok(());
             }
@@ -321,6 +325,20 @@ impl Pair {
         live_through(self, inputs)?;
         drive(self)?;
         Ok(std::mem::take(&mut self.started))
+    }
+
+    /// Checks what the runs are given that both have just started.
+    fn compare_inputs(&mut self) -> Result<(), String> {
+        for (run, found) in std::mem::take(&mut self.given) {
+            let wanted = self.spec.inputs(&run);
+            if *found != wanted {
+                return Err(format!(
+                    "at {} {run} is given {wanted:?} in the full scan, {found:?} in the core",
+                    self.now
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn compare(&self) -> Result<u64, String> {
@@ -406,7 +424,8 @@ impl Surroundings for Pair {
                     let answer = Ok(self.spec.apps.related(&relation));
                     inputs.push(Input::Related { relation, answer });
                 }
-                Command::StartRun { run, worker, .. } => {
+                Command::StartRun { run, worker, inputs: given, .. } => {
+                    self.given.insert(run.clone(), given);
                     let external_id = format!("x-{run}");
                     inputs.push(Input::RunReported { run: run.clone(), report: Report::Started { external_id } });
                     self.started.push((run, worker));

@@ -11,14 +11,18 @@ use kelos_core::{
     EnableByTime, Kill, MarkSuccess, Offer, Pause, PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume,
     ResumeBackfill, Skip, Tell,
 };
+use kelos_model::arguments::kept_arguments;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Evaluation, evaluate};
 use kelos_model::workflow::ProjectVersion;
-use kelos_model::{Answer, BackfillId, Collection, Outcome, PoolId, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{
+    Answer, Arguments, BackfillId, Collection, Outcome, PoolId, RunId, SlotRef, SlotState, Workflow, WorkflowId,
+};
 
 use crate::apps::Apps;
+use crate::inputs::{Dispatch, RunRecord, RunRecords};
 use crate::workload::{GroupMeanings, schedules};
 use crate::world::{Scan, World, WorldView};
 
@@ -125,6 +129,8 @@ pub struct Spec {
     /// Jobs that are not open, and of which a parent succeeded.
     prospects: BTreeSet<SlotRef>,
     memory: events::Memory,
+    /// All runs of each slot, in order.
+    records: RunRecords,
     /// The successful run of each workflow that started last.
     last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
     /// A counter of runs.
@@ -168,6 +174,7 @@ impl Spec {
             known: BTreeMap::new(),
             versions: BTreeSet::new(),
             memory: events::Memory::default(),
+            records: RunRecords::default(),
             last_runs: BTreeMap::new(),
             runs: 0,
             past: Vec::new(),
@@ -182,6 +189,10 @@ impl Spec {
             // A slot that was imported with a run counts for the definition of that moment.
             let definition = workload.definitions[0].1.iter().find(|one| one.id == slot.workflow);
             let maker = arrival.external_id.as_ref().and(definition).and_then(|one| one.version.clone());
+            if arrival.external_id.is_some() {
+                let run = RunRecord { succeeded: arrival.state == SlotState::Succeeded, ..RunRecord::default() };
+                self.records.insert(slot.clone(), vec![run]);
+            }
             self.slots.insert(slot, SpecSlot { started, since, asked, maker, ..SpecSlot::imported(&arrival) });
         }
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));
@@ -356,9 +367,23 @@ impl Spec {
         state.last_run += 1;
         state.alive = true;
         self.runs += 1;
+        self.records.entry(slot.clone()).or_default().push(RunRecord::default());
         state.started = (self.runs, self.now);
         state.maker = self.known.get(&slot.workflow).and_then(|one| one.version.clone());
         Some(RunId { slot, number: state.last_run })
+    }
+
+    /// All that a run is given that was just started.
+    #[must_use]
+    pub fn inputs(&self, run: &RunId) -> Arguments {
+        let Some(workflow) = self.known.get(&run.slot.workflow) else { return Arguments::new() };
+        let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
+        let collected = self.slots.get(&run.slot).and_then(|slot| slot.collected.as_ref());
+        let world = World::new(0);
+        let facts = WorldView { now: self.now, past: None, world: &world, state: &state, times: &self.scan, collected };
+        let dispatch = Dispatch { state: &state, runs: &self.records, apps: &self.apps, facts: &facts };
+        let own = || kept_arguments(workflow, collected, &run.slot.key).unwrap_or_default();
+        dispatch.inputs(workflow, &self.served_by(run), collected).unwrap_or_else(own)
     }
 
     /// Records the end of a run.
@@ -404,6 +429,8 @@ impl Spec {
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;
             state.since = now;
+            let record = self.records.get_mut(&run.slot).and_then(|all| all.last_mut());
+            record.into_iter().for_each(|record| record.succeeded = true);
             self.note_success(&run.slot);
             self.succeeded(&run.slot);
             Some((run.clone(), SlotState::Succeeded))

@@ -67,7 +67,12 @@ pub struct Workload {
     pub schedules: BTreeSet<WorkflowId>,
     /// The deployments of each project, from each moment at which definitions change.
     pub deployments: Vec<(Timestamp, BTreeMap<String, Deployment>)>,
+    /// Whether all runs may give outputs; otherwise only where there are event schedules.
+    pub gives: bool,
 }
+
+/// The first seed in which all runs may give outputs, although no event schedule hears of it.
+const FIRST_GIVING: u64 = 2_000_000;
 
 const CRONS: [&str; 6] =
     ["0 0 * * * ?", "0 0/20 * * * ?", "0 0 0/3 * * ?", "0 30 2 * * ?", "0 15,45 6-18 * * ?", "0 0/7 5 * * ?"];
@@ -111,7 +116,7 @@ impl Workload {
     #[must_use]
     pub fn timed(seed: u64) -> Workload {
         let mut rng = Rng::new(seed);
-        let start = Timestamp::from_second(1_459_000_000 + rng.between(0, 86_400)).unwrap_or(Timestamp::UNIX_EPOCH);
+        let start = Timestamp::from_second(1_452_000_000 + rng.between(0, 86_400)).unwrap_or(Timestamp::UNIX_EPOCH);
         let end = start + SignedDuration::from_hours(rng.between(4, 16));
         let config = Config {
             planning_window: SignedDuration::from_hours(rng.between(3, 18)),
@@ -144,7 +149,8 @@ impl Workload {
         asks.sort_by_key(|(at, _)| *at);
         versions::choose(seed, &mut definitions, &mut asks);
         let (apps, meant, workers, shifts, schedules, deployments) = Default::default();
-        Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments }
+        let gives = seed >= FIRST_GIVING;
+        Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments, gives }
     }
 }
 

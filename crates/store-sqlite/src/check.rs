@@ -177,6 +177,28 @@ pub(super) fn first_values(row: &Row<'_>) -> String {
     (0..3).map(shown).collect::<Vec<_>>().join(", ")
 }
 
+/// The check value of a row whose first columns it is made of, with some of them changed and others put after them.
+pub(super) fn checked<'a>(
+    row: &'a Row<'_>,
+    columns: usize,
+    new: impl Fn(usize) -> Option<ValueRef<'a>>,
+    after: Option<ValueRef<'a>>,
+) -> Result<Option<i64>, Fault> {
+    let kept = row.get::<_, Option<i64>>(columns)?;
+    if kept.is_none() || !agrees(row, 0..columns, columns)? {
+        return Ok(kept);
+    }
+    let mut sum = Sum::default();
+    for column in 0..columns {
+        match new(column) {
+            Some(value) => sum.value(value),
+            None => sum.value(row.get_ref(column)?),
+        }
+    }
+    after.into_iter().for_each(|value| sum.value(value));
+    Ok(Some(sum.check_value()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,7 @@ mod leader;
 mod listing;
 mod lookups;
 mod members;
+mod nineteenth;
 mod note;
 mod open;
 mod pages;

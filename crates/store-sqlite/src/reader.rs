@@ -112,7 +112,9 @@ impl SqliteReader {
     }
 
     pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
-        self.read("runs", |tx, names| seqs.iter().map(|seq| lookups::run(tx, names, *seq)).collect())
+        self.read("runs", |tx, names| {
+            seqs.iter().filter_map(|seq| lookups::found_run(tx, names, *seq).transpose()).collect()
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use kelos_store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::{kinds, members, turns, twelfth};
+use super::{kinds, members, nineteenth, turns, twelfth};
 
 /// A step from one version to the next.
 #[derive(Clone, Copy)]
@@ -34,6 +34,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0016.sql")),
     Step::Sql(include_str!("0017.sql")),
     Step::Sql(include_str!("0018.sql")),
+    Step::Code(nineteenth::step),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

@@ -5,9 +5,9 @@
 //! A row that didn't match its check value before does not match it after.
 
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 
-use super::check::{self, Sum};
+use super::check::checked;
 use super::fault::Fault;
 use super::kinds;
 
@@ -15,28 +15,6 @@ pub(super) fn step(conn: &Connection) -> Result<(), Fault> {
     conn.execute_batch(include_str!("0012.sql"))?;
     tell_disabled(conn)?;
     hand_outputs_over(conn)
-}
-
-/// The check value of a row whose first columns it is made of, with some of them changed and others put after them.
-fn checked<'a>(
-    row: &'a Row<'_>,
-    columns: usize,
-    new: impl Fn(usize) -> Option<ValueRef<'a>>,
-    after: Option<ValueRef<'a>>,
-) -> Result<Option<i64>, Fault> {
-    let kept = row.get::<_, Option<i64>>(columns)?;
-    if kept.is_none() || !check::agrees(row, 0..columns, columns)? {
-        return Ok(kept);
-    }
-    let mut sum = Sum::default();
-    for column in 0..columns {
-        match new(column) {
-            Some(value) => sum.value(value),
-            None => sum.value(row.get_ref(column)?),
-        }
-    }
-    after.into_iter().for_each(|value| sum.value(value));
-    Ok(Some(sum.check_value()))
 }
 
 fn tell_disabled(conn: &Connection) -> Result<(), Fault> {

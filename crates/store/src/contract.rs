@@ -77,10 +77,10 @@ pub trait Journal: Send {
     /// When the medium fails.
     fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError>;
 
-    /// Reads runs by the log position of their dispatch, in the order of the question.
+    /// Reads runs by the log position of their dispatch, in the order of the question. Those that don't exist are left out.
     ///
     /// # Errors
-    /// When the medium fails or one does not exist.
+    /// When the medium fails.
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError>;
 
     /// The keys among these that were written before, in the order of the question.

@@ -266,6 +266,12 @@ pub enum SlotEventDto {
     Released {
         run: u32,
     },
+    /// The run is given the outputs of slots that its slot depends on.
+    Given {
+        run: u32,
+        /// All that it is given, with its arguments.
+        inputs: Value,
+    },
     Gave {
         run: u32,
         /// The outputs of the run.

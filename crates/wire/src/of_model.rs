@@ -88,7 +88,7 @@ impl From<SlotEvent> for Dto {
                 permits: permits.into_iter().map(|(pool, count)| (pool.to_string(), count)).collect(),
             },
             SlotEvent::Released { run, .. } => Dto::Released { run },
-            SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: secrets::masked_fields(&outputs).into() },
+            handed_on @ (SlotEvent::Given { .. } | SlotEvent::Gave { .. }) => of_data(handed_on),
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 Dto::Expired { timeout_seconds, explanation: explanation.into() }
             }
@@ -129,6 +129,19 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Failed { run, outcome } => Dto::Failed { run, outcome: outcome.into() },
             SlotEvent::RunEnded { run, outcome } => Dto::RunEnded { run, outcome: outcome.into() },
         }
+    }
+}
+
+/// The events of what runs are given and give.
+fn of_data(what: SlotEvent) -> Dto {
+    match what {
+        SlotEvent::Given { run, inputs } => {
+            let inputs = secrets::masked_fields(&inputs.into_iter().collect()).into();
+            Dto::Given { run, inputs }
+        }
+        SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: secrets::masked_fields(&outputs).into() },
+        // All others are converted by the caller.
+        _ => Dto::Other { event: "".into() },
     }
 }
 

@@ -59,6 +59,7 @@ pub const NAMES: &[&str] = &[
     "fired",
     "frozen",
     "gave",
+    "given",
     "held",
     "imported",
     "killed",
@@ -116,6 +117,7 @@ fn slot_event(what: &SlotEventDto) -> &str {
         X::Held { .. } => "held",
         X::ConstraintsMet { .. } => "constraints-met",
         X::Aborted { .. } => "aborted",
+        X::Given { .. } => "given",
         X::Gave { .. } => "gave",
         X::Acquired { .. } => "acquired",
         X::Released { .. } => "released",
@@ -309,6 +311,10 @@ fn of_a_run(what: &SlotEventDto) -> Vec<String> {
     use SlotEventDto as S;
     let number = |run: &u32| format!("run {run}");
     match what {
+        S::Given { run, inputs } => {
+            let names = inputs.as_object().into_iter().flat_map(|inputs| inputs.keys().cloned());
+            vec![number(run), names.collect::<Vec<_>>().join(", ")]
+        }
         S::Gave { run, .. } | S::Withdrawn { run } | S::Released { run } | S::Succeeded { run } => vec![number(run)],
         S::Acquired { run, permits } => {
             let taken = permits.iter().map(|(pool, permits)| format!("{} of {pool}", count(*permits, "permit")));

@@ -120,6 +120,9 @@ pub struct RunInputDto {
     /// Its arguments by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, Value>,
+    /// The names among these that templates don't get, because they are those of values of the key.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub behind_key: BTreeSet<String>,
     /// The event schedule that started it, with the facts that met its trigger; none for runs of other workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Value>,

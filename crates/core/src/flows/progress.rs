@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelos_model::flow::{FlowGraph, StepProgress};
+use kelos_model::flow::{FlowGraph, StepProgress, listed_outputs};
 use kelos_model::{Run, Slot, SlotState, StepKey, StepName};
 use serde_json::{Map, Value};
 
@@ -70,11 +70,7 @@ impl ListProgress {
         let failed = self.ends.iter().filter(|(_, (state, _))| *state != StepProgress::Succeeded);
         let failed: Vec<u32> = failed.map(|(number, _)| *number).collect();
         if failed.is_empty() {
-            let output = |end: &StepEnd| match end.outputs.get(name).filter(|_| end.outputs.len() == 1) {
-                Some(value) => value.clone(),
-                None => Value::Object(end.outputs.clone()),
-            };
-            return Ok(self.ends.values().map(|(_, end)| output(end)).collect());
+            return Ok(self.ends.values().map(|(_, end)| listed_outputs(name, &end.outputs)).collect());
         }
         Err(failed)
     }

@@ -335,6 +335,17 @@ impl Jobs {
         self.relations.know(&questions, now) == Knowledge::Whole
     }
 
+    /// The parents of a job that its definition names, as groups of which one must have succeeded. What functions name is not among them:
+    /// they would have to be asked again.
+    pub(crate) fn written_parents(&self, job: &SlotRef) -> Vec<BTreeSet<SlotRef>> {
+        let groups = job.key.job().and_then(|id| self.graph.parents(&job.workflow, id).ok()).unwrap_or_default();
+        let writable = groups.into_iter().filter(|group| group.unwritable.is_empty());
+        let groups = writable.map(|group| group.jobs.into_iter().map(slot_of).collect());
+        // A group that a function names may be the one that has succeeded.
+        let asked = self.parent_questions(job).into_iter().map(|_| BTreeSet::new());
+        groups.chain(asked).collect()
+    }
+
     fn parent_questions(&self, job: &SlotRef) -> Vec<Relation> {
         job.key.job().map(|id| self.graph.asks_parents(&job.workflow, id)).unwrap_or_default()
     }

@@ -562,6 +562,11 @@ fn follow_run(
         return Some(run);
     }
     let outcome = match what {
+        SlotEvent::Given { inputs, .. } => {
+            let run = &mut live.run.as_mut()?.run;
+            run.arguments.clone_from(inputs);
+            return Some(run.clone());
+        }
         SlotEvent::Gave { outputs, .. } => {
             let run = &mut live.run.as_mut()?.run;
             run.outputs = Some(Box::new(outputs.clone()));

@@ -422,6 +422,15 @@ impl Workflows {
         }
     }
 
+    /// Notes that a slot gave outputs: from then on they are looked for.
+    pub(crate) fn note_gave(&mut self, id: &WorkflowId, now: Timestamp) {
+        if self.get(id).is_some_and(|one| !one.has_given())
+            && let Some(one) = self.change(id)
+        {
+            one.row.moments.gave = Some(now);
+        }
+    }
+
     /// Leaves the last run of a workflow that changes its program with the earlier program.
     pub(crate) fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
         // There may have been no success.

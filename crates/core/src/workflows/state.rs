@@ -156,6 +156,11 @@ impl WorkflowState {
         self.row.moments.last_run
     }
 
+    /// Whether any slot of it ever gave outputs.
+    pub(crate) fn has_given(&self) -> bool {
+        self.row.moments.gave.is_some()
+    }
+
     /// Follows the pauses of one of its backfills.
     pub(super) fn follow_pause(&mut self, row: &Backfill) {
         match &row.paused {

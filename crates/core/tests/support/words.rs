@@ -157,6 +157,7 @@ impl Words {
                 format!("#{run} took {} by request {request}", permits.join(" and "))
             }
             SlotEvent::Released { run, request } => format!("#{run} returned what it took by request {request}"),
+            SlotEvent::Given { run, inputs } => format!("#{run} is given {}", serde_json::json!(inputs)),
             SlotEvent::Gave { run, .. } => format!("#{run} said what it gives"),
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
@@ -250,14 +251,12 @@ impl Words {
                 about_slot(&relation.of, format!("ask a function of {} about @: {what}", relation.child))
             }
             Command::Probe(probe) => plain(format!("look at {probe}")),
-            Command::StartRun { run, worker, batch, workflow, collected, step } => {
+            Command::StartRun { run, worker, batch, workflow, inputs, about: of, .. } => {
                 let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
                 let upto = batch.map(|batch| format!(" up to {}", self.time(batch.last))).unwrap_or_default();
-                let all = kelos_model::arguments::arguments(workflow, collected.as_deref(), &run.slot.key);
-                let all = Some(all).filter(|_| !workflow.parameters.is_empty());
+                let all = Some(&**inputs).filter(|_| !workflow.parameters.is_empty());
                 let given = all.map(|all| format!(" with {}", serde_json::json!(all))).unwrap_or_default();
-                let of = step.as_ref().and_then(|step| step.about.as_ref());
-                let of = of.map(|key| format!(" about {}", key.short())).unwrap_or_default();
+                let of = of.as_ref().map(|key| format!(" about {}", key.short())).unwrap_or_default();
                 about(run, format!("start @#{}{by}{upto}{given}{of}", run.number))
             }
             Command::CheckRun { run, external_id, .. } => {

@@ -1,16 +1,15 @@
-//! The input of a run from the facts that its slot collected: arguments, and the triggering facts.
+//! The input of a run: what it is given, and the triggering facts.
 //!
 //! A shell gets a value as a variable; values are never pasted into its text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::arguments::{arguments, text};
-use kelos_model::flow::StepPayload;
+use kelos_model::arguments::{behind_key, text};
 use kelos_model::template::KeyValues;
 use kelos_model::{Arguments, Batch, Collection, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::triggered_by::{TRIGGERING_SCHEDULE_INFO, triggered_by};
 
@@ -30,30 +29,30 @@ const LARGEST_VARIABLE: usize = 120_000;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunInput {
-    /// The arguments, by name.
+    /// All that it is given, by name: its arguments with the outputs of what its slot depends on, or the inputs of a step.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: Arguments,
+    /// The names among these that templates don't get, because they are those of values of the key.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub behind_key: BTreeSet<String>,
     /// The event schedule, and what its trigger saw; none for runs of other workflows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Value>,
     /// The slots that the run serves together, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
-    /// The inputs of a step of a flow as they are; empty for all other runs. The arguments have the same as texts.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub inputs: Map<String, Value>,
     /// The key whose time and identifiers the job is given, where that is not the key of its slot: a step is done again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<SlotKey>,
 }
 
 impl RunInput {
-    /// The input of a slot's runs.
+    /// The input of a run that is given this.
     #[must_use]
-    pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>) -> RunInput {
-        let arguments = arguments(workflow, collected, key);
+    pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>, arguments: Arguments) -> RunInput {
+        let behind_key = behind_key(workflow, collected, key, &arguments);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
-        RunInput { arguments, triggered_by, ..RunInput::default() }
+        RunInput { arguments, behind_key, triggered_by, batch: None, about: None }
     }
 
     /// The same for a run that serves several slots.
@@ -62,13 +61,10 @@ impl RunInput {
         RunInput { batch, ..self }
     }
 
-    /// The same for a step of a flow: what it is given are its arguments.
+    /// The same about the time and the identifiers of another key.
     #[must_use]
-    pub fn of_step(mut self, given: Option<&StepPayload>) -> RunInput {
-        let StepPayload { inputs, about } = given.cloned().unwrap_or_default();
-        (self.inputs, self.about) = (inputs, about);
-        self.arguments.extend(self.inputs.iter().map(|(name, value)| (name.clone(), value.clone())));
-        self
+    pub fn about(self, about: Option<SlotKey>) -> RunInput {
+        RunInput { about, ..self }
     }
 
     /// The key whose time and identifiers the job is given, for a run of the slot of a key.
@@ -88,6 +84,7 @@ impl RunInput {
     #[must_use]
     pub fn values(&self, workflow: &Workflow, key: &SlotKey) -> KeyValues {
         let mut named = self.arguments.clone();
+        named.retain(|name, _| !self.behind_key.contains(name));
         if let Some(triggered_by) = &self.triggered_by {
             named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string().into());
         }

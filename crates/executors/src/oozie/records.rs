@@ -88,9 +88,10 @@ impl Records for NodeRecords {
         let none = || format!("look up where {run} runs: no script says which Oozie; put its workflow's script back");
         let workflow = Arc::new(definition.ok_or_else(none)?);
         let slot = self.reader.slot(&run.slot).map_err(|error| error.to_string())?;
-        let given = RunInput::of(&workflow, &run.slot.key, slot.as_ref().and_then(|slot| slot.collected.as_deref()));
         let record = self.record(run).map_err(|error| error.to_string())?;
-        let given = given.serving(record.and_then(|record| record.batch));
+        let (inputs, batch) = record.map(|record| (record.arguments, record.batch)).unwrap_or_default();
+        let collected = slot.as_ref().and_then(|slot| slot.collected.as_deref());
+        let given = RunInput::of(&workflow, &run.slot.key, collected, inputs).serving(batch);
         job::fill(run, &workflow, given.clone(), &*self.functions).or_else(|why| {
             // The Oozie is known all the same, and so everything but the user.
             tracing::warn!(%run, "failed to fill in the properties of its job again: {why}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kelos_core::{Input, Offer};
-use kelos_engine::executor::{Reports, Start};
+use kelos_engine::executor::{Reports, RunInput, Start};
 use kelos_model::run::Report;
 use kelos_model::{RunId, WorkflowId};
 use kelos_wire::{ClaimedRunDto, OfferRequest, RunInputDto, RunOrderDto, RunReportDto};
@@ -481,6 +481,7 @@ pub(super) enum CancelResult {
 
 fn order(start: &Start) -> RunOrderDto {
     let Start { run, workflow, settings, properties, given, .. } = start.clone();
-    let given = RunInputDto { arguments: given.arguments, triggered_by: given.triggered_by };
+    let RunInput { arguments, behind_key, triggered_by, .. } = given;
+    let given = RunInputDto { arguments, behind_key, triggered_by };
     RunOrderDto { run, workflow, settings, properties, given }
 }

@@ -10,7 +10,7 @@ use kelos_core::Input;
 use kelos_engine::executor::{Executors, Reports, RunInput, Start};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
-use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, ProcessDto, RunOrderDto, RunReportDto};
+use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, ProcessDto, RunInputDto, RunOrderDto, RunReportDto};
 use tokio::sync::{Notify, mpsc};
 
 use super::{Process, Signature};
@@ -438,7 +438,8 @@ impl<D: Door> Inner<D> {
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);
-        let given = RunInput { arguments: given.arguments, triggered_by: given.triggered_by, ..RunInput::default() };
+        let RunInputDto { arguments, behind_key, triggered_by } = given;
+        let given = RunInput { arguments, behind_key, triggered_by, ..RunInput::default() };
         executor.start(Start { run, workflow, settings, properties, given, worker: None }, self.reports.clone());
     }
 

@@ -143,7 +143,8 @@ impl Context {
         &self.0.run.slot
     }
 
-    /// The arguments of the run, by name. The parameters of its job that nobody gave have their defaults.
+    /// All that the run is given, by name: its arguments, and what the slots gave that its own depends on. The parameters of its job that
+    /// nobody gave have their defaults.
     ///
     /// ```
     /// # use kelos::embed::Context;

@@ -57,6 +57,8 @@ pub(super) struct JobDraft {
     pub(super) trigger: Trigger,
     /// The workflows whose periods it waits for, with the seconds by which its own is shifted at both ends.
     pub(super) covers: Vec<(String, i64, i64)>,
+    /// The workflows whose slots of the same time it waits for.
+    pub(super) after: Vec<String>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) platforms: Vec<PlatformUse>,
     /// The platforms that its runs may take parts of while they are live.
@@ -84,6 +86,7 @@ impl JobDraft {
             at_a_time: None,
             trigger: Trigger::Always,
             covers: Vec::new(),
+            after: Vec::new(),
             constraints: Vec::new(),
             platforms: Vec::new(),
             within: Vec::new(),
@@ -239,9 +242,15 @@ impl JobDraft {
         }
     }
 
-    /// Its conditions, and the periods that it waits for.
+    /// Its conditions, and the slots and periods that it waits for.
     fn whole_trigger(&self, mistakes: &mut Vec<Mistake>) -> Trigger {
         let mut whole = self.trigger.clone();
+        for id in &self.after {
+            match WorkflowId::new(id) {
+                Ok(workflow) => whole = both(whole, Trigger::Success { workflow }),
+                Err(error) => mistakes.push(self.mistake(format!("the id of what it is after is refused: {error}"))),
+            }
+        }
         for (id, from, to) in &self.covers {
             match WorkflowId::new(id) {
                 Ok(workflow) => whole = both(whole, Trigger::Covers { workflow, from: *from, to: *to }),

@@ -156,6 +156,22 @@ impl Flow {
         self
     }
 
+    /// Waits for the success of another workflow's slot of the same time, as [`Job::after`](super::Job::after) does. What that gave are
+    /// arguments of the run.
+    ///
+    /// ```
+    /// # use kelos::embed::{Part, flow};
+    /// use kelos::embed::Calendar;
+    ///
+    /// let clicks = flow("clicks", Part::default()).every(&Calendar::hourly());
+    /// let visits = flow("visits", Part::default()).every(&Calendar::hourly()).after(&clicks);
+    /// ```
+    #[must_use]
+    pub fn after(mut self, upstream: impl JobId) -> Flow {
+        self.draft.after.push(upstream.id().to_owned());
+        self
+    }
+
     /// Waits for all periods of another workflow that intersect its own, as [`Job::covers`](super::Job::covers) does.
     ///
     /// ```

@@ -36,8 +36,9 @@ pub struct SlotInput<'a> {
     pub key: &'a SlotKey,
     /// The input as JSON; none where somebody started the slot without one, and of steps.
     pub json: Option<&'a str>,
-    /// The inputs of a step of a flow; none of a job.
-    pub inputs: Option<&'a Map<String, Value>>,
+    /// All that the run is given, of a step and of a job at times: what the slots gave that its own depends on, and its arguments. None of a
+    /// job on demand.
+    pub inputs: Option<&'a Arguments>,
     /// The slots that the run serves together, if there are several.
     pub batch: Option<&'a Batch>,
 }
@@ -45,12 +46,12 @@ pub struct SlotInput<'a> {
 impl<'a> SlotInput<'a> {
     /// The input of a run, whose [subject](Start::subject) is a key.
     pub(super) fn of(start: &'a Start, key: &'a SlotKey, json: Option<&'a str>) -> SlotInput<'a> {
-        let is_step = start.run.slot.key.step().is_some();
+        let has_inputs = start.run.slot.key.step().is_some() || start.workflow.keys.schedule().is_some();
         SlotInput {
             workflow: &start.workflow,
             key,
-            json: json.filter(|_| !is_step),
-            inputs: is_step.then_some(&start.given.inputs),
+            json: json.filter(|_| !has_inputs),
+            inputs: has_inputs.then_some(&start.given.arguments),
             batch: start.given.batch.as_ref(),
         }
     }
@@ -128,14 +129,17 @@ impl<T: DeserializeOwned + Send + 'static> Input for T {
     }
 }
 
-/// Reads what a step is given, and says where it is of another type.
-pub(super) fn read_inputs<T: DeserializeOwned + 'static>(inputs: &Map<String, Value>) -> Result<T, String> {
+/// Reads what a run is given, and says where it is of another type.
+pub(super) fn read_inputs<'a, T: DeserializeOwned + 'static>(
+    inputs: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) -> Result<T, String> {
     if TypeId::of::<T>() == TypeId::of::<()>() {
-        // A step that asks for nothing takes nothing.
+        // What asks for nothing takes nothing.
         return serde_json::from_value(Value::Null).map_err(|error| error.to_string());
     }
+    let inputs: Map<String, Value> = inputs.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     serde_path_to_error::deserialize(Value::Object(inputs.clone())).map_err(|error| {
-        let (path, given) = (error.path().to_string(), Value::Object(inputs.clone()).to_string());
+        let (path, given) = (error.path().to_string(), Value::Object(inputs).to_string());
         let place = if path == "." { String::new() } else { format!("at {path}: ") };
         format!("{place}{}: {}", error.into_inner(), shortened(&given))
     })
@@ -163,6 +167,39 @@ pub struct ScheduledTime {
     pub time: Timestamp,
     /// All times that the run is about, ascending: this one, or those of a [batch](super::Job::in_batches).
     pub times: Vec<Timestamp>,
+}
+
+/// The time that a slot is about, and all that its run is given: what the slots gave that it depends on, and its arguments.
+///
+/// ```
+/// use kelos::embed::{AtTime, Context, ScheduledTime, job};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Extracted {
+///     rows: u64,
+/// }
+///
+/// # async fn extract(_: Context, _: ScheduledTime, _: ()) -> Result<serde_json::Value, String> { Ok(serde_json::json!({ "rows": 3 })) }
+/// async fn load(context: Context, given: AtTime<Extracted>, _: ()) -> Result<(), String> {
+///     context.log(format!("loading {} rows of {}", given.input.rows, given.at.time));
+///     Ok(())
+/// }
+///
+/// let extract = job("extract", extract).with(()).cron("0 6 * * *");
+/// let load = job("load", load).with(()).cron("0 6 * * *").after(&extract);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtTime<T> {
+    /// The time.
+    pub at: ScheduledTime,
+    /// The input of the run.
+    pub input: T,
+}
+
+impl<T: Input> Input for AtTime<T> {
+    fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
+        Ok(AtTime { at: ScheduledTime::read(slot)?, input: T::read(slot)? })
+    }
 }
 
 impl Input for ScheduledTime {

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::draft::{JobDraft, Timing, Work, both};
-use super::input::{Input, ScheduledTime};
-use super::period::Period;
+use super::input::{AtTime, Input, ScheduledTime};
+use super::period::{InPeriod, Period};
 use super::platform::Platform;
 use super::retry::Retry;
 use super::scheduler::{OwnPlanner, Scheduler};
@@ -297,6 +297,21 @@ impl<I> Job<I> {
         self
     }
 
+    /// Waits for the success of another workflow's slot of the same time, and is given what that [gave](super::AtTime). The other one is a
+    /// job, or the id of a workflow.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
+    /// let extract = job("extract", work).with(()).cron("0 6 * * *");
+    /// let load = job("load", work).with(()).cron("0 6 * * *").after(&extract);
+    /// ```
+    #[must_use]
+    pub fn after(mut self, upstream: impl JobId) -> Self {
+        self.draft.after.push(upstream.id().to_owned());
+        self
+    }
+
     /// Waits for all periods of another workflow that intersect its own: a day for its 23, 24 or 25 hours, an hour for the day that it lies
     /// in. The other one is a job, or the id of a workflow.
     ///
@@ -408,7 +423,7 @@ impl Job<()> {
     }
 }
 
-impl Job<ScheduledTime> {
+impl<I: ByCron> Job<I> {
     /// A slot at each time of a cron expression, in UTC where no [zone](Job::zone) is given. Five fields are those of a crontab, six and
     /// seven those of Quartz.
     ///
@@ -438,7 +453,7 @@ impl Job<ScheduledTime> {
     }
 }
 
-impl Job<Period> {
+impl<I: ByPeriods> Job<I> {
     /// A slot for each period of a calendar, which is due once the period has ended.
     ///
     /// ```
@@ -570,3 +585,41 @@ pub trait AtTimes: Input {}
 
 impl AtTimes for ScheduledTime {}
 impl AtTimes for Period {}
+impl<T: Input> AtTimes for AtTime<T> {}
+impl<T: Input> AtTimes for InPeriod<T> {}
+
+/// The inputs of jobs whose slots are at the times of a cron expression.
+///
+/// ```
+/// # use kelos::embed::{Context, ScheduledTime, job};
+/// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::{ByCron, Job};
+///
+/// fn nightly<I: ByCron>(job: Job<I>) -> Job<I> {
+///     job.cron("30 2 * * *").zone("Europe/Paris")
+/// }
+///
+/// let job = nightly(job("work", work).with(()));
+/// ```
+pub trait ByCron: AtTimes {}
+
+impl ByCron for ScheduledTime {}
+impl<T: Input> ByCron for AtTime<T> {}
+
+/// The inputs of jobs whose slots are the periods of a calendar.
+///
+/// ```
+/// # use kelos::embed::{Calendar, Context, Period, job};
+/// # async fn work(_: Context, _: Period, _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::{ByPeriods, Job};
+///
+/// fn hourly<I: ByPeriods>(job: Job<I>) -> Job<I> {
+///     job.every(&Calendar::hourly())
+/// }
+///
+/// let job = hourly(job("work", work).with(()));
+/// ```
+pub trait ByPeriods: AtTimes {}
+
+impl ByPeriods for Period {}
+impl<T: Input> ByPeriods for InPeriod<T> {}

@@ -89,7 +89,7 @@ impl Period {
     }
 }
 
-/// A period, and what a step of a [flow](super::flow()) is given besides.
+/// A period, and what a step of a [flow](super::flow()) or a job is given besides: what those gave that it depends on, and its arguments.
 ///
 /// ```
 /// use kelos::embed::{Calendar, Context, InPeriod, flow, step};
@@ -107,11 +107,30 @@ impl Period {
 /// let load = step("load", load).with(()).inputs(serde_json::json!({ "table": "clicks" }));
 /// let clicks = flow("clicks", load).every(&Calendar::hourly());
 /// ```
+///
+/// Of a job that covers others it has a list, which is named like the other job:
+///
+/// ```
+/// # use kelos::embed::{Calendar, Context, InPeriod, Period, Zone, job};
+/// #[derive(serde::Deserialize)]
+/// struct Hours {
+///     clicks: Vec<u64>,
+/// }
+///
+/// async fn sum(_: Context, day: InPeriod<Hours>, _: ()) -> Result<u64, String> {
+///     Ok(day.input.clicks.iter().sum())
+/// }
+/// # async fn count(_: Context, _: Period, _: ()) -> Result<serde_json::Value, String> { Ok(serde_json::json!({ "clicks": 3 })) }
+///
+/// // Each hour gives one value under the name of its job, which is the value in the list.
+/// let clicks = job("clicks", count).with(()).every(&Calendar::hourly());
+/// let visits = job("visits", sum).with(()).every(&Calendar::daily(Zone::utc())).covers(&clicks);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InPeriod<T> {
     /// The period of the run.
     pub period: Period,
-    /// The input of the step.
+    /// The input of the step or the run.
     pub input: T,
 }
 

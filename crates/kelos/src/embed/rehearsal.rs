@@ -552,9 +552,10 @@ impl Surroundings for Rehearsal {
         let mut inputs = Vec::new();
         for command in commands {
             match command {
-                Command::StartRun { run, workflow, collected, batch, step, .. } => {
-                    let input = RunInput::of(&workflow, &run.slot.key, collected.as_deref()).serving(batch);
-                    let given = input.of_step(step.as_deref());
+                Command::StartRun { run, workflow, collected, batch, inputs: given, about, .. } => {
+                    let given = Arc::unwrap_or_clone(given);
+                    let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), given);
+                    let given = given.serving(batch).about(about);
                     let (settings, properties) = Default::default();
                     let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
                     let reports = self.stage.begin(now, &start).into_iter();

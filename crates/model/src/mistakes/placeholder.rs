@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::id::WorkflowId;
+use crate::jobs::JobKeys;
 use crate::similar::mistyped;
 use crate::template::{END_NAMES, LAST_NAMES, TIME_NAMES};
 use crate::trigger::{Leaf, Trigger};
@@ -69,9 +71,12 @@ pub fn unknown_placeholders(workflow: &Workflow) -> Vec<UnknownPlaceholder> {
     }
     let of_last = workflow.batch.map_or(&[][..], |_| &LAST_NAMES).iter().copied();
     let known: Vec<&str> = known.into_iter().chain(of_last).collect();
-    // The arguments of a run fill in its job alone.
-    let known: Vec<&str> = known.into_iter().chain(workflow.parameters.iter().map(|one| one.name.as_str())).collect();
-    found.extend(of_job(&workflow.job, &known));
+    // The arguments of a run fill in its job alone, and so do the outputs of what its slot depends on.
+    let lists: Vec<String> = covered(workflow).map(|upstream| formatted_key(upstream.as_str())).collect();
+    let given = workflow.parameters.iter().map(|one| one.name.as_str()).chain(lists.iter().map(String::as_str));
+    let known: Vec<&str> = known.into_iter().chain(given).collect();
+    let may_be_given = workflow.trigger.depends_on(|_| true) || workflow.keys.jobs().is_some_and(has_parents);
+    found.extend(of_job(&workflow.job, &known).into_iter().filter(|one| !may_be_given || !is_plural(one)));
     found.into_iter().chain(of_steps(workflow, &known)).collect()
 }
 
@@ -84,13 +89,25 @@ fn of_steps(workflow: &Workflow, known: &[&str]) -> Vec<UnknownPlaceholder> {
         let inputs = names_of_inputs(flow, step);
         let known: Vec<&str> = inputs.iter().map(String::as_str).chain(known.iter().copied()).collect();
         let of_step = |one| UnknownPlaceholder { step: Some(step.name.clone()), ..one };
-        // Outputs are often called by what they are many of: days, hours.
-        let is_plural = |one: &UnknownPlaceholder| one.name.strip_suffix('s') == one.meant.as_deref();
         let mistyped = of_job(&step.job, &known).into_iter().filter(|one| !is_plural(one));
         found.extend(mistyped.map(|one| of_step(UnknownPlaceholder { used_in: PlaceholderUse::Step, ..one })));
         found.extend(without_input(step, &inputs, &known).into_iter().map(of_step));
     }
     found.into_iter().collect()
+}
+
+/// Whether a name is the plural of the one that was probably meant: outputs are often called by what they are many of, such as days.
+fn is_plural(one: &UnknownPlaceholder) -> bool {
+    one.name.strip_suffix('s') == one.meant.as_deref()
+}
+
+/// The workflows whose periods a workflow covers: their outputs are a list of their name.
+fn covered(workflow: &Workflow) -> impl Iterator<Item = &WorkflowId> {
+    workflow.trigger.covered().into_iter().map(|covered| covered.workflow)
+}
+
+fn has_parents(jobs: &JobKeys) -> bool {
+    jobs.parents().next().is_some()
 }
 
 /// The names of inputs that the definition of a step shows.
@@ -228,7 +245,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::id::WorkflowId;
     use crate::time::{CronSchedule, Schedule};
     use crate::trigger::{FileSystem, PathCheck};
 
@@ -300,6 +316,20 @@ mod tests {
             (none, "files", "item"),
         ];
         assert_eq!(found, expected.map(|(used_in, name, meant)| (used_in, name.to_owned(), meant.to_owned())));
+    }
+
+    #[test]
+    fn what_others_may_give_is_fine() {
+        let command = json!({"command": ["load", "${rows}", "${days}", "${yaer}", "${hour_ly}", "${hour_yl}"]});
+        let plain = workflow("/in", &command);
+        let names = |trigger| {
+            let found = unknown_placeholders(&Workflow { trigger, ..plain.clone() });
+            found.into_iter().map(|one| format!("{}: {}", one.name, one.meant.unwrap_or_default())).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Trigger::Always), ["days: day", "yaer: year"]);
+        assert_eq!(names("success(hour-ly)".parse().expect("a trigger")), ["yaer: year"]);
+        let covers = names("and(covers(hour-ly),success(b))".parse().expect("a trigger"));
+        assert_eq!(covers, ["hour_yl: hour_ly", "yaer: year"]);
     }
 
     #[test]

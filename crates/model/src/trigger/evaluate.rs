@@ -169,31 +169,16 @@ impl TriggerWalk<'_> {
     }
 
     fn success(&mut self, workflow: &WorkflowId, key: &KeyValues) -> Reason {
-        // A job that names a day looks at the slots of that day; any other at the job of the same id.
-        let slot = match key.time() {
-            Some(time) => SlotRef::at(workflow.clone(), time),
-            None => SlotRef::new(workflow.clone(), key.key().clone()),
-        };
-        self.other(ReasonKind::Success, slot)
+        self.other(ReasonKind::Success, slot_of_success(workflow, key))
     }
 
     fn covers(&mut self, workflow: &WorkflowId, from: i64, to: i64, key: &KeyValues) -> Reason {
-        let Some(period) = self.own_period(key) else {
+        let Some(period) = own_period(self.workflow, key, self.facts) else {
             let finding = Finding::NoPeriods { workflow: self.workflow.clone() };
             return Reason::leaf(ReasonKind::Covers, Answer::Never, finding);
         };
         let interval = Coverage { workflow, later: 0, from, to }.interval(self.workflow, period);
         cover(workflow, interval, self.facts, &mut self.wakers)
-    }
-
-    /// The period of the slot: that of its schedule, or the day that a job names.
-    fn own_period(&self, key: &KeyValues) -> Option<Range> {
-        let time = key.time()?;
-        match key.key() {
-            SlotKey::Time(_) => self.facts.period(self.workflow, time),
-            SlotKey::Job(_) => Some(Range::new(time, time.checked_add(SignedDuration::from_hours(24)).ok()?)),
-            SlotKey::Moment(_) | SlotKey::Named(_) | SlotKey::Step(_) => None,
-        }
     }
 
     fn job(&mut self, workflow: &WorkflowId, job: &str, key: &KeyValues) -> Reason {
@@ -243,6 +228,25 @@ impl TriggerWalk<'_> {
             Verdict::Never => Answer::Never,
         };
         Reason::leaf(kind, answer, Finding::ProbeAnswered { probe, verdict, detail, looked_at })
+    }
+}
+
+/// The slot of another workflow whose success one waits for: a job that names a day looks at the slots of that day, any other at the job of
+/// the same id.
+pub(super) fn slot_of_success(workflow: &WorkflowId, key: &KeyValues) -> SlotRef {
+    match key.time() {
+        Some(time) => SlotRef::at(workflow.clone(), time),
+        None => SlotRef::new(workflow.clone(), key.key().clone()),
+    }
+}
+
+/// The period of a slot of a workflow: that of its schedule, or the day that a job names.
+pub(super) fn own_period(workflow: &WorkflowId, key: &KeyValues, facts: &dyn Facts) -> Option<Range> {
+    let time = key.time()?;
+    match key.key() {
+        SlotKey::Time(_) => facts.period(workflow, time),
+        SlotKey::Job(_) => Some(Range::new(time, time.checked_add(SignedDuration::from_hours(24)).ok()?)),
+        SlotKey::Moment(_) | SlotKey::Named(_) | SlotKey::Step(_) => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod certain;
 mod check;
+mod dependencies;
 mod evaluate;
 mod node;
 mod path;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use dependencies::Dependencies;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use node::{FactLeaf, Leaf, Node};
 pub(crate) use path::normal;

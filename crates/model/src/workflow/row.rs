@@ -79,6 +79,9 @@ pub struct Moments {
     /// No slot that is named by a moment beside the times of its schedule lies at or after this one; none where none was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_until: Option<Timestamp>,
+    /// When one of its slots first gave outputs; none where none ever did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gave: Option<Timestamp>,
     /// When the bucket of each rate is full again after what its runs took last, to the nanosecond. Of several workflows the latest counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub spent: BTreeMap<PoolId, Timestamp>,

@@ -225,6 +225,7 @@ pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
             permits: [(PoolId::new("p").unwrap(), permits)].into()
         }),
         (any::<u32>(), any::<u64>()).prop_map(|(run, request)| SlotEvent::Released { run, request }),
+        (any::<u32>(), arguments()).prop_map(|(run, inputs)| SlotEvent::Given { run, inputs }),
         any::<u32>().prop_map(|run| SlotEvent::Succeeded { run }),
         (any::<u32>(), steps()).prop_map(|(run, failed)| SlotEvent::Recovered { run, failed }),
         any::<u32>().prop_map(|definition| SlotEvent::Pinned { definition }),
@@ -712,6 +713,7 @@ pub(crate) fn moments() -> BoxedStrategy<Moments> {
             frozen,
             resumed: updated,
             started_until: fired_until,
+            gave: fired_until,
             spent: updated.into_iter().map(|at| (PoolId::new("p").unwrap(), at)).collect(),
         })
         .boxed()

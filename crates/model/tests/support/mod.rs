@@ -83,11 +83,12 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::StepOpened { run: 1, awaits: Vec::new(), priority: 0 },
         SlotEvent::StepReady { inputs: serde_json::Map::new() },
         SlotEvent::Recovered { run, failed: Vec::new() },
+        SlotEvent::Given { run, inputs: BTreeMap::new() },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 36, "one event of each kind");
+    assert_eq!(events.len(), 37, "one event of each kind");
     events
 }
 
@@ -130,5 +131,6 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::StepOpened { .. } => 33,
         SlotEvent::StepReady { .. } => 34,
         SlotEvent::Recovered { .. } => 35,
+        SlotEvent::Given { .. } => 36,
     }
 }

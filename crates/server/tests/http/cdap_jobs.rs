@@ -231,11 +231,10 @@ async fn cdap_23_a_run_is_triggered_by_the_end_of_another() {
     let row = server.node.reader().workflow(&WorkflowId::new("App.s").unwrap()).unwrap().unwrap();
     let collected = slot.collected.as_ref().unwrap();
     let key = SlotKey::Moment(server.now());
-    let given = RunInput::of(&row.definition, &key, Some(collected));
+    let given = RunInput::of(&row.definition, &key, Some(collected), arguments(&row.definition, Some(collected), &key));
     let info = &given.triggered_by.unwrap()["triggerInfos"];
     assert_eq!(info[0]["runtimeArguments"]["src"], "/data");
-    let given = arguments(&row.definition, Some(collected), &key);
-    assert_eq!(given.get("cleanup_dir"), Some(&serde_json::json!("/data")));
+    assert_eq!(given.arguments.get("cleanup_dir"), Some(&serde_json::json!("/data")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,6 +93,7 @@ async fn walked(workflow: &str) -> Vec<String> {
     server.give(&slot, 1, &json!({ "loaded": 12 })).await;
     let run = server.get(&format!("{path}/runs/1")).await.ok().json();
     told.push(if run["outputs"]["loaded"] == 12 { "yes" } else { "no" }.to_owned());
+    told.push(given_by_others(workflow).await);
     server.end(&slot, 1, true).await;
 
     let range = json!({ "workflow": workflow, "from": "2015-09-13T12:00Z", "to": "2015-09-13T13:00Z", "arguments": { "rows": 4 } });
@@ -122,6 +123,56 @@ async fn walked(workflow: &str) -> Vec<String> {
     told
 }
 
+/// Workflows that depend on those of each kind, and a schedule whose mapping takes over what its program's runs give.
+const DEPENDENTS: &str = r#"
+    const job = celos.commandExternalService({ command: ["load", "${loaded}"] });
+    const times = { schedule: "hourly", startTime: "2015-09-13T15:00Z", catchUp: "all", job };
+    kelos.workflow("times", times);
+    kelos.workflow("after-times", { ...times, after: "times" });
+    celos.defineJobGraph({
+        "jobs": { job_id: "{n}", externalService: job },
+        "after-jobs": { job_id: "{n}", depends_on: { app_name: ["jobs"] }, externalService: job }
+    }, { identifiers: { n: "integer" } });
+    program("etl", job);
+    program("next", job);
+    schedule("told", "next").withProperties({ "triggering.properties.mapping": '{"loaded": "loaded"}' })
+        .triggerOn(celos.programStatusTrigger("etl", "COMPLETED"));
+"#;
+
+/// Whether a slot of a kind of key is given what the slot gave that it depends on.
+async fn given_by_others(workflow: &str) -> String {
+    let (upstream, dependent, answer) = match workflow {
+        "times" => ("times", "after-times", "yes"),
+        "jobs" => ("jobs", "after-jobs", "yes"),
+        "test.signals" => ("test.etl", "test.told", "`by-mapping`"),
+        // It depends on nothing.
+        _ => return "`no-trigger`".to_owned(),
+    };
+    let server = Server::start(DEPENDENTS).await;
+    step(&server).await;
+    server.post("/api/v1/schedules/test.told/enable").await.ok();
+    let (slot, _) = opened(&server, upstream).await;
+    server.until_state(&slot, SlotState::Running).await;
+    server.give(&slot, 1, &json!({ "loaded": 12 })).await;
+    server.end(&slot, 1, true).await;
+    step(&server).await;
+    let filter = kelos_store::RunFilter {
+        workflow: Some(WorkflowId::new(dependent).unwrap()),
+        ..kelos_store::RunFilter::default()
+    };
+    let runs = server.node.reader().runs(&filter, kelos_store::PageRequest::newest(1)).unwrap().rows;
+    assert_eq!(runs[0].arguments.get("loaded"), Some(&json!(12)), "{dependent}");
+    let path = format!("workflows/{dependent}/slots/{}", runs[0].id.slot.key);
+    let run = server.get(&format!("/api/v1/{path}/runs/1")).await.ok().json();
+    assert_eq!(run["arguments"]["loaded"], 12, "{dependent}: {run}");
+    assert_says(&page(&server, &format!("/ui/{path}")).await, &["loaded"]);
+    if answer == "yes" {
+        let why = server.get(&format!("/api/v1/{path}/history")).await.ok().json();
+        assert!(why.to_string().contains("\"given\""), "{why}");
+    }
+    answer.to_owned()
+}
+
 /// Ends the other runs of a workflow.
 async fn end_others(server: &Server, workflow: &str, but: &SlotRef) {
     let filter = kelos_store::SlotFilter {
@@ -139,7 +190,8 @@ async fn end_others(server: &Server, workflow: &str, but: &SlotRef) {
 /// Each hole is in the docs, and nothing there is claimed that is not so.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_matrix_of_keys_and_verbs_is_that_of_the_docs() {
-    const VERBS: [&str; 8] = ["start", "parameters", "outputs", "backfill", "rerun", "mark", "skip", "pause"];
+    const VERBS: [&str; 9] =
+        ["start", "parameters", "outputs", "outputs of others", "backfill", "rerun", "mark", "skip", "pause"];
     let mut columns = Vec::new();
     for (_, workflow) in KINDS {
         columns.push(walked(workflow).await);

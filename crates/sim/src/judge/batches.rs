@@ -64,6 +64,7 @@ fn of_its_run(slot: Option<&Slot>, what: &SlotEvent) -> Option<String> {
     let is_wanted = slot.is_some_and(|slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running));
     match what {
         SlotEvent::Started { external_id, .. } => Some(format!("started as {external_id}")),
+        SlotEvent::Given { inputs, .. } => Some(format!("given {inputs:?}")),
         SlotEvent::Gave { outputs, .. } => Some(format!("gave {outputs:?}")),
         SlotEvent::Deferred { reason, .. } => Some(format!("deferred: {reason}")),
         SlotEvent::Succeeded { .. } => Some("succeeded".to_owned()),

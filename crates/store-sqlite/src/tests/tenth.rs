@@ -117,6 +117,24 @@ fn what_a_run_gave_that_goes_on_is_handed_to_it() {
     assert_eq!(giving[0].outputs.as_ref().unwrap()["rows"], 12);
 }
 
+/// What a run gave before is looked for by the slots that depend on it.
+#[test]
+fn workflows_whose_runs_gave_outputs_say_so() {
+    let folder = written(ELEVENTH);
+    drop(folder.open());
+    {
+        let conn = Connection::open(folder.path()).unwrap();
+        let gave = "UPDATE runs SET outputs = '{\"rows\":12}', check_value = NULL WHERE ended_at IS NOT NULL AND workflow = \
+            (SELECT id FROM workflows WHERE name = 'wordcount-nyc')";
+        assert!(conn.execute(gave, []).unwrap() > 0);
+        conn.pragma_update(None, "user_version", 18).unwrap();
+    }
+    let mut store = folder.open();
+    assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
+    let workflows = store.restore().unwrap().workflows;
+    assert_eq!(names(&workflows, |row| row.moments.gave.is_some()), ["wordcount-nyc"]);
+}
+
 /// The digests of turns hang on these bytes: what an event is in memory may change, and what is written of it may not.
 #[test]
 fn events_are_written_byte_for_byte_as_the_older_program_wrote_them() {

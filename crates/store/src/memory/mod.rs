@@ -83,7 +83,7 @@ impl Journal for MemoryStore {
 
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
         let state = self.disk.state();
-        seqs.iter().map(|seq| state.run(*seq).cloned()).collect()
+        Ok(seqs.iter().filter_map(|seq| state.runs.get(seq).map(|run| Run::clone(run))).collect())
     }
 
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {

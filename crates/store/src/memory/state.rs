@@ -286,10 +286,6 @@ impl State {
         rows
     }
 
-    pub(super) fn run(&self, seq: u64) -> Result<&Run, StoreError> {
-        self.runs.get(&seq).map(Box::as_ref).ok_or_else(|| corrupt(format!("there is no run number {seq}")))
-    }
-
     pub(super) fn event(&self, seq: u64) -> Result<&EventRecord, StoreError> {
         let index = usize::try_from(seq).ok().and_then(|seq| seq.checked_sub(1));
         let record = index.and_then(|index| self.events.get(index));

@@ -169,6 +169,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     row.moments = Moments {
         resumed: Some(hour(5)),
         started_until: Some(hour(6)),
+        gave: Some(hour(8)),
         spent: [(PoolId::new("crm").expect("a name"), hour(7))].into(),
         updated: Some(hour(1)),
         fired_until: Some(hour(2)),

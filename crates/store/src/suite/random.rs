@@ -146,6 +146,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::Skipped { explanation },
         SlotEvent::Dispatched { run: next, worker: None, batch: batch(draw, next) },
         SlotEvent::Started { run, external_id: format!("x{run}") },
+        SlotEvent::Given { run, inputs: [("day".to_owned(), "monday".into())].into() },
         SlotEvent::Gave { run, outputs: [("rows".to_owned(), run.into())].into_iter().collect() },
         SlotEvent::Acquired { run, request: 1, permits: [(PoolId::new("p").unwrap(), run)].into() },
         SlotEvent::Released { run, request: 1 },

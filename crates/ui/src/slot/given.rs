@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use kelos_engine::job::{Functions, JobInput, calls_a_script, filled};
+use kelos_engine::executor::RunInput;
+use kelos_engine::job::{Functions, JobInput, calls_a_script, filled_with};
 use kelos_executors::local::RunSpec;
 use kelos_executors::run_ref;
 use kelos_front::App;
@@ -92,7 +93,9 @@ impl RunAccount {
         // A function of today may give something else than it gave the run, and a step is filled in with its inputs.
         if self.command.is_none() && step.is_none() && !calls_a_script(&definition) {
             let of = self.run.leader();
-            self.job = Some(filled(&definition, &of.slot.key, collected, self.run.batch, functions));
+            let given = RunInput::of(&definition, &of.slot.key, collected, self.run.arguments.clone());
+            let given = given.serving(self.run.batch);
+            self.job = Some(filled_with(&definition, &of.slot.key, &given, functions));
         }
         self.definition = Some(definition);
         Ok(())

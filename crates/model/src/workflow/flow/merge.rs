@@ -1,20 +1,21 @@
-//! The inputs of a step: its default inputs, the arguments of the run, and the outputs of the steps before it.
+//! The merge of what is given: to a step its default inputs, the arguments of the run, and the outputs of the steps before it; to a slot
+//! the outputs of the slots that it depends on.
 //!
-//! The rules are those that the documentation of Cuttle states. Only the first level is merged. A name that several steps give becomes an
-//! object with the value of each under the name of the step that gave it; a default of the step itself stands under the step's own name.
-//! Then letters that are no part of a plain name become underscores, also in objects within.
+//! The rules are those that the documentation of Cuttle states. Only the first level is merged. A name that several give becomes an
+//! object with the value of each under the name of the step or workflow that gave it; a default of the step itself stands under the step's
+//! own name. Then letters that are no part of a plain name become underscores, also in objects within.
 
 use serde_json::{Map, Value};
 
 use crate::step_name::StepName;
 
-/// Collects what a step is given.
+/// Collects what a step or a slot is given, by the names of the steps or workflows that give it.
 #[derive(Debug, Clone)]
-pub struct StepInput<'a> {
-    step: &'a StepName,
+pub struct InputMerge<'a> {
+    own: &'a str,
     values: Map<String, Value>,
-    /// The step that gave the value of a name, if one alone did so far.
-    givers: std::collections::BTreeMap<String, Option<&'a StepName>>,
+    /// The giver of the value of each name, if it is one alone so far.
+    givers: std::collections::BTreeMap<String, Option<&'a str>>,
 }
 
 /// A step that failed, as the step that handles it is told.
@@ -26,25 +27,25 @@ pub struct FailedStep<'a> {
     pub error: String,
 }
 
-impl<'a> StepInput<'a> {
+impl<'a> InputMerge<'a> {
     /// Begins with the default inputs of a step. An argument of the run of the same name stands in for a default.
     #[must_use]
-    pub fn new(step: &'a StepName, defaults: &Map<String, Value>, arguments: &Map<String, Value>) -> StepInput<'a> {
+    pub fn new(own: &'a str, defaults: &Map<String, Value>, arguments: &Map<String, Value>) -> InputMerge<'a> {
         let is_kept = |(name, _): &(&String, &Value)| !arguments.contains_key(*name);
         let values: Map<String, Value> =
             defaults.iter().filter(is_kept).map(|(name, value)| (name.clone(), value.clone())).collect();
-        let givers = values.keys().map(|name| (name.clone(), Some(step))).collect();
-        StepInput { step, values, givers }
+        let givers = values.keys().map(|name| (name.clone(), Some(own))).collect();
+        InputMerge { own, values, givers }
     }
 
-    /// Adds the outputs of a step before it.
-    pub fn add(&mut self, from: &'a StepName, outputs: &Map<String, Value>) {
+    /// Adds the outputs of a step or a slot before it.
+    pub fn add(&mut self, from: &'a str, outputs: &Map<String, Value>) {
         for (name, value) in outputs {
             self.add_value(from, name, value.clone());
         }
     }
 
-    fn add_value(&mut self, from: &'a StepName, name: &str, value: Value) {
+    fn add_value(&mut self, from: &'a str, name: &str, value: Value) {
         match self.givers.get(name).copied() {
             None => {
                 self.values.insert(name.to_owned(), value);
@@ -55,11 +56,11 @@ impl<'a> StepInput<'a> {
                 let mut all = match (giver, before) {
                     (None, Value::Object(all)) => all,
                     (giver, before) => {
-                        let giver = giver.unwrap_or(self.step);
-                        Map::from_iter([(giver.to_string(), before)])
+                        let giver = giver.unwrap_or(self.own);
+                        Map::from_iter([(giver.to_owned(), before)])
                     }
                 };
-                all.insert(from.to_string(), value);
+                all.insert(from.to_owned(), value);
                 self.values.insert(name.to_owned(), Value::Object(all));
                 self.givers.insert(name.to_owned(), None);
             }
@@ -85,6 +86,15 @@ impl<'a> StepInput<'a> {
             }
         }
         formatted(self.values)
+    }
+}
+
+/// The outputs of one of several in a list that has a name. One that gave one value under that name gave that value.
+#[must_use]
+pub fn listed_outputs(name: &str, outputs: &Map<String, Value>) -> Value {
+    match outputs.get(name).filter(|_| outputs.len() == 1) {
+        Some(value) => value.clone(),
+        None => Value::Object(outputs.clone()),
     }
 }
 
@@ -131,9 +141,9 @@ mod tests {
 
     fn merged(own: Value, arguments: Value, parents: &[(&str, Value)]) -> Value {
         let (step, names) = (name("job-final"), parents.iter().map(|(step, _)| name(step)).collect::<Vec<_>>());
-        let mut input = StepInput::new(&step, &map(own), &map(arguments.clone()));
+        let mut input = InputMerge::new(step.as_str(), &map(own), &map(arguments.clone()));
         for (from, (_, outputs)) in names.iter().zip(parents) {
-            input.add(from, &map(outputs.clone()));
+            input.add(from.as_str(), &map(outputs.clone()));
         }
         Value::Object(input.finish(&map(arguments)))
     }
@@ -175,8 +185,8 @@ mod tests {
     #[test]
     fn an_error_step_is_told_what_failed_and_why() {
         let [step, pay] = ["sorry", "pay"].map(name);
-        let mut input = StepInput::new(&step, &Map::new(), &Map::new());
-        input.add(&pay, &map(json!({"code": 402})));
+        let mut input = InputMerge::new(step.as_str(), &Map::new(), &Map::new());
+        input.add(pay.as_str(), &map(json!({"code": 402})));
         input.fail(&[FailedStep { step: &pay, error: "no money".to_owned() }]);
         let told = json!({"code": 402, "failed": "pay", "error": "no money", "errors": {"pay": "no money"}});
         assert_eq!(Value::Object(input.finish(&Map::new())), told);

@@ -17,11 +17,10 @@ use serde_json::{Map, Value};
 pub use crate::step_name::{StepName, StepNameError};
 pub use flaw::{FlowFlaw, MOST_STEPS};
 pub use graph::{FlowGraph, OpenedStep};
-pub use merge::{FailedStep, StepInput, formatted, formatted_key};
+pub use merge::{FailedStep, InputMerge, formatted, formatted_key, listed_outputs};
 pub use progress::{FlowEnd, StepProgress};
 
 use super::{Job, PoolUse, Workflow};
-use crate::key::SlotKey;
 use crate::repeated::RepeatedStep;
 use crate::retry::RetryPolicy;
 
@@ -122,16 +121,6 @@ pub struct SignalWait {
     /// The step fails if the signal has not come this many seconds after the step was opened. None waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
-}
-
-/// The payload of a run of a step.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct StepPayload {
-    /// The inputs.
-    pub inputs: Map<String, Value>,
-    /// The key whose time and identifiers are filled into the job, where that is another than the key of its own run: of a step that is
-    /// done again, the run that did it first.
-    pub about: Option<SlotKey>,
 }
 
 impl Step {

@@ -271,6 +271,10 @@ pub(crate) enum StoredSlotEvent {
     StepReady {
         inputs: Map<String, Value>,
     },
+    Given {
+        run: u32,
+        inputs: BTreeMap<String, Value>,
+    },
     Recovered {
         run: u32,
         #[serde(with = "As::<Vec<StoredName>>")]

@@ -30,6 +30,8 @@ pub(crate) struct StoredMoments {
     resumed: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started_until: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gave: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<BTreeMap<StoredName, Plain>>")]
     spent: BTreeMap<PoolId, Timestamp>,
 }
