@@ -96,7 +96,7 @@ pub struct FactDto {
     /// The final state of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Code>,
-    /// The name of the run.
+    /// The run that ended, or the run of a flow that a signal is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The arguments of the run.

@@ -67,7 +67,7 @@ pub(crate) fn fact(word: &str) -> Result<Fact, String> {
             arguments: std::collections::BTreeMap::new(),
             outputs: serde_json::Map::new(),
         },
-        Trigger::Signal { name } => Occurrence::Signal { name, payload: serde_json::Value::Null },
+        Trigger::Signal { name } => Occurrence::Signal { name, payload: serde_json::Value::Null, run: None },
         _ => return Err("times come by themselves".to_owned()),
     };
     Ok(Fact { source: "test".into(), key, what })

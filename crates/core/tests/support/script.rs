@@ -85,7 +85,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         }
         "tell" => {
             let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
-            world.ask(Tell { facts: facts? })
+            world.ask(Tell::of(facts?))
         }
         "program" => define_by_program(world, &mut words)?,
         "taken" => world.taken_names(),

@@ -64,7 +64,7 @@ impl FactSource for Broker {
         Duration::from_millis(1)
     }
 
-    fn poll(&mut self) -> BoxFuture<'_, Result<Vec<Fact>, String>> {
+    fn poll(&mut self, _: Option<Value>) -> BoxFuture<'_, Result<Findings, String>> {
         self.polls += 1;
         let acknowledged = *self.acknowledged.lock().unwrap();
         // After a rebalance a consumer starts over a little before.
@@ -79,7 +79,7 @@ impl FactSource for Broker {
         let answer = if self.polls.is_multiple_of(4) {
             Err("reach the broker".to_owned())
         } else {
-            Ok((from..end).map(fact).collect())
+            Ok(Findings::of((from..end).map(fact).collect()))
         };
         async { answer }.boxed()
     }
@@ -128,7 +128,7 @@ fn put(folder: &std::path::Path, path: &str, second: i64) {
 }
 
 async fn names(watched: &mut WatchedPrefix) -> Vec<String> {
-    let facts = watched.poll().await.unwrap();
+    let facts = watched.poll(None).await.unwrap().facts;
     let name = |fact: Fact| match fact.what {
         Occurrence::Partitions { keys, count: 1, .. } => keys.concat(),
         other => panic!("expected a partition, not {other:?}"),
@@ -194,10 +194,11 @@ async fn two_leaders_count_a_file_once() {
     handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
     let mut counted = BTreeMap::new();
     for leader in ["first", "second"] {
-        let facts = watched(folder.path(), |_| {}, at(1000)).poll().await.unwrap();
-        counted.insert(leader, handle.ask(&Actor::system(leader), Tell { facts }).await.unwrap());
+        let facts = watched(folder.path(), |_| {}, at(1000)).poll(None).await.unwrap().facts;
+        counted.insert(leader, handle.ask(&Actor::system(leader), Tell::of(facts)).await.unwrap());
     }
-    assert_eq!(counted, [("first", FactTally { new: 1, known: 0 }), ("second", FactTally { new: 0, known: 1 })].into());
+    let counts = |new, known| FactTally { new, known, ..FactTally::default() };
+    assert_eq!(counted, [("first", counts(1, 0)), ("second", counts(0, 1))].into());
     handle.stop().await;
 }
 
@@ -220,7 +221,8 @@ fn a_watch_is_read_from_the_file_of_a_server() {
 
 #[tokio::test]
 async fn a_source_that_fails_is_asked_with_growing_waits() {
-    let (handle, shown) = (engine(), Sources::default());
+    let handle = engine();
+    let shown = Sources::start(Vec::new(), &handle, &Runtime::current());
     let source = Box::new(watched(std::path::Path::new("/nowhere"), |_| {}, at(1)));
     let feed = Feed { source, place: 0, handle: handle.clone(), shown };
     let waits = [0, 1, 2, 4, 5, 60].map(|failures| feed.wait(failures).as_secs());
@@ -233,7 +235,8 @@ async fn a_source_that_fails_is_asked_with_growing_waits() {
 async fn what_is_wrong_with_a_source_is_shown_until_it_answers() {
     let (folder, handle) = (tempfile::tempdir().unwrap(), engine());
     handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
-    let shown = Sources { standings: Arc::new(Mutex::new(vec![SourceStatus::new("w".into())])) };
+    let shown = Sources::start(Vec::new(), &handle, &Runtime::current());
+    shown.lock().push(SourceStatus::new("w".into()));
     let feed = |prefix: &str| {
         let watch = Watch { min_age: Some(Duration::ZERO), ..Watch::new(prefix, "ds") };
         let source = Box::new(WatchedPrefix::new(watch, storage(), system_clock()).unwrap());
