@@ -190,7 +190,7 @@ impl fmt::Display for Occurrence {
                 write!(f, "{cron} fired for {}", crate::time::text::format_short(*time))
             }
             Occurrence::Signal { name, run: None, .. } => write!(f, "signal {name}"),
-            Occurrence::Signal { name, run: Some(run), .. } => write!(f, "signal {name} for {run}"),
+            Occurrence::Signal { name, run: Some(run), .. } => write!(f, "signal {name} for {}", run.short()),
         }
     }
 }

@@ -100,7 +100,7 @@ function workflow(name, options) {
 
 // --- the `kelos` object ---
 
-const ownApi = { workflow: begun(workflow) };
+const ownApi = { workflow: begun(workflow), kafkaMessage: (options) => kafkaMessage(options) };
 
 /** An object that refuses names that it does not have; `elsewhere` says where some of them are. */
 function ownObject(functions, elsewhere) {

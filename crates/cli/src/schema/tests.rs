@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, Links};
+use kelos_kafka::Cluster;
 use kelos_sandbox::apps::Settings;
 use regex_lite::Regex;
 use serde_json::{Value, json};
@@ -83,7 +84,10 @@ fn accepts(file: SchemaFile, text: &str) -> bool {
 }
 
 fn is_config(text: &str) -> bool {
-    Groups::of_file(text).is_ok() && Links::parse(text).is_ok() && Watch::parse(text).is_ok()
+    Groups::of_file(text).is_ok()
+        && Links::parse(text).is_ok()
+        && Watch::parse(text).is_ok()
+        && Cluster::parse(text).is_ok()
 }
 
 fn is_tasks(text: &str) -> bool {

@@ -236,6 +236,7 @@ impl FromLibrary<SourceStatus> for FactSourceDto {
             name: standing.name.to_string(),
             answered_at: standing.answered_at.map(Instant),
             new: standing.new,
+            passed_over: standing.passed_over,
             problem: standing.problem.map(|problem| format!("failed to {problem}")),
         }
     }

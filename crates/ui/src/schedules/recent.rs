@@ -156,11 +156,12 @@ fn asked_again(sources: &[SourceStatus], now: Timestamp) -> Markup {
         @if !sources.is_empty() {
             h2 { "Sources that are asked" }
             div.wide { table.told {
-                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Fault" } } }
+                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Passed over" } th { "Fault" } } }
                 tbody { @for source in sources { tr {
                     td { (source.name) }
                     td { @if let Some(at) = source.answered_at { (time::ago(at, now)) } @else { "never yet" } }
                     td { (source.new) }
+                    td { (source.passed_over) }
                     td.reason.bad-text { @if let Some(problem) = &source.problem { "failed to " (secrets::masked_text(problem)) } }
                 } } }
             } }
