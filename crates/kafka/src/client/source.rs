@@ -34,6 +34,9 @@ const FIRST_WITHIN: Duration = Duration::from_millis(500);
 /// How long a poll waits for each further message: those that have been fetched are there at once.
 const NEXT_WITHIN: Duration = Duration::from_millis(5);
 
+/// How long the client has to give the reason of an error.
+const REASON_WITHIN: Duration = Duration::from_millis(200);
+
 /// The most messages of a poll: they are one batch of a commit.
 const MOST: usize = 1000;
 
@@ -141,7 +144,11 @@ impl TopicSource {
         let (kafka, topic) = (self.kafka.clone(), self.topic.clone());
         let (asked, heard) = (consumer.clone(), trouble.clone());
         let found = tokio::task::spawn_blocking(move || partitions(&kafka, &topic, &asked, &heard, stored));
-        let found = found.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let found = match found.await.map_err(|error| error.to_string())? {
+            Ok(found) => found,
+            Err(error) if former.is_some() => return Err(error.to_string()),
+            Err(error) => return Err(self.told_by(&consumer, &trouble, error).await.to_string()),
+        };
         trouble.clear();
         let position = found.position.clone();
         let (consumer, trouble) = match former {
@@ -159,6 +166,18 @@ impl TopicSource {
         };
         self.reading = Some(TopicReading { consumer, trouble, position, looked_at: Instant::now(), is_broken: false });
         Ok(found)
+    }
+
+    /// An error with the reason that the client gives: a new consumer tells it once it is polled, and has no messages that could be missed.
+    async fn told_by(&self, consumer: &StreamConsumer<Context>, trouble: &Trouble, error: KafkaError) -> KafkaError {
+        let until = Instant::now() + REASON_WITHIN;
+        while trouble.last().is_none() && Instant::now() < until {
+            let _ = tokio::time::timeout(NEXT_WITHIN, consumer.recv()).await;
+        }
+        match (error, trouble.last()) {
+            (KafkaError::Away { .. }, Some(reason)) => self.kafka.away(reason),
+            (error, _) => error,
+        }
     }
 
     /// Has a new consumer read from a position on.
