@@ -176,7 +176,7 @@ fn line(record: &EventRecord, led: Option<&Led>, known: &told::WorkflowPages) ->
             td.when { (time::at(record.at)) }
             td.reason { (told::occurrence(&fact.what, known)) (keys(fact)) }
             td { (fact.source) @if let Some(key) = &fact.key { br; code.soft { (key) } } }
-            td.reason { (consequences(led)) }
+            td.reason { (consequences(fact, led)) }
         }
     }
 }
@@ -194,7 +194,10 @@ fn keys(fact: &Fact) -> Markup {
     }
 }
 
-fn consequences(led: Option<&Led>) -> Markup {
+fn consequences(fact: &Fact, led: Option<&Led>) -> Markup {
+    if let Some(run) = fact.what.run_of_flow() {
+        return html! { "for " a href=(slot_href(run)) { (run.short()) } };
+    }
     let Some(led) = led else { return html! { span.soft { "no schedule waited for it" } } };
     html! {
         ul.plain {
