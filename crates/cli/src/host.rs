@@ -166,7 +166,8 @@ fn use_kafka(config: &mut NodeConfig, clusters: Vec<Cluster>) -> Result<(), Fail
 fn use_kafka(_: &mut NodeConfig, clusters: Vec<Cluster>) -> Result<(), Failure> {
     let Some(cluster) = clusters.first() else { return Ok(()) };
     let why = format!("use the Kafka cluster \"{}\" of --config: this program was built without Kafka", cluster.name);
-    Err(Failure::usage(why).hint("build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"))
+    Err(Failure::usage(why)
+        .hint("build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"))
 }
 
 /// Starts a server; it answers no request yet.

@@ -157,6 +157,12 @@ fn a_program_without_kafka_refuses_clusters() {
     let folder = Folder::with(&[("shop.js", "")]);
     folder.write("server.json", r#"{"kafka": [{"name": "main", "brokers": "kafka:9092"}]}"#);
     let told = folder.run(&["up", "--config", "server.json"]).fails(2);
-    assert!(told.contains("failed to use the Kafka cluster \"main\" of --config: this program was built without Kafka"), "{told}");
-    assert!(told.contains("hint: build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"), "{told}");
+    assert!(
+        told.contains("failed to use the Kafka cluster \"main\" of --config: this program was built without Kafka"),
+        "{told}"
+    );
+    assert!(
+        told.contains("hint: build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"),
+        "{told}"
+    );
 }

@@ -96,7 +96,8 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
         assert!(checked.ends_with("no problems\n"), "{checked}");
         let server = shop.up();
         // The answer to one order comes before anybody has started its run.
-        let approval = |key: &str, by: &str| json!({ "key": key, "value": json!({ "by": by }).to_string() }).to_string();
+        let approval =
+            |key: &str, by: &str| json!({ "key": key, "value": json!({ "by": by }).to_string() }).to_string();
         shop.tool(&["produce", &shop.approvals], &approval("order-43", "Ben"));
         for order in ["order-42", "order-43"] {
             shop.folder.run(&["start", "buy", "--key", order, "--argument", &format!("order={order}")]).ok();
@@ -148,14 +149,21 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
         let problems = eventually("two problems", || Some(problems_of(&server)).filter(|all| all.len() == 2));
         let said = problems[0]["message"].as_str().unwrap();
         assert_eq!((&problems[0]["code"], &problems[0]["severity"]), (&json!("source-fails"), &json!("error")));
-        assert!(said.starts_with("failed to reach Kafka \"main\" at ") && said.ends_with(": Connection refused"), "{said}");
+        assert!(
+            said.starts_with("failed to reach Kafka \"main\" at ") && said.ends_with(": Connection refused"),
+            "{said}"
+        );
         shop.folder.run(&["start", "buy", "--key", "order-1", "--argument", "order=order-1"]).ok();
         let why = eventually("a reason", || {
-            Some(shop.folder.run(&["why", "buy", "order-1.ask"]).ok()).filter(|why| why.contains("failed to reach Kafka"))
+            Some(shop.folder.run(&["why", "buy", "order-1.ask"]).ok())
+                .filter(|why| why.contains("failed to reach Kafka"))
         });
         assert!(why.contains("Connection refused"), "{why}");
         kelos_test_servers::up("kafka");
-        shop.tool(&["produce", &shop.approvals], &json!({ "key": "order-1", "value": "{\"by\": \"Ann\"}" }).to_string());
+        shop.tool(
+            &["produce", &shop.approvals],
+            &json!({ "key": "order-1", "value": "{\"by\": \"Ann\"}" }).to_string(),
+        );
         let followed = shop.folder.run(&["start", "buy", "--key", "order-1", "--wait"]).ok();
         assert!(followed.ends_with("buy@order-1 is succeeded\n"), "{followed}");
         eventually("no problem any more", || problems_of(&server).is_empty().then_some(()));
@@ -208,14 +216,19 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
         println!("{kills} kills");
         assert!(kills >= 5, "{kills} kills are too few");
         // Nothing more comes of what is read again.
-        eventually("all positions", || (position(&shop, &shop.approvals) + position(&shop, &shop.purchases) >= all).then_some(()));
+        eventually("all positions", || {
+            (position(&shop, &shop.approvals) + position(&shop, &shop.purchases) >= all).then_some(())
+        });
         server.take().expect("a server").stop();
         assert_eq!(position(&shop, &shop.approvals) + position(&shop, &shop.purchases), all);
         assert_eq!(stored(), all);
         let told = "SELECT count(*) FROM events WHERE workflow IS NULL AND json_extract(body, '$.subject') = 'fact'";
         assert_eq!(shop.count(told), all);
         // Each signal is in the history of its run once.
-        let given = ledger(&shop, "SELECT json_extract(body, '$.payload.n') FROM events WHERE json_extract(body, '$.event') = 'signalled'");
+        let given = ledger(
+            &shop,
+            "SELECT json_extract(body, '$.payload.n') FROM events WHERE json_extract(body, '$.event') = 'signalled'",
+        );
         assert_eq!(given, (0..EACH).map(|n| (n.to_string(), 1)).collect());
         let days = "SELECT json_extract(body, '$.fact.what.keys[0]') FROM events WHERE workflow IS NULL \
                     AND json_extract(body, '$.fact.what.occurrence') = 'partitions'";
@@ -226,7 +239,8 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
 
     /// How often each value is in the log.
     fn ledger(shop: &Shop, query: &str) -> BTreeMap<String, u32> {
-        let db = Connection::open_with_flags(shop.folder.path().join(".kelos/kelos.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let db =
+            Connection::open_with_flags(shop.folder.path().join(".kelos/kelos.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
         let db = db.expect("the database");
         let mut statement = db.prepare(query).expect("a query");
         let rows = statement.query_map([], |row| row.get::<_, rusqlite::types::Value>(0)).expect("rows");

@@ -27,13 +27,8 @@ const OWN: [&str; 12] = [
 ];
 
 /// Settings of the client that are secrets.
-const SECRET: [&str; 5] = [
-    "sasl.oauthbearer.client.secret",
-    "sasl.password",
-    "ssl.key.password",
-    "ssl.key.pem",
-    "ssl.keystore.password",
-];
+const SECRET: [&str; 5] =
+    ["sasl.oauthbearer.client.secret", "sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password"];
 
 /// A cluster of brokers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -250,7 +245,10 @@ mod tests {
             "the Kafka cluster \"main\": expected the addresses of brokers such as \"kafka1:9092,kafka2:9092\""
         );
         let told = wrong(r#""brokers": "a", "settings": {"x": [1]}"#);
-        assert!(told.starts_with("expected a text, a number, true, false, {\"env\": \"NAME\"} or {\"file\": \"PATH\"}"), "{told}");
+        assert!(
+            told.starts_with("expected a text, a number, true, false, {\"env\": \"NAME\"} or {\"file\": \"PATH\"}"),
+            "{told}"
+        );
         let told = wrong(r#""brokers": "a", "topic": []"#);
         assert!(told.starts_with("unknown field `topic`") && told.contains("; expected {\"kafka\""), "{told}");
         let twice = r#"{"topic": "t", "dataset": "d"}, {"topic": "t", "signal": "s"}"#;
@@ -272,11 +270,15 @@ mod tests {
         std::fs::remove_file(&folder).unwrap();
         let told = cluster.resolved().unwrap_err();
         assert!(told.starts_with("set up Kafka \"main\": sasl.password: read "), "{told}");
-        let missing = Cluster::new("main", "a").setting("sasl.password", Setting::Env("KELOS_NO_SUCH_SECRET".to_owned()));
+        let missing =
+            Cluster::new("main", "a").setting("sasl.password", Setting::Env("KELOS_NO_SUCH_SECRET".to_owned()));
         assert_eq!(
             missing.resolved().unwrap_err(),
             "set up Kafka \"main\": sasl.password: read the variable KELOS_NO_SUCH_SECRET: it is not set in the environment of the server"
         );
-        assert!(!format!("{:?}", Cluster::new("m", "a").setting("x", Setting::Value("s3cret".to_owned()))).contains("s3cret"));
+        assert!(
+            !format!("{:?}", Cluster::new("m", "a").setting("x", Setting::Value("s3cret".to_owned())))
+                .contains("s3cret")
+        );
     }
 }

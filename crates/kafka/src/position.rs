@@ -114,7 +114,10 @@ mod tests {
             "3 messages are gone before they were read, 5 to 7: the topic keeps messages for too short a time"
         );
         let (_, said) = at(7, 0).within(8, 9);
-        assert_eq!(said.unwrap(), "1 message is gone before it was read, 7: the topic keeps messages for too short a time");
+        assert_eq!(
+            said.unwrap(),
+            "1 message is gone before it was read, 7: the topic keeps messages for too short a time"
+        );
         let (position, said) = at(12, 0).within(0, 3);
         assert_eq!((position, position.message("orders", 0, 2)), (at(0, 1), "orders/0/2/1".to_owned()));
         assert_eq!(

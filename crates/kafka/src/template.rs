@@ -188,7 +188,10 @@ mod tests {
     fn places_are_filled_in() {
         assert_eq!(text("${key}").unwrap(), "order-42");
         assert_eq!(text("${value/order/id} by ${value/order/by}, ${value/days/0}").unwrap(), "42 by Ann, mon");
-        assert_eq!(text("${topic}/${partition}/${offset} ${headers/kind} ${time}").unwrap(), "orders/3/17 new 2026-11-21T03:00:00Z");
+        assert_eq!(
+            text("${topic}/${partition}/${offset} ${headers/kind} ${time}").unwrap(),
+            "orders/3/17 new 2026-11-21T03:00:00Z"
+        );
         assert_eq!(text("plain").unwrap(), "plain");
         let value = |template: &str| Template::parse(template).unwrap().value(&Reading::new(&message())).unwrap();
         assert_eq!(value("${value/order}"), json!({"id": 42, "by": "Ann", "none": null}));

@@ -159,10 +159,9 @@ impl Topic {
                     None => Payload::Template(Template::parse("${value}")?),
                 };
                 let to = match &self.workflow {
-                    Some(workflow) => Some((
-                        Template::parse(workflow)?,
-                        Template::parse(self.run.as_deref().unwrap_or("${key}"))?,
-                    )),
+                    Some(workflow) => {
+                        Some((Template::parse(workflow)?, Template::parse(self.run.as_deref().unwrap_or("${key}"))?))
+                    }
                     None => None,
                 };
                 if let Some(fixed) = to.as_ref().and_then(|(workflow, _)| workflow.fixed()) {
@@ -170,7 +169,9 @@ impl Topic {
                 }
                 Ok(What::Signal { name, payload, to })
             }
-            (Some(_), Some(_)) => Err("a message becomes one thing: expected `dataset` or `signal`, not both".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("a message becomes one thing: expected `dataset` or `signal`, not both".to_owned())
+            }
             (None, None) => Err("expected `dataset` or `signal`: what a message becomes".to_owned()),
         }
     }
@@ -255,7 +256,10 @@ fn slot(workflow: &str, run: &str) -> Result<SlotRef, String> {
     let workflow = WorkflowId::new(workflow).map_err(|error| error.to_string())?;
     let key = RunName::new(run).map(SlotKey::Named).or_else(|_| SlotKey::parse(run));
     let key = key.map_err(|_| {
-        format!("it is for the run \"{}\", expected a name of letters, digits, \"-\", \"_\" and \":\", or a time", run.escape_debug())
+        format!(
+            "it is for the run \"{}\", expected a name of letters, digits, \"-\", \"_\" and \":\", or a time",
+            run.escape_debug()
+        )
     })?;
     Ok(SlotRef::new(workflow, key))
 }
@@ -334,7 +338,10 @@ mod tests {
         };
         let value = json!({"by": "Ann", "sum": 12});
         assert_eq!(read(form.clone(), "order-42", &value).unwrap(), signal(run(".order-42"), value.clone()));
-        assert_eq!(read(form.clone(), "2026-11-21T03:00Z", &value).unwrap(), signal(run("2026-11-21T03:00Z"), value.clone()));
+        assert_eq!(
+            read(form.clone(), "2026-11-21T03:00Z", &value).unwrap(),
+            signal(run("2026-11-21T03:00Z"), value.clone())
+        );
         let told = read(form, "a/b", &value).unwrap_err();
         assert_eq!(
             told,
@@ -367,7 +374,10 @@ mod tests {
         let large = message("k", &Value::String("x".repeat(70_000)));
         assert_eq!(mapping.read(&large).unwrap_err(), "its payload has 70002 bytes, expected at most 65536");
         let named = topic(json!({"topic": "t", "signal": "${value}"})).mapping().unwrap();
-        assert_eq!(named.read(&message("k", &json!(""))).unwrap_err(), "the name of the signal is empty, expected a name");
+        assert_eq!(
+            named.read(&message("k", &json!(""))).unwrap_err(),
+            "the name of the signal is empty, expected a name"
+        );
         let told = named.read(&message("k", &json!("x".repeat(501)))).unwrap_err();
         assert_eq!(told, "the name of the signal has 501 bytes, expected at most 500");
     }
@@ -386,7 +396,10 @@ mod tests {
             wrong(json!({"topic": "t", "signal": "s", "partition": "p"})),
             of("expected `partition` only beside `dataset`")
         );
-        assert_eq!(wrong(json!({"topic": "t", "signal": "s", "run": "r"})), of("expected `run` only beside `workflow`"));
+        assert_eq!(
+            wrong(json!({"topic": "t", "signal": "s", "run": "r"})),
+            of("expected `run` only beside `workflow`")
+        );
         assert_eq!(
             wrong(json!({"topic": "t", "signal": "s", "when": {"kind": 1}})),
             of("`when`: \"kind\" is no JSON pointer, expected such as \"/kind\"")
@@ -395,8 +408,13 @@ mod tests {
             wrong(json!({"topic": "t", "signal": "s", "rejectedTo": "t"})),
             of("`rejectedTo` is \"t\", expected the name of another topic")
         );
-        assert!(wrong(json!({"topic": "a b", "signal": "s"})).ends_with("expected a name of 1 to 249 letters, digits, \"-\", \"_\" and \".\""));
+        assert!(
+            wrong(json!({"topic": "a b", "signal": "s"}))
+                .ends_with("expected a name of 1 to 249 letters, digits, \"-\", \"_\" and \".\"")
+        );
         assert!(wrong(json!({"topic": "t", "signal": "s", "workflow": "a/b"})).contains("`workflow`: "));
-        assert!(wrong(json!({"topic": "t", "signal": "s", "payload": {"a": "${x}"}})).contains("nothing is known as ${x}"));
+        assert!(
+            wrong(json!({"topic": "t", "signal": "s", "payload": {"a": "${x}"}})).contains("nothing is known as ${x}")
+        );
     }
 }

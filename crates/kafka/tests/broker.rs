@@ -200,7 +200,14 @@ mod real {
              partition: {why}",
             broker.key(0, 1)
         );
-        assert_eq!(reader.notices.iter().map(|one| one.replace("unknown topic:", "unknown topic or partition:")).collect::<Vec<_>>(), [notice]);
+        assert_eq!(
+            reader
+                .notices
+                .iter()
+                .map(|one| one.replace("unknown topic:", "unknown topic or partition:"))
+                .collect::<Vec<_>>(),
+            [notice]
+        );
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -212,7 +219,8 @@ mod real {
         let mut reader = broker.reader(broker.dataset());
         reader.position = Some(json!({ "0": { "next": 1 } }));
         reader.until("six facts", |reader| reader.facts.len() >= 6).await;
-        let words = "of {}: 3 messages are gone before they were read, 1 to 3: the topic keeps messages for too short a time";
+        let words =
+            "of {}: 3 messages are gone before they were read, 1 to 3: the topic keeps messages for too short a time";
         assert_eq!(reader.notices, [format!("partition 0 {}", words.replace("{}", &broker.topic))]);
         assert_eq!((reader.facts.len(), reader.position.clone()), (6, Some(json!({ "0": { "next": 10 } }))));
         // The same while it is being read.
@@ -257,7 +265,8 @@ mod real {
         broker.produce([message(0, "a")]);
         let mut reader = broker.reader(broker.dataset());
         reader.until("a fact", |reader| !reader.facts.is_empty()).await;
-        let kafka = Kafka::new(broker.cluster().setting("message.timeout.ms", Setting::Value("3000".to_owned()))).unwrap();
+        let kafka =
+            Kafka::new(broker.cluster().setting("message.timeout.ms", Setting::Value("3000".to_owned()))).unwrap();
         kafka.send(&broker.topic, "k", &"b").await.unwrap();
         kelos_test_servers::crash("kafka");
         let told = reader.failure().await;
@@ -317,7 +326,10 @@ mod real {
             json!({ "partition": 0, "offset": 0, "key": "order-42", "value": "{\"sum\":12}", "headers": headers });
         assert_eq!(broker.consume(&broker.topic), [expected]);
         let told = kafka.send("no-such-topic", "k", &1).await.unwrap_err().to_string();
-        assert!(told.starts_with("send a message to the topic no-such-topic of Kafka \"main\": unknown topic"), "{told}");
+        assert!(
+            told.starts_with("send a message to the topic no-such-topic of Kafka \"main\": unknown topic"),
+            "{told}"
+        );
         let told = kafka.send("no such topic", "k", &1).await.unwrap_err().to_string();
         assert!(told.ends_with("\"no such topic\" is no name of a topic"), "{told}");
     }

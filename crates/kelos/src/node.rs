@@ -381,7 +381,8 @@ fn scripts_of(
 #[cfg(feature = "scripts")]
 fn source_problems(source: &SourceStatus) -> Vec<Problem> {
     let of = |code, message| Problem::error(&source.name, code, message);
-    let hint = source.answered_at.map_or("it has not answered yet", |_| "it is tried again, and nothing is lost meanwhile");
+    let hint =
+        source.answered_at.map_or("it has not answered yet", |_| "it is tried again, and nothing is lost meanwhile");
     let fails = source.problem.iter().map(|problem| Problem {
         hint: Some(hint.to_owned()),
         ..of(ProblemCode::SourceFails, format!("failed to {problem}"))

@@ -24,7 +24,11 @@ mod real {
         topic: String,
     }
 
-    async fn ask(context: Context, order: Value, outbox: Outbox) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+    async fn ask(
+        context: Context,
+        order: Value,
+        outbox: Outbox,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         let message = OutgoingMessage::json(&outbox.topic, "order-42", &order)?.of_run(context.run());
         let sent = outbox.kafka.deliver(message).await?;
         Ok(json!({ "asked": sent.name() }))

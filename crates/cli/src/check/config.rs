@@ -162,7 +162,11 @@ impl ConfigFile {
             return unsound(ProblemCode::UnknownWorkflow, words, close);
         };
         let Some(flow) = &definition.flow else {
-            return unsound(ProblemCode::BadConfig, format!("workflow \"{workflow}\" is no flow, and takes no signals"), None);
+            return unsound(
+                ProblemCode::BadConfig,
+                format!("workflow \"{workflow}\" is no flow, and takes no signals"),
+                None,
+            );
         };
         let signal = signal.filter(|signal| !flow.signals().any(|one| one.name == *signal))?;
         let close = closest(&signal, flow.signals().map(|one| one.name.as_str()));

@@ -144,8 +144,7 @@ impl Sources {
     pub fn start(sources: Vec<Box<dyn FactSource>>, handle: &Handle, runtime: &Runtime) -> Sources {
         let standings = sources.iter().map(|source| SourceStatus::new(source.name())).collect();
         let handle_clock = handle.clone();
-        let all =
-            Sources { standings: Arc::new(Mutex::new(standings)), clock: Arc::new(move || handle_clock.now()) };
+        let all = Sources { standings: Arc::new(Mutex::new(standings)), clock: Arc::new(move || handle_clock.now()) };
         for (place, source) in sources.into_iter().enumerate() {
             let feed = Feed { source, place, handle: handle.clone(), shown: all.clone() };
             runtime.spawn(feed.run());

@@ -124,7 +124,9 @@ impl Kafka {
         let this = self.clone();
         let asked = tokio::task::spawn_blocking(move || {
             let found = this.producer().client().fetch_metadata(None, ANSWER_WITHIN);
-            found.map(|_| this.trouble().clear()).map_err(|error| this.failed("ask for topics".to_owned(), &error, this.trouble()))
+            found
+                .map(|_| this.trouble().clear())
+                .map_err(|error| this.failed("ask for topics".to_owned(), &error, this.trouble()))
         });
         asked.await.unwrap_or_else(|error| Err(self.away(error.to_string())))
     }

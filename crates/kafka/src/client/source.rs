@@ -258,7 +258,13 @@ impl TopicSource {
         Ok(notices)
     }
 
-    async fn send_rejected(&self, to: &str, message: IncomingMessage, name: &str, why: &str) -> Result<String, KafkaError> {
+    async fn send_rejected(
+        &self,
+        to: &str,
+        message: IncomingMessage,
+        name: &str,
+        why: &str,
+    ) -> Result<String, KafkaError> {
         let IncomingMessage { key, value, headers, .. } = message;
         let message = OutgoingMessage { topic: to.to_owned(), partition: None, key, value, headers };
         match self.kafka.deliver(message.header(REASON, why).header(REJECTED, name)).await {
@@ -315,7 +321,13 @@ fn partitions(
 
 impl Batch {
     /// Takes a message in.
-    fn take(&mut self, message: &BorrowedMessage<'_>, mapping: &Mapping, position: &mut TopicPosition, source: &Arc<str>) {
+    fn take(
+        &mut self,
+        message: &BorrowedMessage<'_>,
+        mapping: &Mapping,
+        position: &mut TopicPosition,
+        source: &Arc<str>,
+    ) {
         let message = incoming(message);
         let at = position.0.entry(message.partition).or_insert(PartitionPosition { next: 0, recreated: 0 });
         let name = at.message(&message.topic, message.partition, message.offset);

@@ -406,8 +406,11 @@ pub(crate) fn occurrence() -> BoxedStrategy<Occurrence> {
             Occurrence::Ended { program, state, run, arguments, outputs }
         }),
         moment().prop_map(|time| Occurrence::Fired { cron: "0 4 * * *".into(), time }),
-        (text(), any::<i64>(), prop::option::of(slot()))
-            .prop_map(|(name, payload, run)| Occurrence::Signal { name: name.into(), payload: payload.into(), run }),
+        (text(), any::<i64>(), prop::option::of(slot())).prop_map(|(name, payload, run)| Occurrence::Signal {
+            name: name.into(),
+            payload: payload.into(),
+            run
+        }),
     ]
     .boxed()
 }
