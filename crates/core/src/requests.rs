@@ -333,7 +333,7 @@ pub struct SourcePosition {
 /// The bucket of registers with the positions of sources of facts, by source.
 pub const POSITIONS: &str = "kelos.positions";
 
-/// What became of facts.
+/// The numbers of facts that a request stored and did not store, and the signals among them that were refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FactTally {
     /// The number of new facts.

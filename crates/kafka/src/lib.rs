@@ -16,7 +16,7 @@ mod template;
 mod topic;
 
 #[cfg(feature = "client")]
-pub use client::{Delivered, Kafka, KafkaError, KafkaExecutor, OutgoingMessage};
+pub use client::{Delivery, Kafka, KafkaError, KafkaExecutor, OutgoingMessage};
 pub use cluster::{Cluster, Setting};
 pub use message::IncomingMessage;
 pub use position::{PartitionPosition, TopicPosition};

@@ -58,7 +58,7 @@ impl PartitionPosition {
         }
     }
 
-    /// Where to go on, of a partition that has the messages from `low` on and before `high`, and what people should know of it.
+    /// The position to go on from, in a partition that has the messages from `low` on and before `high`; and what people should know of it.
     #[must_use]
     pub fn within(self, low: i64, high: i64) -> (PartitionPosition, Option<String>) {
         if self.next > high {

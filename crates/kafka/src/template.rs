@@ -31,18 +31,18 @@ enum Place {
 }
 
 /// A message whose value is read as JSON once somebody needs it.
-pub(crate) struct Reading<'m> {
+pub(crate) struct MessageView<'m> {
     message: &'m IncomingMessage,
     value: Result<Value, String>,
 }
 
-impl<'m> Reading<'m> {
-    pub(crate) fn new(message: &'m IncomingMessage) -> Reading<'m> {
+impl<'m> MessageView<'m> {
+    pub(crate) fn new(message: &'m IncomingMessage) -> MessageView<'m> {
         let value = match message.value.as_deref() {
             None => Ok(Value::Null),
             Some(bytes) => serde_json::from_slice(bytes).map_err(|error| format!("its value is no JSON: {error}")),
         };
-        Reading { message, value }
+        MessageView { message, value }
     }
 
     pub(crate) fn message(&self) -> &IncomingMessage {
@@ -85,7 +85,7 @@ impl Template {
     ///
     /// # Errors
     /// In words, when the message lacks a part.
-    pub(crate) fn text(&self, reading: &Reading<'_>) -> Result<String, String> {
+    pub(crate) fn text(&self, reading: &MessageView<'_>) -> Result<String, String> {
         let mut filled = String::new();
         for piece in &self.0 {
             match piece {
@@ -104,7 +104,7 @@ impl Template {
     ///
     /// # Errors
     /// In words, when the message lacks a part.
-    pub(crate) fn value(&self, reading: &Reading<'_>) -> Result<Value, String> {
+    pub(crate) fn value(&self, reading: &MessageView<'_>) -> Result<Value, String> {
         match self.0.as_slice() {
             [Piece::Place(place)] => place.value(reading),
             _ => self.text(reading).map(Value::String),
@@ -137,7 +137,7 @@ impl Place {
         })
     }
 
-    fn value(&self, reading: &Reading<'_>) -> Result<Value, String> {
+    fn value(&self, reading: &MessageView<'_>) -> Result<Value, String> {
         let message = reading.message();
         Ok(match self {
             Place::Key => message.key_text()?.into(),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn text(template: &str) -> Result<String, String> {
-        Template::parse(template)?.text(&Reading::new(&message()))
+        Template::parse(template)?.text(&MessageView::new(&message()))
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
             "orders/3/17 new 2026-11-21T03:00:00Z"
         );
         assert_eq!(text("plain").unwrap(), "plain");
-        let value = |template: &str| Template::parse(template).unwrap().value(&Reading::new(&message())).unwrap();
+        let value = |template: &str| Template::parse(template).unwrap().value(&MessageView::new(&message())).unwrap();
         assert_eq!(value("${value/order}"), json!({"id": 42, "by": "Ann", "none": null}));
         assert_eq!(value("${value/order/id}"), json!(42));
         assert_eq!(value("no ${value/order/id}"), json!("no 42"));
@@ -211,7 +211,7 @@ mod tests {
         );
         assert_eq!(text("${key").unwrap_err(), "\"${key\": expected a \"}\" after \"${\"");
         let odd = IncomingMessage { key: None, value: Some(b"{".to_vec()), time: None, ..message() };
-        let read = |template: &str| Template::parse(template).unwrap().text(&Reading::new(&odd)).unwrap_err();
+        let read = |template: &str| Template::parse(template).unwrap().text(&MessageView::new(&odd)).unwrap_err();
         assert_eq!(read("${key}"), "it has no key");
         assert_eq!(read("${time}"), "it has no time");
         assert!(read("${value/a}").starts_with("its value is no JSON: "));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::IncomingMessage;
-use crate::template::{Reading, Template};
+use crate::template::{MessageView, Template};
 
 /// Longest name of a dataset, a partition or a signal, in bytes.
 const LONGEST_NAME: usize = 500;
@@ -46,7 +46,7 @@ pub struct Topic {
     /// Only messages whose value has one of these values at each of these JSON pointers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Value>,
-    /// Where a topic begins that was never read.
+    /// The beginning of a topic that was never read.
     #[serde(default)]
     pub from: Start,
     /// The topic to which messages are sent that make no sense. Without one they are passed over.
@@ -54,7 +54,7 @@ pub struct Topic {
     pub rejected_to: Option<String>,
 }
 
-/// Where a topic begins that was never read.
+/// The beginning of a topic that was never read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
@@ -69,11 +69,11 @@ pub enum Start {
 #[derive(Debug, Clone)]
 pub struct Mapping {
     when: Vec<(String, Vec<Value>)>,
-    what: What,
+    what: Meaning,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum Meaning {
     Partitions { dataset: Arc<str>, name: Option<Template> },
     Signal { name: Template, payload: Payload, to: Option<(Template, Template)> },
 }
@@ -114,7 +114,7 @@ impl Topic {
         self.dataset.as_deref().map(dataset_named)
     }
 
-    /// What its messages become.
+    /// The mapping from its messages to facts.
     ///
     /// # Errors
     /// The mistake, and what was expected.
@@ -130,7 +130,7 @@ impl Topic {
         Ok(Mapping { when: when.map_err(fail)?, what: self.what().map_err(fail)? })
     }
 
-    fn what(&self) -> Result<What, String> {
+    fn what(&self) -> Result<Meaning, String> {
         let stray = |name: &str, of: &str| Err(format!("expected `{name}` only beside `{of}`"));
         match (&self.dataset, &self.signal) {
             (Some(dataset), None) => {
@@ -144,7 +144,7 @@ impl Topic {
                     }
                 }
                 let dataset = named("`dataset`", dataset_named(dataset))?.into();
-                Ok(What::Partitions { dataset, name: self.template(self.partition.as_deref())? })
+                Ok(Meaning::Partitions { dataset, name: self.template(self.partition.as_deref())? })
             }
             (None, Some(signal)) => {
                 if self.partition.is_some() {
@@ -167,7 +167,7 @@ impl Topic {
                 if let Some(fixed) = to.as_ref().and_then(|(workflow, _)| workflow.fixed()) {
                     WorkflowId::new(fixed).map_err(|error| format!("`workflow`: {error}"))?;
                 }
-                Ok(What::Signal { name, payload, to })
+                Ok(Meaning::Signal { name, payload, to })
             }
             (Some(_), Some(_)) => {
                 Err("a message becomes one thing: expected `dataset` or `signal`, not both".to_owned())
@@ -182,12 +182,12 @@ impl Topic {
 }
 
 impl Mapping {
-    /// What a message becomes; none if it is not for Kelos.
+    /// The occurrence that a message tells of; none if it is not for Kelos.
     ///
     /// # Errors
     /// In words, when the message makes no sense.
     pub fn read(&self, message: &IncomingMessage) -> Result<Option<Occurrence>, String> {
-        let reading = Reading::new(message);
+        let reading = MessageView::new(message);
         for (pointer, wanted) in &self.when {
             if !reading.value()?.pointer(pointer).is_some_and(|found| wanted.contains(found)) {
                 return Ok(None);
@@ -197,15 +197,15 @@ impl Mapping {
     }
 }
 
-impl What {
-    fn occurrence(&self, reading: &Reading<'_>) -> Result<Occurrence, String> {
+impl Meaning {
+    fn occurrence(&self, reading: &MessageView<'_>) -> Result<Occurrence, String> {
         match self {
-            What::Partitions { dataset, name } => {
+            Meaning::Partitions { dataset, name } => {
                 let key = name.as_ref().map(|name| name.text(reading)).transpose()?;
                 let key = key.map(|key| named("the name of the partition", key)).transpose()?;
                 Ok(Occurrence::Partitions { dataset: dataset.clone(), count: 1, keys: key.into_iter().collect() })
             }
-            What::Signal { name, payload, to } => {
+            Meaning::Signal { name, payload, to } => {
                 let name = named("the name of the signal", name.text(reading)?)?.into();
                 let payload = payload.value(reading)?;
                 if let Some(bytes) = beyond_largest(&payload) {
@@ -236,7 +236,7 @@ impl Payload {
         })
     }
 
-    fn value(&self, reading: &Reading<'_>) -> Result<Value, String> {
+    fn value(&self, reading: &MessageView<'_>) -> Result<Value, String> {
         Ok(match self {
             Payload::Template(template) => template.value(reading)?,
             Payload::List(items) => {

@@ -16,7 +16,7 @@ pub mod requests;
 #[cfg(feature = "kafka")]
 pub mod kafka {
     pub use kelos_kafka::{
-        Cluster, Delivered, IncomingMessage, Kafka, KafkaError, OutgoingMessage, Setting, Start, Topic,
+        Cluster, Delivery, IncomingMessage, Kafka, KafkaError, OutgoingMessage, Setting, Start, Topic,
     };
 }
 

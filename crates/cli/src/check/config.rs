@@ -118,8 +118,11 @@ impl ConfigFile {
     }
 
     /// A dataset that nobody waits for; `at` is a text beside it in the file.
-    fn of_dataset(&self, dataset: &str, awaited: &BTreeSet<Subject>, at: &str) -> Option<Problem> {
-        let named = |subject| if let &Subject::Partitions(ref dataset) = subject { Some(&**dataset) } else { None };
+    fn of_dataset<'a>(&self, dataset: &str, awaited: &'a BTreeSet<Subject>, at: &str) -> Option<Problem> {
+        let named = |subject: &'a Subject| match subject {
+            Subject::Partitions(dataset) => Some(&**dataset),
+            _ => None,
+        };
         let datasets: Vec<&str> = awaited.iter().filter_map(named).collect();
         let hint = closest(dataset, datasets.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
         let words = format!("no trigger waits for partitions of dataset \"{dataset}\"");
@@ -135,15 +138,14 @@ impl ConfigFile {
                 found.extend(self.of_dataset(&dataset, &awaited, &topic.topic));
             }
             let fixed = |text: &Option<String>| text.clone().filter(|text| !text.contains("${"));
-            match (fixed(&topic.workflow), fixed(&topic.signal)) {
-                (Some(workflow), signal) => found.extend(self.of_flow(&topic.topic, &workflow, signal, loaded)),
-                (None, Some(signal)) if topic.workflow.is_none() => {
-                    if !awaited.contains(&Subject::Signal(signal.as_str().into())) {
-                        let words = format!("no trigger waits for the signal \"{signal}\"");
-                        found.push(self.warning(ProblemCode::BadConfig, words, None, &topic.topic));
-                    }
-                }
-                _ => {}
+            let signal = fixed(&topic.signal);
+            if let Some(workflow) = fixed(&topic.workflow) {
+                found.extend(self.of_flow(&topic.topic, &workflow, signal, loaded));
+            } else if let Some(signal) = signal.filter(|_| topic.workflow.is_none())
+                && !awaited.contains(&Subject::Signal(signal.as_str().into()))
+            {
+                let words = format!("no trigger waits for the signal \"{signal}\"");
+                found.push(self.warning(ProblemCode::BadConfig, words, None, &topic.topic));
             }
         }
         found

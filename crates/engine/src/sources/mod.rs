@@ -64,16 +64,16 @@ pub trait FactSource: Send {
     fn acknowledge(&mut self) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// What a poll of a source found.
+/// The findings of a poll.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The facts, each with a key.
     pub facts: Vec<Fact>,
-    /// How far the source has been read with them; none where it keeps no position, or where it has not moved.
+    /// The position up to which the source has been read with them; none where it keeps no position, or where it has not moved.
     pub position: Option<Value>,
-    /// How much was read that can't be a fact, such as messages that make no sense.
+    /// The number of things that were read and can't be facts, such as messages that make no sense.
     pub passed_over: u64,
-    /// What people should know of that, and of what is gone. Some examples are enough.
+    /// The notices for people about them, and about what is gone. Some examples are enough.
     pub notices: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub struct SourceStatus {
     pub new: u64,
     /// Its problem, as a message that completes "failed to …".
     pub problem: Option<String>,
-    /// How much of it was read and can't be a fact, since this process leads.
+    /// The number of things that were read and can't be facts, since this process leads.
     pub passed_over: u64,
     /// The newest notices of the last day, oldest first.
     pub notices: Vec<SourceNotice>,

@@ -5,14 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kelos_engine::sources::FactSource;
 use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode};
 use rdkafka::producer::FutureProducer;
 
-use super::source::TopicSource;
 use crate::cluster::Cluster;
 
 /// The time limit of a question to a broker.
@@ -42,7 +40,7 @@ pub enum KafkaError {
     Refused {
         /// The name of the cluster.
         cluster: String,
-        /// What was to be done: `send a message to orders`.
+        /// The action that was refused: `send a message to orders`.
         action: String,
         /// The reason.
         reason: String,
@@ -59,9 +57,9 @@ pub enum KafkaError {
 
 /// A cluster of brokers that can be asked. Cheap to clone; clones share one producer.
 #[derive(Clone)]
-pub struct Kafka(Arc<Shared>);
+pub struct Kafka(Arc<KafkaState>);
 
-struct Shared {
+struct KafkaState {
     cluster: Cluster,
     settings: BTreeMap<String, String>,
     producer: FutureProducer<Context>,
@@ -142,7 +140,7 @@ impl Kafka {
         config.set("enable.idempotence", "true").set("acks", "all");
         let context = Context { cluster: cluster.name.clone(), trouble: trouble.clone() };
         let producer = config.create_with_context(context).map_err(|error| unsound(&cluster, &error))?;
-        Ok(Kafka(Arc::new(Shared { cluster, settings, producer, trouble })))
+        Ok(Kafka(Arc::new(KafkaState { cluster, settings, producer, trouble })))
     }
 
     /// The name of the cluster.
@@ -151,11 +149,8 @@ impl Kafka {
         &self.0.cluster.name
     }
 
-    /// A source of facts for each topic that is read.
-    #[must_use]
-    pub fn sources(&self) -> Vec<Box<dyn FactSource>> {
-        let source = |topic| Box::new(TopicSource::new(self.clone(), topic)) as Box<dyn FactSource>;
-        self.0.cluster.topics.iter().cloned().map(source).collect()
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.0.cluster
     }
 
     pub(super) fn producer(&self) -> &FutureProducer<Context> {

@@ -7,4 +7,4 @@ mod source;
 
 pub use connection::{Kafka, KafkaError};
 pub use executor::KafkaExecutor;
-pub use producer::{Delivered, OutgoingMessage};
+pub use producer::{Delivery, OutgoingMessage};

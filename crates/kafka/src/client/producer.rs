@@ -32,7 +32,7 @@ pub struct OutgoingMessage {
 
 /// The place of a message that the cluster has confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivered {
+pub struct Delivery {
     /// The topic.
     pub topic: String,
     /// The partition.
@@ -41,7 +41,7 @@ pub struct Delivered {
     pub offset: i64,
 }
 
-impl Delivered {
+impl Delivery {
     /// The name of the message: `orders/0/17`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -80,7 +80,7 @@ impl Kafka {
     ///
     /// # Errors
     /// When the value can't be JSON, or the message is not confirmed: it may have arrived all the same.
-    pub async fn send(&self, topic: &str, key: &str, value: &impl Serialize) -> Result<Delivered, KafkaError> {
+    pub async fn send(&self, topic: &str, key: &str, value: &impl Serialize) -> Result<Delivery, KafkaError> {
         self.deliver(OutgoingMessage::json(topic, key, value)?).await
     }
 
@@ -88,7 +88,7 @@ impl Kafka {
     ///
     /// # Errors
     /// When the message is not confirmed: it may have arrived all the same.
-    pub async fn deliver(&self, message: OutgoingMessage) -> Result<Delivered, KafkaError> {
+    pub async fn deliver(&self, message: OutgoingMessage) -> Result<Delivery, KafkaError> {
         let OutgoingMessage { topic, partition, key, value, headers } = message;
         let action = || format!("send a message to the topic {topic}");
         if !is_topic(&topic) {
@@ -110,7 +110,7 @@ impl Kafka {
         match self.producer().send::<[u8], [u8], _>(record, Timeout::After(ANSWER_WITHIN)).await {
             Ok(delivery) => {
                 self.trouble().clear();
-                Ok(Delivered { partition: delivery.partition, offset: delivery.offset, topic })
+                Ok(Delivery { partition: delivery.partition, offset: delivery.offset, topic })
             }
             Err((error, _)) => Err(self.failed(action(), &error, self.trouble())),
         }

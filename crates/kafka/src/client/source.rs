@@ -55,17 +55,26 @@ const REASON: &str = "kelos-reason";
 /// The header with the name of a message that was rejected.
 const REJECTED: &str = "kelos-message";
 
+impl Kafka {
+    /// A source of facts for each topic that is read.
+    #[must_use]
+    pub fn sources(&self) -> Vec<Box<dyn FactSource>> {
+        let source = |topic| Box::new(TopicSource::new(self.clone(), topic)) as Box<dyn FactSource>;
+        self.cluster().topics.iter().cloned().map(source).collect()
+    }
+}
+
 /// A topic that is read.
-pub(super) struct TopicSource {
+struct TopicSource {
     kafka: Kafka,
     topic: Topic,
     mapping: Result<Mapping, String>,
     name: Arc<str>,
-    reading: Option<TopicReading>,
+    reading: Option<TopicReader>,
 }
 
 /// A topic whose partitions are assigned.
-struct TopicReading {
+struct TopicReader {
     consumer: Arc<StreamConsumer<Context>>,
     trouble: Trouble,
     /// How far it has been read.
@@ -75,7 +84,7 @@ struct TopicReading {
     is_broken: bool,
 }
 
-/// What a poll has read.
+/// The messages that a poll has read.
 #[derive(Default)]
 struct Batch {
     facts: Vec<Fact>,
@@ -84,14 +93,14 @@ struct Batch {
     bytes: usize,
 }
 
-/// What was found out about the partitions of a topic.
+/// The partitions of a topic, and what people should know of them.
 struct Partitions {
     position: TopicPosition,
     notices: Vec<String>,
 }
 
 impl TopicSource {
-    pub(super) fn new(kafka: Kafka, topic: Topic) -> TopicSource {
+    fn new(kafka: Kafka, topic: Topic) -> TopicSource {
         let name = format!("kafka:{}/{}", kafka.name(), topic.topic).into();
         TopicSource { mapping: topic.mapping(), kafka, topic, name, reading: None }
     }
@@ -103,7 +112,7 @@ impl TopicSource {
         });
         let stored = stored.transpose()?;
         let mut findings = Findings::default();
-        let is_current = |reading: &TopicReading| {
+        let is_current = |reading: &TopicReader| {
             !reading.is_broken
                 && reading.trouble.last().is_none()
                 && reading.looked_at.elapsed() < LOOK_EVERY
@@ -164,7 +173,7 @@ impl TopicSource {
                 (consumer, trouble)
             }
         };
-        self.reading = Some(TopicReading { consumer, trouble, position, looked_at: Instant::now(), is_broken: false });
+        self.reading = Some(TopicReader { consumer, trouble, position, looked_at: Instant::now(), is_broken: false });
         Ok(found)
     }
 
