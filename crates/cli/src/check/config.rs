@@ -170,8 +170,8 @@ impl ConfigFile {
                 None,
             );
         };
-        let signal = signal.filter(|signal| !flow.signals().any(|one| one.name == *signal))?;
-        let close = closest(&signal, flow.signals().map(|one| one.name.as_str()));
+        let signal = signal.filter(|signal| !flow.signals().any(|one| one == signal.as_str()))?;
+        let close = closest(&signal, flow.signals());
         unsound(ProblemCode::BadConfig, format!("no step of {workflow} waits for the signal \"{signal}\""), close)
     }
 
