@@ -344,6 +344,23 @@ interface HttpOptions {
     properties?: Properties;
 }
 
+interface KafkaMessageOptions {
+    /** The topic. `${year}` and the like are replaced, here and in all other texts. */
+    topic: string;
+    /** The key of the message. */
+    key?: string;
+    /** Text, or what is sent as JSON; `null` deletes the key of a compacted topic. Default: what the run is given, as a JSON object. */
+    value?: Body;
+    /** Headers. The run and its slot are in `kelos-run` and `kelos-slot`, by which receivers recognise a message that was sent twice. */
+    headers?: { [name: string]: string };
+    /** The partition. Default: that of the key, or any. */
+    partition?: number;
+    /** The name of the cluster in the file of `--config`. Needed only if that has several. */
+    cluster?: string;
+    /** Additional properties that are shown with the job. */
+    properties?: Properties;
+}
+
 interface SparkOptions {
     /** The application: a jar or a Python file. `${year}` and the like are replaced, here and in all other texts. */
     application: string;
@@ -858,6 +875,11 @@ declare namespace kelos {
     function workflow(name: string, options: BuilderOptions): string;
     /** Defines a flow: a workflow whose job is a graph of steps, between which data is passed. Returns its name. */
     function flow(name: string, options: FlowOptions): string;
+    /**
+     * A job that sends a message to a topic of Kafka; it has succeeded once the cluster has confirmed it. Its output `message` is the name of the
+     * message: `orders/0/17`. Needs a server with Kafka: `kafka` in the file of `--config`.
+     */
+    function kafkaMessage(options: KafkaMessageOptions | ((slotID: SlotID) => KafkaMessageOptions)): ExternalService;
 }
 
 /** The same as `celos.importDefaults`. */

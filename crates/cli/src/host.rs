@@ -11,6 +11,7 @@ use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
 use kelos_front::{App, Groups, Hosts, Links};
+use kelos_kafka::Cluster;
 use kelos_sandbox::Folders;
 use kelos_sandbox::apps::AppsSource;
 use kelos_server::{Limits, router};
@@ -41,8 +42,8 @@ pub(crate) struct Tunables {
     /// Accept deployments over HTTP. Anyone who can reach the port can then run arbitrary commands
     #[arg(long)]
     pub(crate) allow_deploy: bool,
-    /// JSON file with the groups of the board [default: one per project], links from runs to other pages, and prefixes
-    /// to watch for new files
+    /// JSON file with the groups of the board [default: one per project], links from runs to other pages, prefixes
+    /// to watch for new files, and topics of Kafka to read
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Address of Hue, for links from runs of Oozie
@@ -125,6 +126,8 @@ pub(crate) struct Pages {
     links: Links,
     /// Prefixes that are watched for new files; for the node, and no page's.
     watches: Vec<Watch>,
+    /// Clusters of Kafka; for the node, too.
+    kafka: Vec<Cluster>,
 }
 
 /// Longest file of `--config`.
@@ -145,8 +148,26 @@ impl Pages {
         let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
-        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)? })
+        let kafka = Cluster::parse(&text).map_err(fail)?;
+        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka })
     }
+}
+
+/// Has a node read the topics of clusters of Kafka, and send messages to them.
+#[cfg(feature = "kafka")]
+fn use_kafka(config: &mut NodeConfig, clusters: Vec<Cluster>) -> Result<(), Failure> {
+    let connected = clusters.into_iter().map(kelos::kafka::Kafka::new).collect::<Result<_, _>>();
+    config.kafka = connected.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(())
+}
+
+/// Refuses clusters of Kafka, whose client is not in this program.
+#[cfg(not(feature = "kafka"))]
+fn use_kafka(_: &mut NodeConfig, clusters: Vec<Cluster>) -> Result<(), Failure> {
+    let Some(cluster) = clusters.first() else { return Ok(()) };
+    let why = format!("use the Kafka cluster \"{}\" of --config: this program was built without Kafka", cluster.name);
+    Err(Failure::usage(why)
+        .hint("build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"))
 }
 
 /// Starts a server; it answers no request yet.
@@ -166,6 +187,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.pace = plan.pace;
     let mut pages = plan.pages;
     config.watches = std::mem::take(&mut pages.watches);
+    use_kafka(&mut config, std::mem::take(&mut pages.kafka))?;
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);

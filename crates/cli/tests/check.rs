@@ -123,3 +123,46 @@ fn the_configuration_of_the_server_is_checked_with_its_watches() {
     assert_eq!(found(&folder, &["--config", "server.json"]), (1, vec!["error server.json:2:14 bad-config".to_owned()]));
     assert!(folder.run(&["check", "--config", "none.json"]).fails(2).contains("none.json"));
 }
+
+#[test]
+fn topics_of_kafka_are_checked_with_what_their_messages_are_for() {
+    let flow = "kelos.flow(\"buy\", {steps: {pay: {shell: \"true\"}, ok: {needs: \"pay\", signal: \"approval\"}}});\n\
+                program(\"load\", celos.commandExternalService({command: [\"true\"]}));\n\
+                schedule(\"new\", \"load\").triggerOnPartitions(\"purchases\", 1);\n";
+    let folder = Folder::with(&[("workflows/shop.js", flow), ("workflows/clean.js", &script("clean", &[]))]);
+    let good = r#"{"kafka": [{"name": "main", "brokers": "kafka:9092", "topics": [
+    {"topic": "approvals", "signal": "approval", "workflow": "buy"},
+    {"topic": "orders", "dataset": "purchases"}
+]}]}"#;
+    folder.write("server.json", good);
+    assert_eq!(found(&folder, &["--config", "server.json"]), (0, Vec::new()));
+    let warned = |from: &str, to: &str, expected: &str| {
+        folder.write("server.json", &good.replace(from, to));
+        assert_eq!(found(&folder, &["--config", "server.json"]), (0, vec![expected.to_owned()]));
+    };
+    warned("\"approval\"", "\"approvl\"", "warning server.json:2:15 bad-config");
+    warned("\"buy\"", "\"by\"", "warning server.json:2:15 unknown-workflow");
+    warned("\"buy\"", "\"clean\"", "warning server.json:2:15 bad-config");
+    warned("\"purchases\"", "\"purchase\"", "warning server.json:3:15 bad-config");
+    folder.write("server.json", &good.replace("\"signal\"", "\"signl\""));
+    let (code, problems) = found(&folder, &["--config", "server.json"]);
+    assert_eq!((code, problems.len()), (1, 1), "{problems:?}");
+    assert!(problems[0].starts_with("error server.json:2:") && problems[0].ends_with("bad-config"), "{problems:?}");
+}
+
+/// A server that was built without Kafka says so, in place of reading nothing.
+#[cfg(not(feature = "kafka"))]
+#[test]
+fn a_program_without_kafka_refuses_clusters() {
+    let folder = Folder::with(&[("shop.js", "")]);
+    folder.write("server.json", r#"{"kafka": [{"name": "main", "brokers": "kafka:9092"}]}"#);
+    let told = folder.run(&["up", "--config", "server.json"]).fails(2);
+    assert!(
+        told.contains("failed to use the Kafka cluster \"main\" of --config: this program was built without Kafka"),
+        "{told}"
+    );
+    assert!(
+        told.contains("hint: build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"),
+        "{told}"
+    );
+}

@@ -56,7 +56,7 @@ impl Core {
             Ask::RerunBackfill(RerunBackfill { backfill, reason }) => {
                 RerunBackfill::reply(self.rerun_backfill(&backfill, by, reason))
             }
-            Ask::Tell(Tell { facts }) => Tell::reply(Ok(self.told(&by, facts, past)?)),
+            Ask::Tell(request) => Tell::reply(Ok(self.told(&by, request, past)?)),
             Ask::CreateSchedules(CreateSchedules { new, reason }) => {
                 CreateSchedules::reply(self.create_schedules(new, &Mandate { by, reason }))
             }
@@ -108,6 +108,10 @@ impl Core {
                 let named = key.clone().map(|name| SlotRef::new(step.workflow.clone(), SlotKey::Named(name)));
                 let run = SlotRef::new(step.workflow.clone(), step.key.of_run());
                 self.slots.recall([step.clone(), run].into_iter().chain(named), past)
+            }
+            Ask::Tell(Tell { facts, .. }) => {
+                let runs = facts.iter().filter_map(|fact| fact.what.run_of_flow()).cloned();
+                self.slots.recall(runs, past)
             }
             Ask::SignalFlow(SignalFlow { run: slot, .. })
             | Ask::ResumeFlow(ResumeFlow { run: slot, .. })

@@ -8,30 +8,46 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::{Actor, Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::budget::share;
+use crate::mandate::Mandate;
 use crate::past::PastOf;
+use crate::requests::{POSITIONS, RefusedSignal, SignalFlow, SourcePosition, Tell};
 use crate::workflows::{CronTimes, MOST_MISSED, Misfires, WorkflowState};
 use crate::{Core, FactTally};
 
 impl Core {
-    /// Stores new facts, and delivers them to the workflows that wait for them.
-    pub(crate) fn told<E>(&mut self, by: &Actor, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<FactTally, E> {
+    /// Stores new facts, and delivers them to the workflows that wait for them, or to the run of a flow that they are for.
+    pub(crate) fn told<E>(&mut self, by: &Actor, request: Tell, past: PastOf<'_, E>) -> Result<FactTally, E> {
+        let Tell { facts, position } = request;
         let facts: Vec<(Option<FactKey>, Fact)> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
         self.turn.known.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
-        let (mut new, mut known) = (0, 0);
+        let mut tally = FactTally::default();
         for (name, fact) in facts {
             if name.as_ref().is_some_and(|name| self.turn.known.tell(name)) {
-                known += 1;
+                tally.known += 1;
                 continue;
             }
-            new += 1;
-            let what = fact.what.brief();
+            tally.new += 1;
+            let (what, key) = (fact.what.brief(), fact.key.clone());
             let seq = self.turn.log(self.now, 0, Event::Fact { fact, by: Some(by.clone()) });
             if let Some(name) = name {
                 self.turn.note_fact(name, seq);
             }
-            self.deliver(&what, Some(seq));
+            match what {
+                Occurrence::Signal { name, payload, run: Some(run) } => {
+                    let reason = key.as_ref().map(|key| format!("message {key}"));
+                    let request = SignalFlow { run, signal: name.to_string(), payload, reason };
+                    if let Err(refusal) = self.signal_flow(request, by.clone()) {
+                        tally.refused.push(RefusedSignal { key, refusal });
+                    }
+                }
+                what => self.deliver(&what, Some(seq)),
+            }
         }
-        Ok(FactTally { new, known })
+        if let Some(SourcePosition { source, position }) = position {
+            let mandate = Mandate { by: by.clone(), reason: None };
+            self.turn.set_register(self.now, (POSITIONS.to_owned(), source), Some(position), mandate);
+        }
+        Ok(tally)
     }
 
     /// Delivers a fact to all workflows that wait for it.

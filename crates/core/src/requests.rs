@@ -309,15 +309,48 @@ pub struct SetRegister {
 pub struct Tell {
     /// The facts. One with an idempotency key counts once.
     pub facts: Vec<Fact>,
+    /// How far their source has been read with them. Stored in the same turn, so that what was read is never read again without being known.
+    pub position: Option<SourcePosition>,
 }
 
-/// The numbers of facts that a request stored and did not store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl Tell {
+    /// Facts whose source has no position.
+    #[must_use]
+    pub fn of(facts: Vec<Fact>) -> Tell {
+        Tell { facts, position: None }
+    }
+}
+
+/// How far a source of facts has been read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourcePosition {
+    /// The name of the source.
+    pub source: String,
+    /// The position, in the source's own form. It is a register of the bucket [`POSITIONS`].
+    pub position: Value,
+}
+
+/// The bucket of registers with the positions of sources of facts, by source.
+pub const POSITIONS: &str = "kelos.positions";
+
+/// The numbers of facts that a request stored and did not store, and the signals among them that were refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FactTally {
     /// The number of new facts.
     pub new: u32,
     /// The number of facts that were published before, and do not count again.
     pub known: u32,
+    /// The new signals for runs of flows that were stored, and refused: there is no such flow, or the run is over.
+    pub refused: Vec<RefusedSignal>,
+}
+
+/// A signal for a run of a flow that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedSignal {
+    /// The idempotency key of the fact; none where it has none.
+    pub key: Option<Arc<str>>,
+    /// The reason.
+    pub refusal: Refusal,
 }
 
 /// Return the details of a slot that only the scheduler's memory has.

@@ -46,7 +46,7 @@ struct GroupsState {
     from: Option<String>,
 }
 
-/// The file of a server's groups, links and watched paths.
+/// The file of a server's groups, links, watched paths and topics.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -61,6 +61,9 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "what is watched is read elsewhere")]
     watch: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "topics of Kafka are read elsewhere")]
+    kafka: serde::de::IgnoredAny,
 }
 
 impl Groups {

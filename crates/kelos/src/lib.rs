@@ -12,6 +12,14 @@ pub mod embed;
 mod node;
 pub mod requests;
 
+/// Clusters of Kafka: their topics become facts and signals, and jobs send messages.
+#[cfg(feature = "kafka")]
+pub mod kafka {
+    pub use kelos_kafka::{
+        Cluster, Delivery, IncomingMessage, Kafka, KafkaError, OutgoingMessage, Setting, Start, Topic,
+    };
+}
+
 pub use kelos_core::Config;
 pub use kelos_engine::clock::{Clock, system_clock};
 pub use kelos_engine::executor::{Executor, Executors, Reports, RunInput, Start};

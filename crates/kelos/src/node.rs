@@ -16,6 +16,8 @@ use kelos_engine::executor::{Executors, WORKER};
 use kelos_engine::job::{Functions, NoFunctions};
 #[cfg(feature = "scripts")]
 use kelos_engine::prober::is_there;
+#[cfg(feature = "scripts")]
+use kelos_engine::sources::SourceStatus;
 use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
 use kelos_engine::{AskError, EngineParts, Handle, Pace};
 #[cfg(feature = "http")]
@@ -25,13 +27,17 @@ use kelos_executors::run_ref;
 use kelos_executors::workers::{self, Hub, Roll};
 #[cfg(feature = "http")]
 use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
+#[cfg(feature = "kafka")]
+use kelos_kafka::{EXECUTOR as KAFKA, Kafka, KafkaExecutor};
 use kelos_model::RunId;
+#[cfg(feature = "scripts")]
+use kelos_model::time::text::format_short;
 #[cfg(feature = "scripts")]
 use kelos_model::workflow::PastSlots;
 #[cfg(feature = "scripts")]
 use kelos_sandbox::apps::AppsSource;
 #[cfg(feature = "scripts")]
-use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
+use kelos_sandbox::{Folders, Limits, Problem, ProblemCode, Severity};
 #[cfg(feature = "scripts")]
 use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
@@ -94,6 +100,9 @@ pub struct NodeConfig {
     pub watches: Vec<Watch>,
     /// Other sources of facts.
     pub sources: Vec<Box<dyn FactSource>>,
+    /// The clusters of Kafka whose topics are read, and to which jobs send messages.
+    #[cfg(feature = "kafka")]
+    pub kafka: Vec<Kafka>,
 }
 
 impl NodeConfig {
@@ -119,6 +128,8 @@ impl NodeConfig {
             worker_lease: workers::LEASE,
             watches: Vec::new(),
             sources: Vec::new(),
+            #[cfg(feature = "kafka")]
+            kafka: Vec::new(),
         }
     }
 }
@@ -139,6 +150,21 @@ fn services(records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Exe
     Executors::default()
         .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
         .with("http", HttpExecutor::new(http, records.clone(), clock.clone(), runtime.clone()))
+}
+
+/// The executors with that of Kafka, if there is a cluster; its topics become sources.
+#[cfg(feature = "kafka")]
+fn with_kafka(
+    executors: Executors,
+    clusters: Vec<Kafka>,
+    sources: &mut Vec<Box<dyn FactSource>>,
+    runtime: &Runtime,
+) -> Executors {
+    if clusters.is_empty() {
+        return executors;
+    }
+    sources.extend(clusters.iter().flat_map(Kafka::sources));
+    executors.with(KAFKA, KafkaExecutor::new(clusters, runtime.clone()))
 }
 
 /// A running Kelos. Cheap to clone.
@@ -186,8 +212,10 @@ impl Node {
         let executors = local_executors(&launcher, &runtime).with(WORKER, desk.clone());
         #[cfg(feature = "http")]
         let executors = executors.and(services(&records, &config.clock, &runtime));
-        let executors = executors.and(config.executors);
         let mut sources = config.sources;
+        #[cfg(feature = "kafka")]
+        let executors = with_kafka(executors, config.kafka, &mut sources, &runtime);
+        let executors = executors.and(config.executors);
         for watch in config.watches {
             let watched = WatchedPrefix::new(watch, storage.clone(), config.clock.clone()).map_err(NodeError::Watch)?;
             sources.push(Box::new(watched));
@@ -299,11 +327,12 @@ impl Node {
     }
 
     #[cfg(feature = "scripts")]
-    /// The problems of the definitions: of scripts, and of names that belong to other owners.
+    /// The problems of the definitions, of scripts and of names that belong to other owners, and of the sources of facts.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
+        problems.extend(self.sources.standings().iter().flat_map(source_problems));
         problems
     }
 
@@ -346,6 +375,23 @@ fn scripts_of(
     let scripts = ScriptFolder::open(folders, Arc::new(TasksJson), apps, Limits::default(), reader.clone(), look)?;
     let scripts = scripts.updating_schedules(config.update_schedules).serving(serves);
     Ok(Some(scripts.planning(config.core.planning_window)))
+}
+
+/// The problems of a source of facts, which has no file.
+#[cfg(feature = "scripts")]
+fn source_problems(source: &SourceStatus) -> Vec<Problem> {
+    let of = |code, message| Problem::error(&source.name, code, message);
+    let hint =
+        source.answered_at.map_or("it has not answered yet", |_| "it is tried again, and nothing is lost meanwhile");
+    let fails = source.problem.iter().map(|problem| Problem {
+        hint: Some(hint.to_owned()),
+        ..of(ProblemCode::SourceFails, format!("failed to {problem}"))
+    });
+    let notices = source.notices.iter().map(|notice| Problem {
+        severity: Severity::Warning,
+        ..of(ProblemCode::SourceNotice, format!("{}: {}", format_short(notice.at), notice.text))
+    });
+    fails.chain(notices).collect()
 }
 
 /// The problem of a definition whose name is taken.

@@ -153,7 +153,7 @@ async fn what_was_collected_before_counts_on() {
     );
     let what = Occurrence::Partitions { dataset: "myDataset".into(), count: 2, keys: Vec::new() };
     let me = Actor::person("me");
-    handle.ask(&me, Tell { facts: vec![Fact { source: "cli".into(), key: None, what }] }).await.unwrap();
+    handle.ask(&me, Tell::of(vec![Fact { source: "cli".into(), key: None, what }])).await.unwrap();
     let second = WorkflowId::new("Triggered.Workflow2").unwrap();
     let fire = FireRequest {
         workflow: second,
@@ -173,8 +173,8 @@ async fn what_was_collected_before_counts_on() {
     // What a fact was named is known still.
     let what = Occurrence::Partitions { dataset: "myDataset".into(), count: 1, keys: Vec::new() };
     let again = Fact { source: "cli".into(), key: Some("p1".into()), what };
-    let told = handle.ask(&me, Tell { facts: vec![again] }).await.unwrap();
-    assert_eq!(told, FactTally { new: 0, known: 1 });
+    let told = handle.ask(&me, Tell::of(vec![again])).await.unwrap();
+    assert_eq!(told, FactTally { known: 1, ..FactTally::default() });
     agrees(&**handle.reader());
     handle.stop().await;
 }
@@ -233,7 +233,7 @@ async fn what_the_eleventh_schema_had_under_way_goes_on() {
 
     let me = Actor::person("me");
     let what = Occurrence::Partitions { dataset: "myDataset".into(), count: 2, keys: Vec::new() };
-    handle.ask(&me, Tell { facts: vec![Fact { source: "cli".into(), key: None, what }] }).await.unwrap();
+    handle.ask(&me, Tell::of(vec![Fact { source: "cli".into(), key: None, what }])).await.unwrap();
     handle.ask(&me, Resume { workflow: WorkflowId::new("report").unwrap(), reason: None }).await.unwrap();
     ready(folder.path(), "2016-01-01/0000");
     ready(folder.path(), "2026-11-23/0000");

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::actor::Actor;
 use crate::id::WorkflowId;
+use crate::key::SlotRef;
 use crate::parameter::Arguments;
 use crate::state::SlotState;
 
@@ -127,6 +128,9 @@ pub enum Occurrence {
         /// The payload.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         payload: Value,
+        /// The run of a flow that it is given to; none where it is for all workflows that wait for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<SlotRef>,
     },
 }
 
@@ -139,6 +143,15 @@ impl Occurrence {
             Occurrence::Ended { program, state, .. } => Subject::Ended(program.clone(), *state),
             Occurrence::Fired { cron, .. } => Subject::Fired(cron.clone()),
             Occurrence::Signal { name, .. } => Subject::Signal(name.clone()),
+        }
+    }
+
+    /// The run of a flow that it is for alone; none where it is for all workflows that wait for it.
+    #[must_use]
+    pub fn run_of_flow(&self) -> Option<&SlotRef> {
+        match self {
+            Occurrence::Signal { run, .. } => run.as_ref(),
+            _ => None,
         }
     }
 
@@ -176,7 +189,8 @@ impl fmt::Display for Occurrence {
             Occurrence::Fired { cron, time } => {
                 write!(f, "{cron} fired for {}", crate::time::text::format_short(*time))
             }
-            Occurrence::Signal { name, .. } => write!(f, "signal {name}"),
+            Occurrence::Signal { name, run: None, .. } => write!(f, "signal {name}"),
+            Occurrence::Signal { name, run: Some(run), .. } => write!(f, "signal {name} for {}", run.short()),
         }
     }
 }

@@ -62,7 +62,7 @@ fn occurrence() -> impl Strategy<Value = Occurrence> {
             outputs: Default::default()
         }),
         Just(Occurrence::Fired { cron: firing().name(), time: Timestamp::UNIX_EPOCH }),
-        Just(Occurrence::Signal { name: "go".into(), payload: serde_json::Value::Null }),
+        Just(Occurrence::Signal { name: "go".into(), payload: serde_json::Value::Null, run: None }),
     ]
 }
 

@@ -138,6 +138,10 @@ codes! {
     PoolTooSmall "pool-too-small",
     /// The steps of a flow don't fit together.
     BadFlow "bad-flow",
+    /// A source of facts can't be read.
+    SourceFails "source-fails",
+    /// Something that a source of facts has read is no fact, or is gone.
+    SourceNotice "source-notice",
     /// The description of an app is wrong.
     BadApp "bad-app",
     /// An app has nothing to run.

@@ -100,13 +100,16 @@ function workflow(name, options) {
 
 // --- the `kelos` object ---
 
-const ownApi = { workflow: begun(workflow) };
+const ownApi = { workflow: begun(workflow), kafkaMessage: (options) => kafkaMessage(options) };
+
+/** Functions that make a part of a definition, and stand within the call that defines it. */
+const PARTS = ["kafkaMessage"];
 
 /** An object that refuses names that it does not have; `elsewhere` says where some of them are. */
 function ownObject(functions, elsewhere) {
     return new Proxy(functions, {
         get(target, name) {
-            if (Object.hasOwn(target, name)) looked = new Error().stack;
+            if (Object.hasOwn(target, name) && !PARTS.includes(name)) looked = new Error().stack;
             if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
             const close = host.closest(name, Object.keys(target));
             const advice = elsewhere[name] || (close ? `did you mean '${close}'?` : `it has ${Object.keys(target).join(", ")}`);

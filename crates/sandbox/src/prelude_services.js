@@ -3,10 +3,10 @@
 
 /**
  * A function of `celos` that makes jobs of an executor, from options or from a function of the slot that returns them.
- * `read` gives the settings that the options mean.
+ * `read` gives the settings that the options mean; `owner` is the object of the function.
  */
-function serviceMaker(executor, maker, read, usage) {
-    const where = `celos.${maker}`;
+function serviceMaker(executor, maker, read, usage, owner = "celos") {
+    const where = `${owner}.${maker}`;
     return (options) => {
         if (typeof options === "function") {
             return new Made("external service", maker, { executor, properties: { function: keep(options, executor, where) } });
@@ -188,6 +188,37 @@ function sparkSettings(options, where) {
 }
 
 const sparkService = serviceMaker("spark", "sparkExternalService", sparkSettings, SPARK);
+
+// --- Kafka ---
+
+const KAFKA_FIELDS = ["cluster", "topic", "partition", "key", "value", "headers", "properties"];
+const KAFKA = 'an object such as {topic: "orders", key: "${order}", value: {order: "${order}"}}, or a function of the slot that returns one';
+
+function kafkaSettings(options, where) {
+    known(options, KAFKA_FIELDS, where);
+    const topic = text(options.topic, `${where}: topic`, "orders");
+    if (!/^[A-Za-z0-9._-]{1,249}$/.test(topic.replace(/\$\{[^}]*\}/g, "x"))) {
+        refuse(`${where}: topic: expected a name of letters, digits, "-", "_" and ".", such as "orders", not ${quote(topic)}`);
+    }
+    const settings = { topic };
+    if (options.cluster !== undefined) settings.cluster = text(options.cluster, `${where}: cluster`, "main");
+    if (options.partition !== undefined) settings.partition = count(options.partition, `${where}: partition`, 0);
+    if (options.key !== undefined) settings.key = propertyText(options.key, `${where}: key`);
+    if (options.value !== undefined) settings.value = jsonOf(options.value, `${where}: value`);
+    if (options.headers !== undefined) settings.headers = messageHeaders(options.headers, `${where}: headers`);
+    return settings;
+}
+
+function messageHeaders(headers, where) {
+    const read = {};
+    for (const [name, value] of Object.entries(object(headers, where, 'an object such as {kind: "new"}'))) {
+        if (/^kelos-/i.test(name)) refuse(`${where}: ${quote(name)}: headers that begin with "kelos-" are Kelos's own`);
+        if (value !== undefined) read[name] = propertyText(value, `${where}.${name}`);
+    }
+    return read;
+}
+
+const kafkaMessage = serviceMaker("kafka", "kafkaMessage", kafkaSettings, KAFKA, "kelos");
 
 // --- executors that a program brings ---
 

@@ -459,6 +459,7 @@ const READERS = {
     command: ["celos.commandExternalService", commandSettings],
     http: ["celos.httpExternalService", httpSettings],
     spark: ["celos.sparkExternalService", sparkSettings],
+    kafka: ["kelos.kafkaMessage", kafkaSettings],
 };
 
 /** Calls a function that a script left behind; the answer is JSON. `job` is what it is asked about, where that is a job. */

@@ -471,7 +471,7 @@ impl Spec {
             Ask::ChangeSchedule(ChangeSchedule { changed, .. }) => self.change(changed, now),
             Ask::DeleteSchedules(DeleteSchedules { schedules: gone, .. }) => self.delete(gone, now),
             Ask::Fire(request) => self.fire_now(request, now),
-            Ask::Tell(Tell { facts }) => self.tell(facts, now),
+            Ask::Tell(Tell { facts, .. }) => self.tell(facts, now),
             Ask::Rerun(Rerun { slot, .. }) if self.has(slot) && !self.apps.is_hopeless(slot) => {
                 let is_in_bounds = self.is_in_bounds(slot);
                 match self.slots.get_mut(slot) {

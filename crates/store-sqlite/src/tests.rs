@@ -173,7 +173,7 @@ fn fact_key(key: &str) -> FactKey {
 /// Adds a fact to a turn, with what the turn's first slot collects of it.
 fn tell(commit: &mut Commit, key: &str) {
     let seq = commit.events.last().unwrap().seq + 1;
-    let what = Occurrence::Signal { name: "go".into(), payload: serde_json::json!({ "key": key }) };
+    let what = Occurrence::Signal { name: "go".into(), payload: serde_json::json!({ "key": key }), run: None };
     let row = commit.slots.first_mut().unwrap();
     let collected = SlotEvent::Collected { what: what.clone(), fact: Some(seq) };
     let previous = row.slot.last_event;

@@ -1,4 +1,4 @@
-//! Problems: unrepaired failures, files of definitions, endpoints that do not answer, runs that can't be started.
+//! Problems: unrepaired failures, files of definitions, sources of facts, endpoints that do not answer, runs that can't be started.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use kelos_front::fault::Fault;
 use kelos_model::breach::THAWING;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState};
-use kelos_sandbox::Problem;
+use kelos_sandbox::{Problem, ProblemCode};
 use kelos_storage::Health;
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
@@ -91,9 +91,14 @@ fn page(
             @for row in frozen { (left_alone(row)) }
             p.soft { "What to do: " (THAWING) "." }
         }
-        @if !problems.is_empty() {
+        @let is_of_source = |problem: &&Problem| matches!(problem.code, ProblemCode::SourceFails | ProblemCode::SourceNotice);
+        @if problems.iter().any(|problem| !is_of_source(&problem)) {
             h2 { "Definitions" }
-            @for problem in problems { (definition(problem)) }
+            @for problem in problems.iter().filter(|problem| !is_of_source(problem)) { (definition(problem)) }
+        }
+        @if problems.iter().any(|problem| is_of_source(&problem)) {
+            h2 { "Sources of facts" }
+            @for problem in problems.iter().filter(is_of_source) { (definition(problem)) }
         }
         @if !broken.is_empty() {
             h2 { "Endpoints" }

@@ -96,7 +96,7 @@ pub struct FactDto {
     /// The final state of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Code>,
-    /// The name of the run.
+    /// The run that ended, or the run of a flow that a signal is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The arguments of the run.
@@ -125,6 +125,9 @@ pub struct FactSourceDto {
     pub answered_at: Option<Instant>,
     /// The number of new facts from it since this server became the leader.
     pub new: u64,
+    /// The number of messages or the like from it that can't be facts, and were passed over since this server became the leader.
+    #[serde(default)]
+    pub passed_over: u64,
     /// Its problem, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

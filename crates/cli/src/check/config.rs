@@ -1,4 +1,4 @@
-//! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes.
+//! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes, topics of Kafka.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, Links};
+use kelos_kafka::Cluster;
 use kelos_model::Subject;
 use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest};
 use serde_json::Value;
@@ -28,7 +29,13 @@ pub(super) fn problems(
     loaded.sources.insert(name.clone(), text.clone());
     let file = ConfigFile { name, text };
     let watches = Watch::parse(&file.text);
-    let mistakes = [Groups::of_file(&file.text).err(), Links::parse(&file.text).err(), watches.as_ref().err().cloned()];
+    let clusters = Cluster::parse(&file.text);
+    let mistakes = [
+        Groups::of_file(&file.text).err(),
+        Links::parse(&file.text).err(),
+        watches.as_ref().err().cloned(),
+        clusters.as_ref().err().cloned(),
+    ];
     let mut found = Vec::new();
     for mistake in mistakes.into_iter().flatten() {
         let problem = file.mistake(&mistake);
@@ -41,8 +48,14 @@ pub(super) fn problems(
         }
     }
     found.extend(file.of_watches(watches.as_deref().unwrap_or_default(), loaded, serves));
+    found.extend(file.of_topics(clusters.as_deref().unwrap_or_default(), loaded));
     found.extend(file.of_names(loaded));
     Ok(found)
+}
+
+/// The subjects that triggers wait for.
+fn awaited(loaded: &LoadResult) -> BTreeSet<Subject> {
+    loaded.workflows.iter().chain(&loaded.refused).flat_map(|one| one.trigger.subjects()).collect()
 }
 
 struct ConfigFile {
@@ -92,26 +105,74 @@ impl ConfigFile {
         loaded: &LoadResult,
         serves: &dyn Fn(&str) -> Result<(), String>,
     ) -> Vec<Problem> {
-        let awaited: BTreeSet<Subject> =
-            loaded.workflows.iter().chain(&loaded.refused).flat_map(|one| one.trigger.subjects()).collect();
-        let datasets: Vec<&str> = awaited
-            .iter()
-            .filter_map(|subject| if let Subject::Partitions(dataset) = subject { Some(&**dataset) } else { None })
-            .collect();
+        let awaited = awaited(loaded);
         let mut found = Vec::new();
         for watch in watches {
             if let Err(why) = serves(&watch.prefix) {
                 let words = format!("the watched prefix can't be served: {why}");
                 found.push(self.warning(ProblemCode::PathUnserved, words, None, &watch.prefix));
             }
-            if !datasets.contains(&watch.dataset.as_str()) {
-                let close = closest(&watch.dataset, datasets.iter().copied());
-                let words = format!("no trigger waits for partitions of dataset \"{}\"", watch.dataset);
-                let hint = close.map(|close| format!("did you mean \"{close}\"?"));
-                found.push(self.warning(ProblemCode::BadConfig, words, hint, &watch.prefix));
+            found.extend(self.of_dataset(&watch.dataset, &awaited, &watch.prefix));
+        }
+        found
+    }
+
+    /// A dataset that nobody waits for; `at` is a text beside it in the file.
+    fn of_dataset<'a>(&self, dataset: &str, awaited: &'a BTreeSet<Subject>, at: &str) -> Option<Problem> {
+        let named = |subject: &'a Subject| match subject {
+            Subject::Partitions(dataset) => Some(&**dataset),
+            _ => None,
+        };
+        let datasets: Vec<&str> = awaited.iter().filter_map(named).collect();
+        let hint = closest(dataset, datasets.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+        let words = format!("no trigger waits for partitions of dataset \"{dataset}\"");
+        (!datasets.contains(&dataset)).then(|| self.warning(ProblemCode::BadConfig, words, hint, at))
+    }
+
+    /// Topics whose messages are for datasets, signals, flows or steps that nobody defines.
+    fn of_topics(&self, clusters: &[Cluster], loaded: &LoadResult) -> Vec<Problem> {
+        let awaited = awaited(loaded);
+        let mut found = Vec::new();
+        for topic in clusters.iter().flat_map(|cluster| &cluster.topics) {
+            if let Some(dataset) = topic.dataset_name() {
+                found.extend(self.of_dataset(&dataset, &awaited, &topic.topic));
+            }
+            let fixed = |text: &Option<String>| text.clone().filter(|text| !text.contains("${"));
+            let signal = fixed(&topic.signal);
+            if let Some(workflow) = fixed(&topic.workflow) {
+                found.extend(self.of_flow(&topic.topic, &workflow, signal, loaded));
+            } else if let Some(signal) = signal.filter(|_| topic.workflow.is_none())
+                && !awaited.contains(&Subject::Signal(signal.as_str().into()))
+            {
+                let words = format!("no trigger waits for the signal \"{signal}\"");
+                found.push(self.warning(ProblemCode::BadConfig, words, None, &topic.topic));
             }
         }
         found
+    }
+
+    /// A flow that nobody defines, or that has no step that waits for a signal.
+    fn of_flow(&self, topic: &str, workflow: &str, signal: Option<String>, loaded: &LoadResult) -> Option<Problem> {
+        let all = || loaded.workflows.iter().chain(&loaded.refused);
+        let unsound = |code, words: String, close: Option<&str>| {
+            let hint = close.map(|close| format!("did you mean \"{close}\"?"));
+            Some(self.warning(code, words, hint, topic))
+        };
+        let Some(definition) = all().find(|one| one.id.as_str() == workflow) else {
+            let words = format!("flow \"{workflow}\" is named here, and nobody defines it");
+            let close = closest(workflow, all().map(|one| one.id.as_str()));
+            return unsound(ProblemCode::UnknownWorkflow, words, close);
+        };
+        let Some(flow) = &definition.flow else {
+            return unsound(
+                ProblemCode::BadConfig,
+                format!("workflow \"{workflow}\" is no flow, and takes no signals"),
+                None,
+            );
+        };
+        let signal = signal.filter(|signal| !flow.signals().any(|one| one == signal.as_str()))?;
+        let close = closest(&signal, flow.signals());
+        unsound(ProblemCode::BadConfig, format!("no step of {workflow} waits for the signal \"{signal}\""), close)
     }
 
     /// Names of workflows that nobody defines.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, Links};
+use kelos_kafka::Cluster;
 use kelos_sandbox::apps::Settings;
 use regex_lite::Regex;
 use serde_json::{Value, json};
@@ -83,7 +84,10 @@ fn accepts(file: SchemaFile, text: &str) -> bool {
 }
 
 fn is_config(text: &str) -> bool {
-    Groups::of_file(text).is_ok() && Links::parse(text).is_ok() && Watch::parse(text).is_ok()
+    Groups::of_file(text).is_ok()
+        && Links::parse(text).is_ok()
+        && Watch::parse(text).is_ok()
+        && Cluster::parse(text).is_ok()
 }
 
 fn is_tasks(text: &str) -> bool {
@@ -124,6 +128,14 @@ fn the_schema_of_config_agrees_with_the_program() {
             r#"{"groups": [], "links": [{"name": "Logs", "url": "https://logs.example/${workflow}/${year}?job=${externalId}", "executor": "command"}]}"#,
             r#"{"watch": [{"prefix": "s3://bucket/in/", "dataset": "purchases", "every": "10s", "pattern": "*.parquet"},
                 {"prefix": "/data/daily", "dataset": "daily", "minAge": "1m", "since": "2026-01-01T00:00:00Z"}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092, kafka2:9092"}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092",
+                "settings": {"security.protocol": "SASL_SSL", "socket.timeout.ms": 5000, "sasl.password": {"env": "KAFKA_PASSWORD"}},
+                "topics": [
+                    {"topic": "orders", "dataset": "purchases", "partition": "${value/day}", "from": "latest"},
+                    {"topic": "approvals", "signal": "approval", "workflow": "buy", "run": "${key}", "payload": {"by": "${value/by}"},
+                        "when": {"/kind": ["approved"]}, "rejectedTo": "approvals.rejected"}
+                ]}]}"#,
         ],
         &[
             "[]",
@@ -137,6 +149,14 @@ fn the_schema_of_config_agrees_with_the_program() {
             r#"{"links": [{"name": "Logs", "url": "https://${workflow}.example/"}]}"#,
             r#"{"links": [{"name": "Logs", "url": "https://logs.example", "excutor": "command"}]}"#,
             r#"{"watch": [{"prefix": "/data"}]}"#,
+            r#"{"kafka": [{"name": "main"}]}"#,
+            r#"{"kafka": [{"name": "a b", "brokers": "kafka1:9092"}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "me@kafka1:9092"}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092", "settings": {"sasl.password": "secret"}}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092", "settings": {"a": [1]}}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092", "topics": [{"topic": "orders"}]}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092", "topics": [{"topic": "my orders", "signal": "go"}]}]}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092", "topics": [{"topic": "orders", "signal": "go", "from": "now"}]}]}"#,
             r#"{"watch": [{"prefix": "/data", "dataset": "d", "every": 10}]}"#,
             r#"{"watch": [{"prefix": "/data", "dataset": "d", "min_age": "10s"}]}"#,
         ],

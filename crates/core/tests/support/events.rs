@@ -1,6 +1,7 @@
 //! Event schedules, programs and facts in the syntax of scenarios.
 
 use kelos_model::form::FormError;
+use kelos_model::key::SlotRefError;
 use kelos_model::workflow::{CatchUp, Keys};
 use kelos_model::{Constraint, Fact, Occurrence, Parameter, ParameterKind, Trigger, Workflow};
 use serde_json::Value;
@@ -55,9 +56,13 @@ pub(crate) fn parameter(word: &str) -> Result<Parameter, String> {
 }
 
 /// Parses a fact in the syntax of the leaf that waits for it: `partitions(ds,2)`, `ended(p,succeeded)` or `signal(x)`,
-/// followed by `as:key` if it has an idempotency key.
+/// followed by `for:run` if it is for the run of a flow, and by `as:key` if it has an idempotency key.
 pub(crate) fn fact(word: &str) -> Result<Fact, String> {
     let (what, key) = word.split_once("as:").map_or((word, None), |(what, key)| (what, Some(key.into())));
+    let (what, run) = match what.split_once("for:") {
+        Some((what, run)) => (what, Some(run.parse().map_err(|error: SlotRefError| error.to_string())?)),
+        None => (what, None),
+    };
     let what = match trigger(what)? {
         Trigger::Partitions { dataset, count } => Occurrence::Partitions { dataset, count, keys: Vec::new() },
         Trigger::Ended { program, states } => Occurrence::Ended {
@@ -67,7 +72,7 @@ pub(crate) fn fact(word: &str) -> Result<Fact, String> {
             arguments: std::collections::BTreeMap::new(),
             outputs: serde_json::Map::new(),
         },
-        Trigger::Signal { name } => Occurrence::Signal { name, payload: serde_json::Value::Null },
+        Trigger::Signal { name } => Occurrence::Signal { name, payload: serde_json::Value::Null, run },
         _ => return Err("times come by themselves".to_owned()),
     };
     Ok(Fact { source: "test".into(), key, what })

@@ -41,8 +41,8 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableByTime, FireRequest, Input, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
-    PlantedBreach, PlantedIn, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, SubmitRequest,
-    Tell, WorkflowFilter,
+    PlantedBreach, PlantedIn, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, SourcePosition,
+    SubmitRequest, Tell, WorkflowFilter,
 };
 use kelos_model::backfill::BackfillMode;
 use kelos_model::jobs::{Direction, Feed, JobKeys};
@@ -85,7 +85,12 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         }
         "tell" => {
             let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
-            world.ask(Tell { facts: facts? })
+            world.ask(Tell::of(facts?))
+        }
+        "read" => {
+            let (source, position) = (words.next("a source")?, words.next("a position")?);
+            let facts = words.words.drain(..).map(|word| events::fact(&word)).collect::<Result<_, _>>()?;
+            world.ask(Tell { facts, position: Some(SourcePosition { source, position: position.into() }) })
         }
         "program" => define_by_program(world, &mut words)?,
         "taken" => world.taken_names(),

@@ -280,7 +280,10 @@ impl Words {
     fn reply(&self, reply: &Reply) -> String {
         match reply {
             Ok(AnyAnswer::Done(())) => "done".to_owned(),
-            Ok(AnyAnswer::Tally(FactTally { new, known })) => format!("told: {new} new, {known} known"),
+            Ok(AnyAnswer::Tally(FactTally { new, known, refused })) => {
+                let refused = refused.iter().map(|one| format!("; refused: {}", one.refusal)).collect::<String>();
+                format!("told: {new} new, {known} known{refused}")
+            }
             Ok(AnyAnswer::Enabled(ids)) => format!("enabled {}", ids.len()),
             Ok(AnyAnswer::Fired(StartAnswer { slot, existed: false })) => format!("fired {}", self.slot(slot)),
             Ok(AnyAnswer::Fired(StartAnswer { slot, existed: true })) => {

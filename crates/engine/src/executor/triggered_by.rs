@@ -41,7 +41,7 @@ fn info(awaited: &FactLeaf<'_>, collected: &Collection) -> Option<Value> {
         Occurrence::Fired { time, .. } => json!({
             "type": "TIME", "cronExpression": awaited.firing.map(Firing::text), "logicalStartTime": time.as_millisecond(),
         }),
-        Occurrence::Signal { name, payload } => json!({ "type": "SIGNAL", "signal": name, "payload": payload }),
+        Occurrence::Signal { name, payload, .. } => json!({ "type": "SIGNAL", "signal": name, "payload": payload }),
         Occurrence::Ended { program, state, run, arguments, outputs } => json!({
             "type": "PROGRAM_STATUS", "program": program, "programStatus": status(*state), "runId": run,
             "runtimeArguments": texts(arguments), "outputs": outputs,

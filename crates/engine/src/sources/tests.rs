@@ -64,7 +64,7 @@ impl FactSource for Broker {
         Duration::from_millis(1)
     }
 
-    fn poll(&mut self) -> BoxFuture<'_, Result<Vec<Fact>, String>> {
+    fn poll(&mut self, _: Option<Value>) -> BoxFuture<'_, Result<Findings, String>> {
         self.polls += 1;
         let acknowledged = *self.acknowledged.lock().unwrap();
         // After a rebalance a consumer starts over a little before.
@@ -79,7 +79,7 @@ impl FactSource for Broker {
         let answer = if self.polls.is_multiple_of(4) {
             Err("reach the broker".to_owned())
         } else {
-            Ok((from..end).map(fact).collect())
+            Ok(Findings::of((from..end).map(fact).collect()))
         };
         async { answer }.boxed()
     }
@@ -112,6 +112,95 @@ async fn what_a_broker_gives_again_counts_once_and_nothing_is_lost() {
     handle.stop().await;
 }
 
+/// A topic that is read from the stored position on, two messages at a time; each third makes no sense.
+struct Numbers;
+
+impl FactSource for Numbers {
+    fn name(&self) -> Arc<str> {
+        "numbers".into()
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn longest_wait(&self) -> Duration {
+        Duration::from_millis(8)
+    }
+
+    fn poll(&mut self, position: Option<Value>) -> BoxFuture<'_, Result<Findings, String>> {
+        let next = position.and_then(|position| position.as_u64()).unwrap_or(0);
+        let is_odd = |number: &u64| number % 3 == 2;
+        let fact = |number: u64| Fact {
+            source: "numbers".into(),
+            key: Some(number.to_string().into()),
+            what: Occurrence::Signal {
+                name: "go".into(),
+                payload: number.into(),
+                run: (number == 0).then(|| "nobody@.run".parse().unwrap()),
+            },
+        };
+        let (odd, sound): (Vec<u64>, Vec<u64>) = (next..next + 2).partition(is_odd);
+        let found = Findings {
+            facts: sound.into_iter().map(fact).collect(),
+            position: Some((next + 2).into()),
+            passed_over: odd.len() as u64,
+            notices: odd.into_iter().map(|number| format!("{number} makes no sense")).collect(),
+        };
+        async { Ok(found) }.boxed()
+    }
+
+    fn acknowledge(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_source_goes_on_from_the_position_that_is_stored_with_its_facts() {
+    let handle = engine();
+    handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
+    let shown = Sources::start(Vec::new(), &handle, &Runtime::current());
+    shown.lock().push(SourceStatus::new("numbers".into()));
+    let feed = || Feed { source: Box::new(Numbers), place: 0, handle: handle.clone(), shown: shown.clone() };
+    let position = || handle.reader().register(POSITIONS, "numbers").unwrap();
+    feed().once().await.unwrap();
+    assert_eq!(position(), Some(2.into()));
+    // Another leader knows nothing of the first.
+    feed().once().await.unwrap();
+    feed().once().await.unwrap();
+    assert_eq!(
+        (stored(&**handle.reader()), position()),
+        (["0", "1", "3", "4"].map(str::to_owned).to_vec(), Some(6.into()))
+    );
+    let standing = shown.standings().remove(0);
+    assert_eq!((standing.new, standing.passed_over), (4, 2));
+    let notices: Vec<&str> = standing.notices.iter().map(|notice| notice.text.as_str()).collect();
+    let refused = "the signal of message 0 was refused: no workflow is named \"nobody\"";
+    assert_eq!(notices, [refused, "2 makes no sense", "5 makes no sense"]);
+    // A person who moves it back has nothing count twice.
+    let moved = kelos_core::SetRegister {
+        bucket: POSITIONS.to_owned(),
+        key: "numbers".to_owned(),
+        value: Some(0.into()),
+        reason: None,
+    };
+    handle.ask(&Actor::person("ann"), moved).await.unwrap();
+    feed().once().await.unwrap();
+    assert_eq!((stored(&**handle.reader()).len(), position()), (4, Some(2.into())));
+    assert_eq!(feed().wait(9), Duration::from_millis(8));
+    handle.stop().await;
+}
+
+#[test]
+fn notices_are_shown_for_a_day_and_the_newest_are_kept() {
+    let mut status = SourceStatus::new("numbers".into());
+    let at = |hour: i64| Timestamp::from_second(hour * 3600).unwrap();
+    (0..30).for_each(|hour| status.notice(at(hour), format!("notice {hour}")));
+    assert_eq!((status.notices.len(), status.notices[0].text.as_str()), (MOST_NOTICES, "notice 10"));
+    let shown = status.at(at(40));
+    assert_eq!((shown.notices.len(), shown.notices[0].text.as_str()), (13, "notice 17"));
+}
+
 fn watched(folder: &std::path::Path, adjust: impl FnOnce(&mut Watch), clock: Clock) -> WatchedPrefix {
     let mut watch = Watch::new(&folder.display().to_string(), "ds");
     watch.min_age = Some(Duration::ZERO);
@@ -128,7 +217,7 @@ fn put(folder: &std::path::Path, path: &str, second: i64) {
 }
 
 async fn names(watched: &mut WatchedPrefix) -> Vec<String> {
-    let facts = watched.poll().await.unwrap();
+    let facts = watched.poll(None).await.unwrap().facts;
     let name = |fact: Fact| match fact.what {
         Occurrence::Partitions { keys, count: 1, .. } => keys.concat(),
         other => panic!("expected a partition, not {other:?}"),
@@ -194,10 +283,11 @@ async fn two_leaders_count_a_file_once() {
     handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
     let mut counted = BTreeMap::new();
     for leader in ["first", "second"] {
-        let facts = watched(folder.path(), |_| {}, at(1000)).poll().await.unwrap();
-        counted.insert(leader, handle.ask(&Actor::system(leader), Tell { facts }).await.unwrap());
+        let facts = watched(folder.path(), |_| {}, at(1000)).poll(None).await.unwrap().facts;
+        counted.insert(leader, handle.ask(&Actor::system(leader), Tell::of(facts)).await.unwrap());
     }
-    assert_eq!(counted, [("first", FactTally { new: 1, known: 0 }), ("second", FactTally { new: 0, known: 1 })].into());
+    let counts = |new, known| FactTally { new, known, ..FactTally::default() };
+    assert_eq!(counted, [("first", counts(1, 0)), ("second", counts(0, 1))].into());
     handle.stop().await;
 }
 
@@ -220,7 +310,8 @@ fn a_watch_is_read_from_the_file_of_a_server() {
 
 #[tokio::test]
 async fn a_source_that_fails_is_asked_with_growing_waits() {
-    let (handle, shown) = (engine(), Sources::default());
+    let handle = engine();
+    let shown = Sources::start(Vec::new(), &handle, &Runtime::current());
     let source = Box::new(watched(std::path::Path::new("/nowhere"), |_| {}, at(1)));
     let feed = Feed { source, place: 0, handle: handle.clone(), shown };
     let waits = [0, 1, 2, 4, 5, 60].map(|failures| feed.wait(failures).as_secs());
@@ -233,7 +324,8 @@ async fn a_source_that_fails_is_asked_with_growing_waits() {
 async fn what_is_wrong_with_a_source_is_shown_until_it_answers() {
     let (folder, handle) = (tempfile::tempdir().unwrap(), engine());
     handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
-    let shown = Sources { standings: Arc::new(Mutex::new(vec![SourceStatus::new("w".into())])) };
+    let shown = Sources::start(Vec::new(), &handle, &Runtime::current());
+    shown.lock().push(SourceStatus::new("w".into()));
     let feed = |prefix: &str| {
         let watch = Watch { min_age: Some(Duration::ZERO), ..Watch::new(prefix, "ds") };
         let source = Box::new(WatchedPrefix::new(watch, storage(), system_clock()).unwrap());

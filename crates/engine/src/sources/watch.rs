@@ -14,8 +14,9 @@ use kelos_model::project::dataset_named;
 use kelos_model::{Fact, Occurrence};
 use kelos_storage::{Entry, Kind, Place, Storage};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::FactSource;
+use super::{FactSource, Findings};
 use crate::clock::Clock;
 
 /// The default interval of listings.
@@ -244,8 +245,8 @@ impl FactSource for WatchedPrefix {
         self.watch.every
     }
 
-    fn poll(&mut self) -> BoxFuture<'_, Result<Vec<Fact>, String>> {
-        self.look().boxed()
+    fn poll(&mut self, _: Option<Value>) -> BoxFuture<'_, Result<Findings, String>> {
+        async { self.look().await.map(Findings::of) }.boxed()
     }
 
     fn acknowledge(&mut self) -> BoxFuture<'_, Result<(), String>> {

@@ -86,7 +86,7 @@ impl World {
 
     fn tell(&mut self, count: u32) -> &mut World {
         let what = Occurrence::Partitions { dataset: "ds".into(), count, keys: Vec::new() };
-        self.ask(Tell { facts: vec![Fact { source: "test".into(), key: None, what }] });
+        self.ask(Tell::of(vec![Fact { source: "test".into(), key: None, what }]));
         self
     }
 

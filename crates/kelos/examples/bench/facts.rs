@@ -43,7 +43,7 @@ fn fact(dataset: &str, key: Option<String>) -> Fact {
 }
 
 fn tell(engine: &Engine, facts: Vec<Fact>) -> Outcome<FactTally> {
-    Ok(engine.runtime.block_on(engine.handle.ask(&Actor::person("bench"), Tell { facts }))?)
+    Ok(engine.runtime.block_on(engine.handle.ask(&Actor::person("bench"), Tell::of(facts)))?)
 }
 
 /// From the moment at which a client tells a fact to the executor's call, and to the process.
@@ -144,7 +144,7 @@ fn round(facts: usize, together: usize, keyed: bool) -> Outcome {
                     // Neighbours in a request are of different datasets, as of many writers at once.
                     fact(&format!("ds{:05}", n * 7 % SCHEDULES), keyed.then(|| format!("p{}/{n}", n % 12)))
                 });
-                handle.ask(&Actor::person("bench"), Tell { facts: made.collect() }).await?;
+                handle.ask(&Actor::person("bench"), Tell::of(made.collect())).await?;
             }
         }));
     }

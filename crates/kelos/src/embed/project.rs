@@ -10,6 +10,8 @@ use kelos_core::Config;
 use kelos_engine::AskError;
 use kelos_engine::clock::system_clock;
 use kelos_executors::local::own_shim;
+#[cfg(feature = "kafka")]
+use kelos_kafka::Kafka;
 use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::workflow::{ProjectVersion, WorkflowRow};
@@ -54,6 +56,8 @@ pub struct Project {
     /// The limit on the programs that run at the same time.
     processes: Option<Processes>,
     confirm_above: Option<u64>,
+    #[cfg(feature = "kafka")]
+    kafka: Vec<Kafka>,
 }
 
 /// An element of a project: a [`Job`] or a [`Flow`].
@@ -167,6 +171,8 @@ impl Project {
             config: Config::default(),
             processes: None,
             confirm_above: None,
+            #[cfg(feature = "kafka")]
+            kafka: Vec::new(),
         }
     }
 
@@ -242,6 +248,25 @@ impl Project {
     #[must_use]
     pub fn store(mut self, store: impl Journal + 'static) -> Project {
         self.store = Some(Box::new(store));
+        self
+    }
+
+    /// Reads the topics of a cluster of Kafka: their messages are new partitions, and signals for runs of flows. Jobs that have the cluster as
+    /// their state send messages to it.
+    ///
+    /// ```
+    /// use kelos::embed::Project;
+    /// use kelos::kafka::{Cluster, Kafka, Topic};
+    ///
+    /// let cluster = Cluster::new("main", "127.0.0.1:9092").topic(Topic::signals("approvals", "approval", "purchase"));
+    /// let kafka = Kafka::new(cluster)?;
+    /// let project = Project::new("shop", "1.0").kafka(&kafka);
+    /// # Ok::<(), kelos::kafka::KafkaError>(())
+    /// ```
+    #[cfg(feature = "kafka")]
+    #[must_use]
+    pub fn kafka(mut self, cluster: &Kafka) -> Project {
+        self.kafka.push(cluster.clone());
         self
     }
 
@@ -471,6 +496,8 @@ impl Project {
         changes.past.lines().iter().for_each(|line| tracing::info!("{line}"));
         let mut config = NodeConfig::new(folder.join("runs"), own_shim());
         config.core = self.config.clone();
+        #[cfg(feature = "kafka")]
+        config.kafka.clone_from(&self.kafka);
         let jobs = self.functions();
         let launcher = Node::launcher_of(&config)?;
         let functions = FunctionExecutor::new(jobs, runtime.clone(), launcher);
@@ -484,6 +511,8 @@ impl Project {
         node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
         node.handle().settled().await?;
         let mut running = RunningProject::new(self.name.clone(), node, functions, changes, temporary);
+        #[cfg(feature = "kafka")]
+        running.use_kafka(std::mem::take(&mut self.kafka));
         running.expect_signals(self.signals());
         running.start_once(once).await?;
         running.follow(self.planners());

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use kelos_core::{FireRequest, Pause, Request, Resume};
 use kelos_engine::{AskError, Handle};
+#[cfg(feature = "kafka")]
+use kelos_kafka::Kafka;
 use kelos_model::workflow::{About, DefinitionVersion};
 use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
@@ -84,6 +86,10 @@ pub enum RequestError {
         /// The reason.
         reason: String,
     },
+    /// The project was given no cluster of Kafka of this name.
+    #[cfg(feature = "kafka")]
+    #[error("find the Kafka cluster \"{0}\": the project was given none of this name")]
+    Kafka(String),
     /// The engine ended before the slot did.
     #[error("wait for the end of {0}: the scheduler has ended")]
     Stopped(SlotRef),
@@ -205,6 +211,8 @@ pub struct RunningProject {
     planning: JoinSet<()>,
     changes: Changes,
     signals: SignalTypes,
+    #[cfg(feature = "kafka")]
+    kafka: Vec<Kafka>,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -218,12 +226,46 @@ impl RunningProject {
     ) -> RunningProject {
         let (by, planning) = (Actor::person("program"), JoinSet::new());
         let signals = SignalTypes::default();
-        RunningProject { project, node, functions, by, planning, changes, signals, _folder: folder }
+        RunningProject {
+            project,
+            node,
+            functions,
+            by,
+            planning,
+            changes,
+            signals,
+            #[cfg(feature = "kafka")]
+            kafka: Vec::new(),
+            _folder: folder,
+        }
     }
 
     /// Says what the signals of its flows are to be.
     pub(super) fn expect_signals(&mut self, signals: SignalTypes) {
         self.signals = signals;
+    }
+
+    /// Takes the clusters of Kafka that the project was given.
+    #[cfg(feature = "kafka")]
+    pub(super) fn use_kafka(&mut self, clusters: Vec<Kafka>) {
+        self.kafka = clusters;
+    }
+
+    /// A cluster of Kafka that the project was given, by its name: to send messages.
+    ///
+    /// ```
+    /// # use kelos::embed::RunningProject;
+    /// async fn announce(running: &RunningProject) -> Result<(), Box<dyn std::error::Error>> {
+    ///     running.kafka("main")?.send("orders", "order-42", &serde_json::json!({ "items": 3 })).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When the project was given no cluster of this name.
+    #[cfg(feature = "kafka")]
+    pub fn kafka(&self, name: &str) -> Result<&Kafka, RequestError> {
+        self.kafka.iter().find(|one| one.name() == name).ok_or_else(|| RequestError::Kafka(name.to_owned()))
     }
 
     pub(super) fn signals(&self) -> &SignalTypes {

@@ -301,7 +301,7 @@ pub(crate) fn asked_beside_slots() -> impl Strategy<Value = Event> {
             fact: Fact {
                 source: "s".into(),
                 key: None,
-                what: Occurrence::Signal { name: "go".into(), payload: serde_json::Value::Null }
+                what: Occurrence::Signal { name: "go".into(), payload: serde_json::Value::Null, run: None }
             },
             by
         }),
@@ -406,8 +406,11 @@ pub(crate) fn occurrence() -> BoxedStrategy<Occurrence> {
             Occurrence::Ended { program, state, run, arguments, outputs }
         }),
         moment().prop_map(|time| Occurrence::Fired { cron: "0 4 * * *".into(), time }),
-        (text(), any::<i64>())
-            .prop_map(|(name, payload)| Occurrence::Signal { name: name.into(), payload: payload.into() }),
+        (text(), any::<i64>(), prop::option::of(slot())).prop_map(|(name, payload, run)| Occurrence::Signal {
+            name: name.into(),
+            payload: payload.into(),
+            run
+        }),
     ]
     .boxed()
 }

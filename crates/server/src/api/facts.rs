@@ -64,8 +64,9 @@ fn fact(record: EventRecord) -> Option<FactDto> {
             let (arguments, outputs) = (secrets::masked_arguments(&arguments), secrets::masked_fields(&outputs));
             FactDto { program, state, run, arguments, outputs, ..told }
         }
-        Occurrence::Signal { name, payload } => FactDto {
+        Occurrence::Signal { name, payload, run } => FactDto {
             signal: Some(name.to_string()),
+            run: run.map(|run| run.to_string()),
             payload: Some(secrets::masked(&payload)).filter(|payload| !payload.is_null()),
             ..told
         },
@@ -170,7 +171,7 @@ fn ended(request: FactRequest, program: WorkflowId) -> Result<Occurrence, Fault>
 fn signal(request: FactRequest, name: Arc<str>) -> Result<Occurrence, Fault> {
     let payload = request.payload.unwrap_or_default();
     short("payload", &payload)?;
-    Ok(Occurrence::Signal { name, payload })
+    Ok(Occurrence::Signal { name, payload, run: None })
 }
 
 /// The facts of a body, which has one or several.
@@ -225,7 +226,7 @@ pub(super) async fn tell(
     AnyJson(body): AnyJson,
 ) -> Result<Json<TellResultDto>, Fault> {
     let facts = facts(body, &by.name, idempotency_key(&headers)?)?;
-    let FactTally { new, known } = app.ask(&by, Tell { facts }).await?;
+    let FactTally { new, known, .. } = app.ask(&by, Tell::of(facts)).await?;
     Ok(Json(TellResultDto { new, known }))
 }
 
@@ -235,6 +236,7 @@ impl FromLibrary<SourceStatus> for FactSourceDto {
             name: standing.name.to_string(),
             answered_at: standing.answered_at.map(Instant),
             new: standing.new,
+            passed_over: standing.passed_over,
             problem: standing.problem.map(|problem| format!("failed to {problem}")),
         }
     }

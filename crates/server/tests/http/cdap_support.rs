@@ -159,7 +159,7 @@ impl Cdap {
 
     pub(crate) async fn tell(&self, what: Occurrence) {
         let fact = Fact { source: "test".into(), key: None, what };
-        self.node.handle().ask(&Actor::person("test"), Tell { facts: vec![fact] }).await.unwrap();
+        self.node.handle().ask(&Actor::person("test"), Tell::of(vec![fact])).await.unwrap();
         self.settle().await;
     }
 

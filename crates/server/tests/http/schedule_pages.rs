@@ -52,7 +52,7 @@ async fn ask<R: Request>(server: &Server, request: R) -> R::Answer {
 
 async fn tell(server: &Server, dataset: &str, count: u32) {
     let what = Occurrence::Partitions { dataset: dataset.into(), count, keys: vec!["2015/09".to_owned()] };
-    ask(server, Tell { facts: vec![Fact { source: "loader".into(), key: None, what }] }).await;
+    ask(server, Tell::of(vec![Fact { source: "loader".into(), key: None, what }])).await;
 }
 
 fn night() -> Gate {
@@ -214,7 +214,7 @@ async fn facts_are_listed_with_what_they_led_to() {
     };
     let ended = [what("Nope", Some("Nope@2015-09-13T15:01Z#1")), what("p", None)];
     let facts = ended.map(|what| Fact { source: "loader".into(), key: None, what });
-    ask(&server, Tell { facts: facts.to_vec() }).await;
+    ask(&server, Tell::of(facts.to_vec())).await;
     let facts = page(&server, "/ui/facts").await;
     assert_says(&facts, &["a run of Nope failed (Nope@2015-09-13T15:01Z#1)", "a run of p failed"]);
     assert!(

@@ -494,7 +494,7 @@ impl Watch {
         let Some(reader) = &self.reader else { return Ok(()) };
         for token in &self.acknowledged {
             let ask = usize::try_from(*token).ok().and_then(|token| workload.asks.get(token));
-            let Some((_, Ask::Tell(Tell { facts }))) = ask else { continue };
+            let Some((_, Ask::Tell(Tell { facts, .. }))) = ask else { continue };
             let known = |fact: &&Fact| match fact.name() {
                 Some(name) => self.names.contains(&name),
                 None => self.facts.contains(fact),

@@ -106,7 +106,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     let mut told = Vec::new();
     for n in 0..rng.between(5, 60) {
         let at = moment(&mut rng, stage.start, stage.end);
-        workload.asks.push((at, Ask::Tell(Tell { facts: stage.batch(&mut rng, n, &mut told) })));
+        workload.asks.push((at, Ask::Tell(Tell::of(stage.batch(&mut rng, n, &mut told)))));
     }
     for _ in 0..rng.between(2, 25) {
         let at = moment(&mut rng, stage.start, stage.end);
@@ -335,7 +335,7 @@ impl Stage {
                 arguments: BTreeMap::new(),
                 outputs: serde_json::Map::new(),
             },
-            _ => Occurrence::Signal { name: format!("g{}", rng.below(3)).into(), payload: name.into() },
+            _ => Occurrence::Signal { name: format!("g{}", rng.below(3)).into(), payload: name.into(), run: None },
         }
     }
 

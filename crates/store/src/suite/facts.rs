@@ -147,7 +147,7 @@ fn all_kinds() -> [Occurrence; 4] {
             outputs: json!({"rows": 12, "deep": [{"b": null, "a": 0.5}]}).as_object().cloned().unwrap_or_default(),
         },
         Occurrence::Fired { cron: "0 4 * * *".into(), time: hour(4) },
-        Occurrence::Signal { name: "go".into(), payload: json!({"why": ["not"]}) },
+        Occurrence::Signal { name: "go".into(), payload: json!({"why": ["not"]}), run: None },
     ]
 }
 

@@ -156,11 +156,12 @@ fn asked_again(sources: &[SourceStatus], now: Timestamp) -> Markup {
         @if !sources.is_empty() {
             h2 { "Sources that are asked" }
             div.wide { table.told {
-                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Fault" } } }
+                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Passed over" } th { "Fault" } } }
                 tbody { @for source in sources { tr {
                     td { (source.name) }
                     td { @if let Some(at) = source.answered_at { (time::ago(at, now)) } @else { "never yet" } }
                     td { (source.new) }
+                    td { (source.passed_over) }
                     td.reason.bad-text { @if let Some(problem) = &source.problem { "failed to " (secrets::masked_text(problem)) } }
                 } } }
             } }
@@ -175,7 +176,7 @@ fn line(record: &EventRecord, led: Option<&Led>, known: &told::WorkflowPages) ->
             td.when { (time::at(record.at)) }
             td.reason { (told::occurrence(&fact.what, known)) (keys(fact)) }
             td { (fact.source) @if let Some(key) = &fact.key { br; code.soft { (key) } } }
-            td.reason { (consequences(led)) }
+            td.reason { (consequences(fact, led)) }
         }
     }
 }
@@ -193,7 +194,10 @@ fn keys(fact: &Fact) -> Markup {
     }
 }
 
-fn consequences(led: Option<&Led>) -> Markup {
+fn consequences(fact: &Fact, led: Option<&Led>) -> Markup {
+    if let Some(run) = fact.what.run_of_flow() {
+        return html! { "for " a href=(slot_href(run)) { (run.short()) } };
+    }
     let Some(led) = led else { return html! { span.soft { "no schedule waited for it" } } };
     html! {
         ul.plain {

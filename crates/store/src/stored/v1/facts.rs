@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::facts::{ManualStart, Tally};
-use kelos_model::{Actor, Collection, Fact, Occurrence, SlotState, Subject, WorkflowId};
+use kelos_model::{Actor, Collection, Fact, Occurrence, SlotRef, SlotState, Subject, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::names::{StoredActor, StoredName, StoredSlotState};
+use super::names::{StoredActor, StoredName, StoredSlotRef, StoredSlotState};
 use crate::stored::form::{As, Text, forms, is_false};
 
 #[derive(Serialize, Deserialize)]
@@ -41,6 +41,8 @@ pub(super) enum StoredOccurrence {
         name: Arc<str>,
         #[serde(default, skip_serializing_if = "Value::is_null")]
         payload: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredSlotRef>>")]
+        run: Option<SlotRef>,
     },
 }
 

@@ -1,0 +1,2 @@
+-- A signal that is stored as a fact may be for a run of a flow. A program of before would give it to all workflows that wait for such a signal, so
+-- it is to refuse the database.
