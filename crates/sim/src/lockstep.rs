@@ -11,9 +11,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, Command, Config, Core, Input, Surroundings, drive, live_through};
 use kelos_engine::turn::Turns;
+use kelos_model::facts::Tally;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Arguments, Collection, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
+use kelos_model::{Actor, Arguments, Collection, Occurrence, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter};
 
 use crate::past::Past;
@@ -441,12 +442,16 @@ impl Surroundings for Pair {
     }
 }
 
-/// Whether a slot has collected the same facts in both.
+/// Whether a slot has collected the same facts in both. The order in which one request ends several runs is the scheduler's own, so that
+/// any of these may be the first killed one.
 fn has_collected(found: Option<&Collection>, wanted: Option<&Collection>) -> bool {
     let (Some(found), Some(wanted)) = (found, wanted) else { return found.is_none() && wanted.is_none() };
     let tallies = |one: &Collection| {
         let all = one.tallies.iter();
-        all.map(|(about, tally)| (about.clone(), tally.facts, tally.count, tally.first.clone())).collect::<Vec<_>>()
+        let first = |tally: &Tally| {
+            tally.first.clone().filter(|first| !matches!(**first, Occurrence::Ended { state: SlotState::Killed, .. }))
+        };
+        all.map(|(about, tally)| (about.clone(), tally.facts, tally.count, first(tally))).collect::<Vec<_>>()
     };
     let rest = |one: &Collection| (one.since, one.asked.clone(), one.met, one.again);
     tallies(found) == tallies(wanted) && rest(found) == rest(wanted)

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 70] = [
+const FOUND: [(u64, &str); 71] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -90,6 +90,7 @@ const FOUND: [(u64, &str); 70] = [
     (800_195, "a run was made by a signal and ended by a person, and the start that followed broke an invariant"),
     (800_663, "an error step expired that waited for others to end, although its signal had come"),
     (801_291, "after a restart an error step was given what an earlier run of the expired step had given"),
+    (1_000_016, "the full scan told the ends of the runs that one request killed in another order than the core"),
 ];
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
