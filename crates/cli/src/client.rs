@@ -272,6 +272,8 @@ fn own_hint(code: &str) -> Option<&'static str> {
         "workflow-not-found" => "`kelos ls` lists the workflows, `kelos check` says which scripts are broken",
         "slot-not-found" => "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing",
         "step-not-found" | "signal-not-found" => "`kelos steps WORKFLOW RUN` lists the steps, and what they wait for",
+        "never-ran" => "`kelos steps WORKFLOW RUN` lists the steps, with --items STEP the items of a list",
+        "only-waits" => "`kelos resume WORKFLOW --run RUN --from STEP` waits for it again",
         "no-flow" => "`kelos steps WORKFLOW` shows the newest run of a flow",
         "nothing-to-resume" => "--from STEP does that step and all after it again, `kelos rerun` the whole run",
         "schedule-not-found" => "`kelos schedules` lists the event schedules",
