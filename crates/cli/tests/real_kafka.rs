@@ -170,10 +170,10 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
         server.stop();
     }
 
-    /// How many messages are sent to each of the two topics, in so many parts.
+    /// The number of messages that are sent to each of the two topics, in so many parts.
     const EACH: usize = 5000;
     const PARTS: usize = 20;
-    /// How many runs the signals are for.
+    /// The number of runs that the signals are for.
     const RUNS: usize = 250;
 
     /// A ledger of 10,000 messages: while they are sent the server is killed at random points, and once the broker.
@@ -237,7 +237,7 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
         assert!(verified.contains("all agree"), "{verified}");
     }
 
-    /// How often each value is in the log.
+    /// The number of times that each value is in the log.
     fn ledger(shop: &Shop, query: &str) -> BTreeMap<String, u32> {
         let db =
             Connection::open_with_flags(shop.folder.path().join(".kelos/kelos.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
@@ -256,7 +256,7 @@ schedule("late", "History").triggerOnPartitions("purchases", 1000000);
         found
     }
 
-    /// How many messages of a topic have been read.
+    /// The number of messages of a topic that have been read.
     fn position(shop: &Shop, topic: &str) -> i64 {
         let next = "SELECT sum(json_extract(each.value, '$.next')) FROM registers, json_each(registers.value) AS each WHERE registers.key = ";
         shop.count(&format!("{next}'kafka:main/{topic}'"))

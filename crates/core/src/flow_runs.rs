@@ -294,7 +294,7 @@ impl Core {
                 done_before.insert(at);
             }
             let seq = live.slot.last_run_seq;
-            // What failed without a run of its own gives nothing, whatever an earlier run of it gave.
+            // A step that failed without a run of its own gives nothing, whatever an earlier run of it gave.
             let counts = live.slot.state == SlotState::Succeeded || seq > begun;
             let latest = || self.slots.changed_run(seq).or_else(|| read.get(&seq)).filter(|_| counts);
             let end = || StepEnd::of(live.slot.state, latest());

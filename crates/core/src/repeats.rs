@@ -70,7 +70,7 @@ impl Core {
         if let Some(signal) = &step.signal {
             return Ok(Err(Refusal::OnlyWaits(id.clone(), signal.name.clone())));
         }
-        // What an earlier definition had done is no part of what the run did.
+        // The run did nothing of what was done by an earlier definition.
         let did = |live: &crate::slots::Live| {
             let step = live.slot.step_of_run().filter(|_| live.slot.last_run > 0)?;
             (step.run >= part.since_run).then(|| step.inputs.clone())

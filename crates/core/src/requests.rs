@@ -309,7 +309,7 @@ pub struct SetRegister {
 pub struct Tell {
     /// The facts. One with an idempotency key counts once.
     pub facts: Vec<Fact>,
-    /// How far their source has been read with them. Stored in the same turn, so that what was read is never read again without being known.
+    /// The position up to which their source has been read with them. Stored in the same turn, so that nothing is read again without being known.
     pub position: Option<SourcePosition>,
 }
 
@@ -321,7 +321,7 @@ impl Tell {
     }
 }
 
-/// How far a source of facts has been read.
+/// The position up to which a source of facts has been read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourcePosition {
     /// The name of the source.

@@ -1,22 +1,22 @@
-//! How far a topic has been read. It is stored with the facts that were read, as a register.
+//! The position up to which a topic has been read. It is stored with the facts that were read, as a register.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How far a topic has been read, by partition.
+/// The position up to which a topic has been read, by partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TopicPosition(pub BTreeMap<i32, PartitionPosition>);
 
-/// How far a partition has been read.
+/// The position up to which a partition has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionPosition {
     /// The offset of the next message.
     pub next: i64,
-    /// How often the partition was found to be another one of the same name: its topic was deleted and created again.
+    /// The number of times that the partition was found to be another one of the same name: its topic was deleted and created again.
     #[serde(default, skip_serializing_if = "is_first")]
     pub recreated: u32,
 }

@@ -11,7 +11,7 @@ mod real {
     use kelos_model::{Fact, Occurrence};
     use serde_json::{Value, json};
 
-    /// How long anything may take; only a broken program needs it.
+    /// The longest time that anything may take; only a broken program needs it.
     const PATIENCE: Duration = Duration::from_secs(120);
 
     /// A topic of a test's own.
@@ -227,7 +227,7 @@ mod real {
         broker.produce((0..5).map(|n| message(0, &n.to_string())));
         broker.run(&["trim", &broker.topic, "0", "14"], "");
         reader.until("fifteen messages", |reader| reader.position == Some(json!({ "0": { "next": 15 } }))).await;
-        // What was fetched before it was removed is no loss.
+        // Messages that were fetched before it was removed are no loss.
         let read = reader.facts.len();
         let told = reader.notices.len() == 2 && reader.notices[1].contains("gone before");
         assert!(read == 11 || (7..11).contains(&read) && told, "{read} facts, {:?}", reader.notices);

@@ -1,4 +1,4 @@
-//! What a run is given of the outputs of the slots that its own depends on.
+//! The outputs of other slots that a run is given, because its own slot depends on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

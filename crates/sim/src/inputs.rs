@@ -1,4 +1,4 @@
-//! What a run is given of the outputs of the slots that its own depends on, by the rules that the documentation states: written anew here,
+//! The outputs of other slots that a run is given, by the rules that the documentation states: written anew here,
 //! to compare.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -46,7 +46,7 @@ pub struct Figures {
     pub recoveries: u64,
     /// How often live runs were granted permits that they asked for.
     pub granted: u64,
-    /// How many runs did a step of another run again.
+    /// The number of runs that did a step of another run again.
     pub repeated: u64,
     /// How many slot states were compared with the full scan.
     pub compared: u64,

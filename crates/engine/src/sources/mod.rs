@@ -40,7 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The most notices that are kept of a source.
 const MOST_NOTICES: usize = 20;
 
-/// How long notices are shown.
+/// The time for which notices are shown.
 const NOTICE_SHOWN: SignedDuration = SignedDuration::from_hours(24);
 
 /// Something that facts come from. Only the leader asks it.

@@ -60,7 +60,7 @@ impl KafkaExecutor {
             Some(Value::String(text)) => Some(text.into_bytes()),
             Some(other) => Some(other.to_string().into_bytes()),
             None if has_value => None,
-            // What the run is given, where nothing else is said.
+            // The inputs of the run, where nothing else is said.
             None => Some(json!(start.given.arguments).to_string().into_bytes()),
         };
         let mut message =

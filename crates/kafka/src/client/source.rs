@@ -28,13 +28,13 @@ const EVERY: Duration = Duration::from_millis(50);
 /// The longest wait between two polls that fail.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a poll waits for the first message.
+/// The time that a poll waits for the first message.
 const FIRST_WITHIN: Duration = Duration::from_millis(500);
 
-/// How long a poll waits for each further message: those that have been fetched are there at once.
+/// The time that a poll waits for each further message: those that have been fetched are there at once.
 const NEXT_WITHIN: Duration = Duration::from_millis(5);
 
-/// How long the client has to give the reason of an error.
+/// The time that the client has to give the reason of an error.
 const REASON_WITHIN: Duration = Duration::from_millis(200);
 
 /// The most messages of a poll: they are one batch of a commit.
@@ -77,7 +77,7 @@ struct TopicSource {
 struct TopicReader {
     consumer: Arc<StreamConsumer<Context>>,
     trouble: Trouble,
-    /// How far it has been read.
+    /// The position up to which it has been read.
     position: TopicPosition,
     looked_at: Instant,
     /// A partition is read no further by this consumer.
@@ -121,7 +121,7 @@ impl TopicSource {
         if !self.reading.as_ref().is_some_and(is_current) {
             let Partitions { position, notices } = self.assign(stored.clone()).await?;
             findings.notices = notices;
-            // What is gone, and where a topic begins, is stored before anything is read from there.
+            // The messages that are gone, and the beginning of a topic, are stored before anything is read from there.
             if stored.as_ref() != Some(&position) {
                 findings.position = Some(position.stored());
                 return Ok(findings);
@@ -162,7 +162,7 @@ impl TopicSource {
         let position = found.position.clone();
         let (consumer, trouble) = match former {
             Some(reading) if reading.position == position => (consumer, trouble),
-            // What it fetched of another position must not be taken for what comes next.
+            // Messages that were fetched of another position must not be taken for those that come next.
             Some(_) => {
                 let (consumer, trouble) = self.connect().map_err(|error| error.to_string())?;
                 self.begin(&consumer, &position)?;
@@ -239,7 +239,7 @@ impl TopicSource {
             }
             reading.is_broken = true;
             if batch.messages > 0 || code == Some(RDKafkaErrorCode::AutoOffsetReset) {
-                // What is gone is told once the partitions have been looked at.
+                // Messages that are gone are told once the partitions have been looked at.
                 break;
             }
             let action = format!("read the topic {}", self.topic.topic);
@@ -321,7 +321,7 @@ fn partitions(
         };
         all.insert(partition, position);
     }
-    // What was read of a partition that is not there now is kept: its topic may be created again.
+    // The position of a partition that is not there now is kept: its topic may be created again.
     for (partition, position) in stored {
         all.entry(partition).or_insert(position);
     }

@@ -134,7 +134,7 @@ pub(super) fn read_inputs<'a, T: DeserializeOwned + 'static>(
     inputs: impl IntoIterator<Item = (&'a String, &'a Value)>,
 ) -> Result<T, String> {
     if TypeId::of::<T>() == TypeId::of::<()>() {
-        // What asks for nothing takes nothing.
+        // An input that asks for nothing takes nothing.
         return serde_json::from_value(Value::Null).map_err(|error| error.to_string());
     }
     let inputs: Map<String, Value> = inputs.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();

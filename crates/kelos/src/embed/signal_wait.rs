@@ -125,7 +125,7 @@ impl<'c, T: DeserializeOwned> SignalWait<'c, T> {
             loop {
                 let too_late = || SignalError::TooLate { signal: signal(), within: self.within.unwrap_or_default() };
                 tokio::select! {
-                    // What keeps the other end lives as long as the run.
+                    // The other end is kept as long as the run lives.
                     _ = changes.changed() => {}
                     () = outlook.sleep(self.within) => return Err(too_late()),
                     () = self.context.cancel().asked() => return Err(SignalError::Ended { signal: signal() }),

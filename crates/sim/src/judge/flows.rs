@@ -223,7 +223,7 @@ impl FlowsWatch<'_> {
             Some(SlotState::Killed) => "it was killed".to_owned(),
             _ => self.errors.get(&id).cloned().unwrap_or_default(),
         };
-        // What ended before it ran says nothing of the run before, unless a person says that it is done.
+        // A step that ended before it ran says nothing of the run before, unless a person says that it is done.
         let is_of_past = self.unbegun.contains(&id) && failed;
         let outputs = self.outputs.get(&id).filter(|_| !is_of_past).cloned().unwrap_or_default();
         Ok(Before { name: step.name.as_str(), outputs, error: failed.then_some(error) })

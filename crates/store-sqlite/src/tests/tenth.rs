@@ -117,7 +117,7 @@ fn what_a_run_gave_that_goes_on_is_handed_to_it() {
     assert_eq!(giving[0].outputs.as_ref().unwrap()["rows"], 12);
 }
 
-/// What a run gave before is looked for by the slots that depend on it.
+/// The outputs of a run of before are looked for by the slots that depend on it.
 #[test]
 fn workflows_whose_runs_gave_outputs_say_so() {
     let folder = written(ELEVENTH);

@@ -88,7 +88,7 @@ fn note(rows: &mut Vec<StepRow>, column: u32, step: Beside) {
     }
 }
 
-/// How bad the state of a step is; none where it was not opened.
+/// The weight of the state of a step, the worst the largest; none where it was not opened.
 fn weight_of(state: StepState) -> Option<usize> {
     match state {
         StepState::NotOpened | StepState::NeverRuns | StepState::NotInRun => None,
