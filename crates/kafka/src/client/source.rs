@@ -232,9 +232,12 @@ impl TopicSource {
                 Ok(Err(error)) => error,
             };
             let code = error.rdkafka_error_code();
-            if code.is_some_and(is_away) {
-                // The client connects again by itself; the next poll tells whether somebody answers.
-                reading.trouble.note(reading.trouble.last().unwrap_or_else(|| error.to_string()));
+            if let Some(code) = code.filter(|code| is_away(*code)) {
+                // The client connects again by itself; the next poll tells whether somebody answers. The reason that its log gives may come a
+                // moment later, and replaces these words.
+                if reading.trouble.last().is_none() {
+                    reading.trouble.note(words(code));
+                }
                 break;
             }
             reading.is_broken = true;

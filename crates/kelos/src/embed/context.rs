@@ -398,9 +398,13 @@ impl Context {
         waits_for.map(|what| format!("waits for {what}")).or_else(|| said.progress.clone())
     }
 
-    /// Closes the output and lets those go on who wait for the end.
-    pub(super) fn end(&self) {
+    /// Closes the output.
+    pub(super) fn close(&self) {
         self.0.log.end();
+    }
+
+    /// Lets those go on who wait for the end: what became of the run has been reported.
+    pub(super) fn end(&self) {
         self.0.over.send_replace(true);
     }
 

@@ -135,8 +135,12 @@ impl FunctionExecutor {
     /// Asks all live functions to end, and waits until they have, or their grace is over. Those that were not done are given back, to be done
     /// again by the next program.
     pub(super) async fn stop(&self) {
-        self.0.is_ending.store(true, Ordering::SeqCst);
-        let live: Vec<Context> = self.live().values().cloned().collect();
+        let live: Vec<Context> = {
+            // A start that comes meanwhile is either among them or put off.
+            let live = self.live();
+            self.0.is_ending.store(true, Ordering::SeqCst);
+            live.values().cloned().collect()
+        };
         live.iter().for_each(|context| context.cancel().ask());
         for context in live {
             context.over().await;
@@ -191,9 +195,10 @@ impl FunctionExecutor {
                 }
             }
         };
-        context.end();
+        context.close();
         ended.into_iter().for_each(|report| reports.run(&run, report));
         self.live().remove(&run);
+        context.end();
     }
 }
 
@@ -251,12 +256,13 @@ impl Executor for FunctionExecutor {
             return reports.run(&run, Report::Deferred { reason });
         };
         let state = &self.0;
-        if state.is_ending.load(Ordering::SeqCst) {
-            return reports.run(&run, Report::Deferred { reason: "the program comes to its end".to_owned() });
-        }
         let log = RunOutput::Files(state.launcher.own_log(&run_ref(&run)));
         let context = {
             let mut live = self.live();
+            if state.is_ending.load(Ordering::SeqCst) {
+                drop(live);
+                return reports.run(&run, Report::Deferred { reason: "the program comes to its end".to_owned() });
+            }
             if live.contains_key(&run) {
                 drop(live);
                 return reports.run(&run, started());
