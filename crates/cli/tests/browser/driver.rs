@@ -61,8 +61,7 @@ impl Browser {
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = self.agent.post(format!("{}/{path}", self.session)).send(body.to_string()).expect("an answer");
-        value(answer.into_body().read_to_string().expect("text"))
+        value(self.asked(path, body))
     }
 
     fn get(&self, path: &str) -> Value {
@@ -127,9 +126,7 @@ impl Browser {
         // A page that goes away meanwhile can't answer; the next one can.
         let body = json!({"script": format!("return Boolean({holds})"), "args": []});
         loop {
-            let answer = self.agent.post(format!("{}/execute/sync", self.session)).send(body.to_string());
-            let answer = answer.expect("an answer").into_body().read_to_string().expect("text");
-            let answer: Value = serde_json::from_str(&answer).expect("JSON");
+            let answer: Value = serde_json::from_str(&self.asked("execute/sync", &body)).expect("JSON");
             if answer["value"] == json!(true) {
                 return;
             }
@@ -151,20 +148,33 @@ impl Browser {
         json!({ELEMENT: found[ELEMENT]})
     }
 
-    /// Clicks as a person does: on what can be seen and reached.
+    /// Clicks as a person does: on what can be seen and reached, once it is there.
+    #[track_caller]
     pub(crate) fn click(&self, css: &str) {
-        // A page that follows may have put another element into its place meanwhile; a person would click on that one.
-        for _ in 0..5 {
-            let found = self.element(css);
-            let path = format!("element/{}/click", found[ELEMENT].as_str().expect("an element"));
-            let answer = self.agent.post(format!("{}/{path}", self.session)).send("{}").expect("an answer");
-            let answer = answer.into_body().read_to_string().expect("text");
-            if !answer.contains("stale element reference") {
+        // A page that follows may not have it yet, or may have put another element into its place meanwhile.
+        const LATER: [&str; 4] =
+            ["no such element", "stale element reference", "element not interactable", "element click intercepted"];
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let found = self.asked("element", &json!({"using": "css selector", "value": css}));
+            let element = serde_json::from_str::<Value>(&found).expect("JSON")["value"][ELEMENT].clone();
+            let answer = match element.as_str() {
+                Some(element) => self.asked(&format!("element/{element}/click"), &json!({})),
+                None => found,
+            };
+            if !LATER.iter().any(|later| answer.contains(later)) {
                 value(answer);
                 return;
             }
+            assert!(Instant::now() < until, "still no click on {css} at {}: {answer}", self.place());
+            std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("{css} was replaced whenever it was clicked");
+    }
+
+    /// The answer of the driver as it is, also where that is an error.
+    fn asked(&self, path: &str, body: &Value) -> String {
+        let answer = self.agent.post(format!("{}/{path}", self.session)).send(body.to_string()).expect("an answer");
+        answer.into_body().read_to_string().expect("text")
     }
 
     /// Clicks with a key held.
