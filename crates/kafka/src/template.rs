@@ -15,11 +15,11 @@ pub(crate) struct Template(Vec<Piece>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    Place(Place),
+    Placeholder(Placeholder),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum Placeholder {
     Key,
     /// A JSON pointer into the value; empty for all of it.
     Value(String),
@@ -69,8 +69,8 @@ impl Template {
             if !before.is_empty() {
                 pieces.push(Piece::Text(before.to_owned()));
             }
-            let place = Place::parse(name);
-            pieces.push(Piece::Place(
+            let place = Placeholder::parse(name);
+            pieces.push(Piece::Placeholder(
                 place.ok_or_else(|| format!("\"{text}\": nothing is known as ${{{name}}}, expected {PLACES}"))?,
             ));
             rest = behind;
@@ -90,7 +90,7 @@ impl Template {
         for piece in &self.0 {
             match piece {
                 Piece::Text(text) => filled.push_str(text),
-                Piece::Place(place) => match place.value(reading)? {
+                Piece::Placeholder(place) => match place.value(reading)? {
                     Value::String(text) => filled.push_str(&text),
                     Value::Null => return Err(format!("{} is null, expected a text", place.words())),
                     other => filled.push_str(&other.to_string()),
@@ -106,7 +106,7 @@ impl Template {
     /// In words, when the message lacks a part.
     pub(crate) fn value(&self, reading: &MessageView<'_>) -> Result<Value, String> {
         match self.0.as_slice() {
-            [Piece::Place(place)] => place.value(reading),
+            [Piece::Placeholder(place)] => place.value(reading),
             _ => self.text(reading).map(Value::String),
         }
     }
@@ -120,18 +120,18 @@ impl Template {
     }
 }
 
-impl Place {
-    fn parse(name: &str) -> Option<Place> {
+impl Placeholder {
+    fn parse(name: &str) -> Option<Placeholder> {
         Some(match name {
-            "key" => Place::Key,
-            "value" => Place::Value(String::new()),
-            "topic" => Place::Topic,
-            "partition" => Place::Partition,
-            "offset" => Place::Offset,
-            "time" => Place::Time,
+            "key" => Placeholder::Key,
+            "value" => Placeholder::Value(String::new()),
+            "topic" => Placeholder::Topic,
+            "partition" => Placeholder::Partition,
+            "offset" => Placeholder::Offset,
+            "time" => Placeholder::Time,
             other => match other.split_once('/')? {
-                ("value", pointer) => Place::Value(format!("/{pointer}")),
-                ("headers", header) if !header.is_empty() => Place::Header(header.to_owned()),
+                ("value", pointer) => Placeholder::Value(format!("/{pointer}")),
+                ("headers", header) if !header.is_empty() => Placeholder::Header(header.to_owned()),
                 _ => return None,
             },
         })
@@ -140,13 +140,13 @@ impl Place {
     fn value(&self, reading: &MessageView<'_>) -> Result<Value, String> {
         let message = reading.message();
         Ok(match self {
-            Place::Key => message.key_text()?.into(),
-            Place::Header(name) => message.header(name)?.into(),
-            Place::Topic => message.topic.clone().into(),
-            Place::Partition => message.partition.into(),
-            Place::Offset => message.offset.into(),
-            Place::Time => message.time.ok_or("it has no time")?.to_string().into(),
-            Place::Value(pointer) => {
+            Placeholder::Key => message.key_text()?.into(),
+            Placeholder::Header(name) => message.header(name)?.into(),
+            Placeholder::Topic => message.topic.clone().into(),
+            Placeholder::Partition => message.partition.into(),
+            Placeholder::Offset => message.offset.into(),
+            Placeholder::Time => message.time.ok_or("it has no time")?.to_string().into(),
+            Placeholder::Value(pointer) => {
                 let value = reading.value()?;
                 value.pointer(pointer).cloned().ok_or_else(|| format!("its value has no {pointer}"))?
             }
@@ -155,8 +155,8 @@ impl Place {
 
     fn words(&self) -> String {
         match self {
-            Place::Value(pointer) if pointer.is_empty() => "its value".to_owned(),
-            Place::Value(pointer) => format!("{pointer} of its value"),
+            Placeholder::Value(pointer) if pointer.is_empty() => "its value".to_owned(),
+            Placeholder::Value(pointer) => format!("{pointer} of its value"),
             other => format!("{other:?}").to_lowercase(),
         }
     }

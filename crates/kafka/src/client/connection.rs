@@ -63,7 +63,7 @@ struct KafkaState {
     cluster: Cluster,
     settings: BTreeMap<String, String>,
     producer: FutureProducer<Context>,
-    trouble: Trouble,
+    trouble: LastError,
 }
 
 impl fmt::Debug for Kafka {
@@ -75,9 +75,9 @@ impl fmt::Debug for Kafka {
 
 /// The last error of a client, until somebody takes it.
 #[derive(Clone, Default)]
-pub(super) struct Trouble(Arc<Mutex<Option<String>>>);
+pub(super) struct LastError(Arc<Mutex<Option<String>>>);
 
-impl Trouble {
+impl LastError {
     pub(super) fn note(&self, words: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
     }
@@ -94,7 +94,7 @@ impl Trouble {
 /// Keeps the errors of a client, and has its log in that of Kelos.
 pub(super) struct Context {
     cluster: String,
-    trouble: Trouble,
+    trouble: LastError,
 }
 
 impl ClientContext for Context {
@@ -132,7 +132,7 @@ impl Kafka {
     pub fn new(cluster: Cluster) -> Result<Kafka, KafkaError> {
         cluster.check().map_err(|why| KafkaError::Settings(format!("set up Kafka: {why}")))?;
         let settings = cluster.resolved().map_err(KafkaError::Settings)?;
-        let trouble = Trouble::default();
+        let trouble = LastError::default();
         let mut config = config(&cluster, &settings);
         if !settings.contains_key("message.timeout.ms") && !settings.contains_key("delivery.timeout.ms") {
             config.set("message.timeout.ms", CONFIRMED_WITHIN);
@@ -158,13 +158,13 @@ impl Kafka {
     }
 
     /// The trouble of the producer.
-    pub(super) fn trouble(&self) -> &Trouble {
+    pub(super) fn trouble(&self) -> &LastError {
         &self.0.trouble
     }
 
     /// A consumer whose errors are kept, with its configuration begun.
-    pub(super) fn consumer_config(&self) -> (ClientConfig, Context, Trouble) {
-        let trouble = Trouble::default();
+    pub(super) fn consumer_config(&self) -> (ClientConfig, Context, LastError) {
+        let trouble = LastError::default();
         let context = Context { cluster: self.0.cluster.name.clone(), trouble: trouble.clone() };
         (config(&self.0.cluster, &self.0.settings), context, trouble)
     }
@@ -176,7 +176,7 @@ impl Kafka {
     }
 
     /// The error of something that was asked of a broker.
-    pub(super) fn failed(&self, action: String, error: &ClientError, trouble: &Trouble) -> KafkaError {
+    pub(super) fn failed(&self, action: String, error: &ClientError, trouble: &LastError) -> KafkaError {
         match error.rdkafka_error_code() {
             Some(code) if is_away(code) => self.away(trouble.last().unwrap_or_else(|| words(code))),
             Some(code) => KafkaError::Refused { cluster: self.name().to_owned(), action, reason: words(code) },

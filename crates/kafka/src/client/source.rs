@@ -16,7 +16,7 @@ use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
 use serde_json::Value;
 
-use super::connection::{ANSWER_WITHIN, Context, Kafka, KafkaError, Trouble, is_away, words};
+use super::connection::{ANSWER_WITHIN, Context, Kafka, KafkaError, LastError, is_away, words};
 use super::producer::OutgoingMessage;
 use crate::message::IncomingMessage;
 use crate::position::{PartitionPosition, TopicPosition};
@@ -76,7 +76,7 @@ struct TopicSource {
 /// A topic whose partitions are assigned.
 struct TopicReader {
     consumer: Arc<StreamConsumer<Context>>,
-    trouble: Trouble,
+    trouble: LastError,
     /// The position up to which it has been read.
     position: TopicPosition,
     looked_at: Instant,
@@ -178,7 +178,7 @@ impl TopicSource {
     }
 
     /// An error with the reason that the client gives: a new consumer tells it once it is polled, and has no messages that could be missed.
-    async fn told_by(&self, consumer: &StreamConsumer<Context>, trouble: &Trouble, error: KafkaError) -> KafkaError {
+    async fn told_by(&self, consumer: &StreamConsumer<Context>, trouble: &LastError, error: KafkaError) -> KafkaError {
         let until = Instant::now() + REASON_WITHIN;
         while trouble.last().is_none() && Instant::now() < until {
             let _ = tokio::time::timeout(NEXT_WITHIN, consumer.recv()).await;
@@ -200,7 +200,7 @@ impl TopicSource {
         consumer.assign(&list).map_err(failed)
     }
 
-    fn connect(&self) -> Result<(Arc<StreamConsumer<Context>>, Trouble), KafkaError> {
+    fn connect(&self) -> Result<(Arc<StreamConsumer<Context>>, LastError), KafkaError> {
         let (mut config, context, trouble) = self.kafka.consumer_config();
         // The client wants a group to have a name, although nothing joins it.
         config
@@ -293,7 +293,7 @@ fn partitions(
     kafka: &Kafka,
     topic: &Topic,
     consumer: &StreamConsumer<Context>,
-    trouble: &Trouble,
+    trouble: &LastError,
     stored: Option<TopicPosition>,
 ) -> Result<Partitions, KafkaError> {
     let action = || format!("find the topic {}", topic.topic);
