@@ -1,0 +1,24 @@
+//! Who may do what: rights, roles and grants; the records of users and tokens; sessions; limited tries.
+//!
+//! Everything here is a pure function of records, of secrets that were shown, and of a moment that the caller passes; only new secrets
+//! are drawn from the machine's randomness. What is *absent*: HTTP, storage, and the clock.
+
+mod account;
+mod directory;
+mod grant;
+mod password;
+mod right;
+mod rules;
+mod session;
+mod token;
+mod tries;
+
+pub use account::{AccountName, BUCKET, RecordError, TokenRecord, UserRecord};
+pub use directory::Directory;
+pub use grant::{Grant, GrantError, Grants, Scope};
+pub use password::{PasswordError, PasswordHash};
+pub use right::{Right, Rights, Role};
+pub use rules::{AddressRule, ForwardedHeaders, Rules, RulesError};
+pub use session::{Session, SessionKey};
+pub use token::{Token, TokenId};
+pub use tries::Tries;
