@@ -13,8 +13,8 @@ use crate::past::PastOf;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
-    PrioritiseBackfill, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow,
-    Skip, SubmitRequest, Tell,
+    PrioritiseBackfill, RecordAccess, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow,
+    SetRegister, SignalFlow, Skip, SubmitRequest, Tell,
 };
 use crate::survey::Survey;
 use crate::{Ask, Command, Core, Refusal, Request};
@@ -82,6 +82,10 @@ impl Core {
             Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
                 self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
                 SetRegister::reply(Ok(()))
+            }
+            Ask::RecordAccess(RecordAccess { what }) => {
+                self.turn.log_access(self.now, what, by);
+                RecordAccess::reply(Ok(()))
             }
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.survey().inspection(&slot))),
             Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),

@@ -80,9 +80,9 @@ pub use port::{Checkpoint, Command, Input, Rows, Step};
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,
-    InspectCapacity, Kill, MarkSuccess, POSITIONS, Pause, PauseBackfill, PrioritiseBackfill, RefusedSignal, RepeatStep,
-    Reply, Request, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip, SlotList,
-    SourcePosition, StartAnswer, SubmitOutcome, SubmitRequest, Tell,
+    InspectCapacity, Kill, MarkSuccess, POSITIONS, Pause, PauseBackfill, PrioritiseBackfill, RecordAccess,
+    RefusedSignal, RepeatStep, Reply, Request, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister,
+    SignalFlow, Skip, SlotList, SourcePosition, StartAnswer, SubmitOutcome, SubmitRequest, Tell,
 };
 pub use workers::{Offer, WORKER};
 

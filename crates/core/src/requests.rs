@@ -8,13 +8,15 @@ use std::sync::Arc;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
-use kelos_model::{Arguments, BackfillId, Fact, RunName, SlotRef, SlotState, StepName, Workflow, WorkflowId};
+use kelos_model::{
+    AccessEvent, Arguments, BackfillId, Fact, RunName, SlotRef, SlotState, StepName, Workflow, WorkflowId,
+};
 use serde_json::Value;
 
 use crate::{Capacity, Inspection, Refusal};
 
 /// A request to the scheduler.
-pub trait Request: Into<Ask> {
+pub trait Request: Into<Ask> + Clone {
     /// The answer to this request.
     type Answer;
 
@@ -120,6 +122,7 @@ requests! {
     SignalFlow(SignalFlow) -> Done(());
     ResumeFlow(ResumeFlow) -> Done(());
     SetRegister(SetRegister) -> Done(());
+    RecordAccess(RecordAccess) -> Done(());
     Inspect(Inspect) -> Inspection(Inspection);
     InspectCapacity(InspectCapacity) -> Capacity(Capacity);
 }
@@ -302,6 +305,13 @@ pub struct SetRegister {
     pub value: Option<Value>,
     /// The reason given for it.
     pub reason: Option<String>,
+}
+
+/// Record that the actor came in, went, or was refused.
+#[derive(Debug, Clone)]
+pub struct RecordAccess {
+    /// The event.
+    pub what: AccessEvent,
 }
 
 /// Publish facts, in their order.

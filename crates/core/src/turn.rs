@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::event::{BackfillEvent, Event, WorkflowEvent};
-use kelos_model::{BackfillId, EventRecord, FactKey, WorkflowId};
+use kelos_model::{AccessEvent, Actor, BackfillId, EventRecord, FactKey, WorkflowId};
 use serde_json::Value;
 
 use crate::mandate::Mandate;
@@ -70,6 +70,11 @@ impl Turn {
         let Mandate { by, reason } = mandate;
         self.registers.push((bucket.clone(), key.clone(), value.clone()));
         self.log(at, 0, Event::Register { bucket, key, value, by: Some(by), reason });
+    }
+
+    /// Logs that somebody came in, went, or was refused.
+    pub(crate) fn log_access(&mut self, at: Timestamp, what: AccessEvent, by: Actor) {
+        self.log(at, 0, Event::Access { what, by });
     }
 
     /// Notes the position of a stored fact in the log.

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use kelos_engine::Status;
-use kelos_front::App;
-use kelos_front::caller::{self, Door};
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::of_request;
+use kelos_front::{App, Front};
 use kelos_model::Actor;
 use kelos_model::project::{DEFAULT_VERSION, ProjectName};
 
@@ -23,13 +23,14 @@ pub(super) struct CdapRequest {
     pub(super) by: Actor,
 }
 
-impl FromRequestParts<App> for CdapRequest {
+impl FromRequestParts<Front> for CdapRequest {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<CdapRequest, Fault> {
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<CdapRequest, Fault> {
+        let app = App::from_request_parts(parts, front).await?;
         check_leader(&app.handle().status())?;
-        let by = caller::of_parts(parts, Door::Cdap).map_err(plain::bad_request)?;
-        let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, app).await;
+        let by = of_request(&parts.extensions)?.actor.clone();
+        let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, front).await;
         let names = names.map_err(|rejection| plain::bad_request(rejection.body_text()))?.0;
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let parameters = parameters.map_err(|rejection| plain::bad_request(rejection.body_text()))?.0;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
-use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
@@ -48,7 +47,7 @@ impl DashboardQuery {
     }
 }
 
-pub(super) async fn dashboard(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn dashboard(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let wanted = DashboardQuery::read(&asked)?;
     let now = app.handle().now();
     look(&app, move |catalogue| {

@@ -22,13 +22,16 @@ mod trigger;
 
 pub use fault::response as fault;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
-use kelos_front::App;
+use kelos_front::Front;
 use kelos_front::fault::{Fault, panicked, plain, wrong_method};
+use kelos_front::identity::Identity;
 use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -42,7 +45,7 @@ pub fn is_call(path: &str) -> bool {
 }
 
 /// The routes of the dialect.
-pub fn router() -> Router<App> {
+pub fn router() -> Router<Front> {
     Router::new()
         .route("/v3/namespaces", get(programs::namespaces))
         .nest("/v3/namespaces/{namespace}", of_namespace())
@@ -54,7 +57,7 @@ pub fn router() -> Router<App> {
         .layer(CatchPanicLayer::custom(panicked))
 }
 
-fn of_namespace() -> Router<App> {
+fn of_namespace() -> Router<Front> {
     Router::new()
         .route("/", get(programs::namespace).put(unsupported).delete(unsupported))
         .route("/apps", get(programs::apps).post(programs::deploy))
@@ -70,7 +73,7 @@ fn of_namespace() -> Router<App> {
         .route("/previousruntime", post(times::all_previous))
 }
 
-fn of_app() -> Router<App> {
+fn of_app() -> Router<Front> {
     Router::new()
         .route("/", get(programs::app).put(programs::deploy).delete(programs::deploy))
         .route("/update", post(programs::deploy))
@@ -89,7 +92,7 @@ fn of_app() -> Router<App> {
         .route("/{kind}/{program}/start", post(programs::start))
 }
 
-fn of_profiles() -> Router<App> {
+fn of_profiles() -> Router<Front> {
     Router::new()
         .route("/", get(profiles::list))
         .route("/{profile}", get(profiles::get).put(profiles::put).delete(profiles::delete))
@@ -97,7 +100,7 @@ fn of_profiles() -> Router<App> {
 }
 
 /// Answers paths that have no route: one that ends in slashes is the same without them, as for CDAP.
-async fn unmatched(State(app): State<App>, request: Request) -> Response {
+async fn unmatched(State(front): State<Front>, request: Request) -> Response {
     let path = request.uri().path();
     let plain = path.trim_end_matches('/');
     if plain == path {
@@ -107,10 +110,12 @@ async fn unmatched(State(app): State<App>, request: Request) -> Response {
     let Ok(uri) = format!("{plain}{query}").parse::<Uri>() else {
         return plain::bad_request(format!("{path} is no path")).into_response();
     };
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let mut again = Request::new(body);
     (*again.method_mut(), *again.uri_mut(), *again.headers_mut()) = (parts.method, uri, parts.headers);
-    router().with_state(app).oneshot(again).await.into_response()
+    // What the caller may do is checked once more where the route asks the scheduler and reads.
+    parts.extensions.remove::<Arc<Identity>>().map(|identity| again.extensions_mut().insert(identity));
+    router().with_state(front).oneshot(again).await.into_response()
 }
 
 /// Answers calls that CDAP may have and Kelos has not, so that they are never taken for a missing program or schedule.

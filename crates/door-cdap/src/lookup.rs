@@ -1,7 +1,6 @@
 //! Schedules by the program that triggers them, and enabling those that were disabled within a range of time.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_core::EnableByTime;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
@@ -21,7 +20,7 @@ use super::trigger::state_named;
 /// Statuses that a program can have, and that no trigger waits for.
 const PASSING: [&str; 2] = ["INITIALIZING", "RUNNING"];
 
-pub(super) async fn triggered_by(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn triggered_by(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (program, states) = (triggering(&asked)?, states(&asked)?);
     let disabled = asked.disabled()?;
     look(&app, move |catalogue| {
@@ -79,7 +78,7 @@ fn waits_for(trigger: &Trigger, program: &WorkflowId, among: Option<&[SlotState]
     })
 }
 
-pub(super) async fn re_enable(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn re_enable(asked: CdapRequest, app: App) -> Result<(), Fault> {
     let time = |name: &str| Ok::<_, Fault>(asked::moment(asked.number(name)?.unwrap_or(0)));
     let range = Range::new(time("start-time-millis")?, time("end-time-millis")?);
     let namespace = asked.name("namespace").to_owned();

@@ -3,7 +3,6 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
 use kelos_core::SetRegister;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
@@ -80,7 +79,7 @@ fn names(asked: &CdapRequest) -> (String, String) {
     (namespace.to_owned(), asked.name("profile").to_owned())
 }
 
-pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn list(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (namespace, _) = names(&asked);
     look(&app, move |catalogue| {
         let mut all = vec![];
@@ -94,12 +93,12 @@ pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<J
     .await
 }
 
-pub(super) async fn get(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn get(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (namespace, name) = names(&asked);
     look(&app, move |catalogue| need(catalogue.reader(), &namespace, &name).map(Json)).await
 }
 
-pub(super) async fn put(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
+pub(super) async fn put(asked: CdapRequest, app: App, body: Bytes) -> Result<(), Fault> {
     let mut profile = fields::object(&body)?;
     let (namespace, name) = names(&asked);
     if namespace == SYSTEM && name == NATIVE {
@@ -125,7 +124,7 @@ async fn set(app: &App, asked: &CdapRequest, value: Option<Value>) -> Result<(),
     Ok(())
 }
 
-pub(super) async fn act(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn act(asked: CdapRequest, app: App) -> Result<(), Fault> {
     let (namespace, name) = names(&asked);
     let status = match asked.name("action") {
         "enable" => "ENABLED",
@@ -144,7 +143,7 @@ pub(super) async fn act(asked: CdapRequest, State(app): State<App>) -> Result<()
     set(&app, &asked, Some(profile)).await
 }
 
-pub(super) async fn delete(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn delete(asked: CdapRequest, app: App) -> Result<(), Fault> {
     let (namespace, name) = names(&asked);
     look(&app, move |catalogue| may_go(catalogue, &namespace, &name)).await?;
     set(&app, &asked, None).await

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::StatusCode;
 use kelos_core::FireRequest;
 use kelos_front::App;
@@ -35,11 +34,11 @@ fn need_namespace(catalogue: &Catalogue<'_>, name: &str) -> Result<(), Fault> {
     there.then_some(()).ok_or_else(|| plain::not_found(format!("no namespace \"{name}\": it has no application")))
 }
 
-pub(super) async fn namespaces(_: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn namespaces(_: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     look(&app, |catalogue| Ok(Json(all_namespaces(catalogue)?.iter().map(|name| namespace_json(name)).collect()))).await
 }
 
-pub(super) async fn namespace(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn namespace(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let name = asked.name("namespace").to_owned();
     look(&app, move |catalogue| {
         need_namespace(catalogue, &name)?;
@@ -48,7 +47,7 @@ pub(super) async fn namespace(asked: CdapRequest, State(app): State<App>) -> Res
     .await
 }
 
-pub(super) async fn apps(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn apps(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let namespace = asked.name("namespace").to_owned();
     look(&app, move |catalogue| {
         need_namespace(catalogue, &namespace)?;
@@ -64,7 +63,7 @@ fn app_json(project: &ProjectName) -> Value {
     json!({ "type": "App", "name": project.application, "version": project.version, "description": "" })
 }
 
-pub(super) async fn app(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn app(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let project = asked.project()?;
     look(&app, move |catalogue| {
         let rows = catalogue.of_project(&project)?;
@@ -97,7 +96,7 @@ pub(super) async fn deploy(asked: CdapRequest) -> Fault {
     )
 }
 
-pub(super) async fn start(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
+pub(super) async fn start(asked: CdapRequest, app: App, body: Bytes) -> Result<(), Fault> {
     let arguments = arguments(&body)?;
     let program = asked.program()?;
     let workflow = look(&app, move |catalogue| catalogue.need_program(&program)).await?;

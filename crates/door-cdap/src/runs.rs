@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Kill, Refusal};
@@ -207,7 +206,7 @@ fn run_json(run: &Run) -> Value {
     fields
 }
 
-pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn list(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (program, query) = (asked.program()?, RunQuery::read(&asked)?);
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
@@ -236,7 +235,7 @@ fn run(catalogue: &Catalogue<'_>, program: &ProgramName, text: &str) -> Result<R
     runs.into_iter().find(|run| run.id == id).ok_or_else(missing)
 }
 
-pub(super) async fn one(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn one(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (program, text) = (asked.program()?, asked.name("run").to_owned());
     look(&app, move |catalogue| run(catalogue, &program, &text).map(|run| Json(run_json(&run)))).await
 }
@@ -259,7 +258,7 @@ fn counted(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>) -> Result<usize
     Ok(count)
 }
 
-pub(super) async fn count(asked: CdapRequest, State(app): State<App>) -> Result<Json<usize>, Fault> {
+pub(super) async fn count(asked: CdapRequest, app: App) -> Result<Json<usize>, Fault> {
     let program = asked.program()?;
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
@@ -290,7 +289,7 @@ fn status_among(live: &[Run], runners: &BTreeSet<WorkflowId>) -> &'static str {
     if is_running { "RUNNING" } else { "STOPPED" }
 }
 
-pub(super) async fn status(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn status(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let program = asked.program()?;
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
@@ -318,7 +317,7 @@ async fn kill(app: &App, by: &Actor, slot: SlotRef) -> Result<(), Fault> {
     }
 }
 
-pub(super) async fn stop(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn stop(asked: CdapRequest, app: App) -> Result<(), Fault> {
     check_stop(&asked)?;
     let program = asked.program()?;
     let found = look(&app, move |catalogue| {
@@ -337,7 +336,7 @@ pub(super) async fn stop(asked: CdapRequest, State(app): State<App>) -> Result<(
     Ok(())
 }
 
-pub(super) async fn stop_one(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn stop_one(asked: CdapRequest, app: App) -> Result<(), Fault> {
     check_stop(&asked)?;
     let (program, text) = (asked.program()?, asked.name("run").to_owned());
     let found = look(&app, move |catalogue| {
@@ -354,7 +353,7 @@ pub(super) async fn stop_one(asked: CdapRequest, State(app): State<App>) -> Resu
     kill(&app, &asked.by, found.await?.id.slot).await
 }
 
-pub(super) async fn statuses(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn statuses(asked: CdapRequest, app: App, body: Bytes) -> Result<Json<Value>, Fault> {
     batch::answer(&asked, &app, &body, |catalogue| {
         let (runners, live) = (Runners::read(catalogue.reader())?, live(catalogue.reader())?);
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| {
@@ -366,11 +365,7 @@ pub(super) async fn statuses(asked: CdapRequest, State(app): State<App>, body: B
 }
 
 /// The newest run of each of many programs.
-pub(super) async fn newest_of_each(
-    asked: CdapRequest,
-    State(app): State<App>,
-    body: Bytes,
-) -> Result<Json<Value>, Fault> {
+pub(super) async fn newest_of_each(asked: CdapRequest, app: App, body: Bytes) -> Result<Json<Value>, Fault> {
     batch::answer(&asked, &app, &body, |catalogue| {
         let runners = Runners::read(catalogue.reader())?;
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| {
@@ -382,7 +377,7 @@ pub(super) async fn newest_of_each(
     .await
 }
 
-pub(super) async fn counts(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn counts(asked: CdapRequest, app: App, body: Bytes) -> Result<Json<Value>, Fault> {
     batch::answer(&asked, &app, &body, |catalogue| {
         let runners = Runners::read(catalogue.reader())?;
         Ok(move |catalogue: &Catalogue<'_>, program: &ProgramName| {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::StatusCode;
 use kelos_core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, Request};
 use kelos_front::App;
@@ -21,7 +20,7 @@ use super::detail::{self, Detail};
 use super::kind::WORKFLOW;
 use super::{fields, profiles, trigger};
 
-pub(super) async fn add(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<(), Fault> {
+pub(super) async fn add(asked: CdapRequest, app: App, body: Bytes) -> Result<(), Fault> {
     let body = fields::object(&body)?;
     let (project, name) = (asked.project()?, asked.name("name").to_owned());
     let schedule = look(&app, move |catalogue| new_schedule(catalogue, &project, &name, &body)).await?;
@@ -57,7 +56,7 @@ fn is_taken(catalogue: &Catalogue<'_>, id: &WorkflowId) -> Result<bool, StoreErr
 }
 
 /// Acts on a schedule by the action in the path.
-pub(super) async fn act(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<&'static str, Fault> {
+pub(super) async fn act(asked: CdapRequest, app: App, body: Bytes) -> Result<&'static str, Fault> {
     match asked.name("action") {
         "update" => update(&asked, &app, &body).await.map(|()| ""),
         "enable" | "resume" => switch(&asked, &app, |schedule, reason| Enable { schedule, reason }).await,
@@ -127,7 +126,7 @@ async fn switch<R: Request>(
     Ok("OK")
 }
 
-pub(super) async fn delete(asked: CdapRequest, State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn delete(asked: CdapRequest, app: App) -> Result<(), Fault> {
     let id = one(&asked, &app, |_, row| Ok(row.id.clone())).await?;
     app.ask(&asked.by, DeleteSchedules { schedules: vec![id], reason: asked.reason() }).await?;
     Ok(())
@@ -147,12 +146,12 @@ async fn one<T: Send + 'static>(
     .await
 }
 
-pub(super) async fn get(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn get(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     one(&asked, &app, |catalogue, row| detail::write(row, catalogue)).await.map(Json)
 }
 
 /// Answers a question about a schedule, by its name in the path.
-pub(super) async fn about(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn about(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     if asked.name("action") != "status" {
         let told = format!("\"{}\" of a schedule is not supported, expected status", asked.name("action"));
         return Err(plain::of(StatusCode::NOT_IMPLEMENTED, told));
@@ -194,7 +193,7 @@ pub(super) fn written<'a>(
     Ok(Json(Value::Array(list)))
 }
 
-pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn list(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (project, wanted) = (asked.project()?, ScheduleFilter::read(&asked)?);
     look(&app, move |catalogue| {
         let rows = catalogue.of_project(&project)?;
@@ -203,7 +202,7 @@ pub(super) async fn list(asked: CdapRequest, State(app): State<App>) -> Result<J
     .await
 }
 
-pub(super) async fn of_program(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn of_program(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let (program, wanted) = (asked.program()?, ScheduleFilter::read(&asked)?);
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;

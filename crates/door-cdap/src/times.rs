@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
 use jiff::Timestamp;
 use kelos_explain::schedules::overview::next_times;
 use kelos_front::App;
@@ -26,12 +25,12 @@ enum TimeKind {
     Previous,
 }
 
-pub(super) async fn next(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn next(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     one(&asked, &app, TimeKind::Next(now)).await
 }
 
-pub(super) async fn previous(asked: CdapRequest, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn previous(asked: CdapRequest, app: App) -> Result<Json<Value>, Fault> {
     one(&asked, &app, TimeKind::Previous).await
 }
 
@@ -40,16 +39,12 @@ async fn one(asked: &CdapRequest, app: &App, which: TimeKind) -> Result<Json<Val
     look(app, move |catalogue| times(catalogue, &program, which).map(Json)).await
 }
 
-pub(super) async fn all_next(asked: CdapRequest, State(app): State<App>, body: Bytes) -> Result<Json<Value>, Fault> {
+pub(super) async fn all_next(asked: CdapRequest, app: App, body: Bytes) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     several(&asked, &app, &body, TimeKind::Next(now)).await
 }
 
-pub(super) async fn all_previous(
-    asked: CdapRequest,
-    State(app): State<App>,
-    body: Bytes,
-) -> Result<Json<Value>, Fault> {
+pub(super) async fn all_previous(asked: CdapRequest, app: App, body: Bytes) -> Result<Json<Value>, Fault> {
     several(&asked, &app, &body, TimeKind::Previous).await
 }
 

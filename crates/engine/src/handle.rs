@@ -22,12 +22,32 @@ pub enum AskError {
     /// It may not, or can't, be done.
     #[error("{0}")]
     Refused(Refusal),
+    /// The actor lacks a right. The engine itself asks for none: whoever lets others use it does.
+    #[error("do what was asked for: {actor} may not {right} {}", shown(project.as_ref()))]
+    Forbidden {
+        /// The name of the actor.
+        actor: String,
+        /// The right, as a verb.
+        right: &'static str,
+        /// The project; none if the right is needed for all.
+        project: Option<String>,
+    },
+    /// No reason was given, and changes of the project need one.
+    #[error("do what was asked for: changes of the project {project} need a reason")]
+    ReasonMissing {
+        /// The project.
+        project: String,
+    },
     /// Another process leads on the same data.
     #[error("reach the scheduler: another server leads on this database and this one is its standby; ask that one")]
     Standby,
     /// The store fails, or the engine is ending. It may or may not have been done.
     #[error("get an answer from the scheduler: {0}; check whether it was done before you retry")]
     NoAnswer(String),
+}
+
+fn shown(project: Option<&String>) -> String {
+    project.map_or_else(|| "all projects".to_owned(), |project| format!("the project {project}"))
 }
 
 /// A handle on an engine. Cheap to clone; the engine ends on [`Handle::stop`], or with the process.

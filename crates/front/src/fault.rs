@@ -166,6 +166,12 @@ impl From<AskError> for Fault {
         let detail = format!("failed to {error}");
         match error {
             AskError::Refused(refusal) => refusal.into(),
+            AskError::Forbidden { .. } => Fault::new(StatusCode::FORBIDDEN, code_of(&error), detail),
+            AskError::ReasonMissing { .. } => {
+                let fault = Fault::bad_request(code_of(&error), detail);
+                fault
+                    .with_hint("give one: `reason` in the request, --reason on the command line, the field on the page")
+            }
             AskError::Standby | AskError::NoAnswer(_) => {
                 Fault::new(StatusCode::SERVICE_UNAVAILABLE, code_of(&error), detail)
             }
@@ -252,6 +258,8 @@ pub const CODE: HeaderName = HeaderName::from_static("kelos-code");
 fn code_of(error: &AskError) -> &'static str {
     match error {
         AskError::Refused(refusal) => refusal.code(),
+        AskError::Forbidden { .. } => "forbidden",
+        AskError::ReasonMissing { .. } => "reason-missing",
         AskError::Standby => "standby",
         AskError::NoAnswer(_) => "no-answer",
     }

@@ -3,19 +3,23 @@
 //! The native API, the pages and the dialects depend on it and never on each other. What is *absent*: routes, and any state:
 //! everything is read from the store or requested from the engine.
 
+pub mod access;
 mod app;
+mod authority;
 pub mod backfill;
-pub mod caller;
 pub mod fault;
 pub mod groups;
 pub mod guard;
+pub mod identity;
 pub mod key;
 pub mod known;
 mod links;
 pub mod query;
+pub mod scope;
 pub mod stream;
 
-pub use app::App;
+pub use access::{Access, AccessSettings};
+pub use app::{App, Front};
 pub use groups::Groups;
 pub use guard::{Hosts, INSTANCE};
 pub use links::Links;

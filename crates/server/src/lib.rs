@@ -7,6 +7,7 @@
 
 mod api;
 mod embedded;
+mod rights;
 mod serve;
 
 use std::time::Duration;
@@ -19,7 +20,7 @@ use axum::response::Response;
 use kelos_door_cdap as cdap;
 use kelos_door_celos::dialect as celos;
 use kelos_front::fault::{Fault, is_native, plain};
-use kelos_front::{App, guard};
+use kelos_front::{App, Front, guard};
 use kelos_ui as ui;
 use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::trace::TraceLayer;
@@ -37,12 +38,15 @@ pub struct Guide;
 /// All routes of a server.
 pub fn router(app: App) -> Router {
     let hosts = app.hosts().clone();
+    let front = Front::new(app.clone());
     Router::new()
-        .merge(api::router().with_state(app.clone()))
-        .merge(ui::router().with_state(app.clone()))
-        .merge(cdap::router().with_state(app.clone()))
-        .merge(celos::router().with_state(app))
+        .merge(api::router())
+        .merge(ui::router())
+        .merge(cdap::router())
+        .merge(celos::router())
+        .with_state(front)
         .fallback(unknown_path)
+        .layer(middleware::from_fn_with_state(app, rights::admit))
         .layer(middleware::from_fn_with_state(hosts, guard::check))
         .layer(middleware::from_fn(render))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))

@@ -39,7 +39,7 @@ fn road(names: &Names, about: &About) -> Option<(&'static str, String)> {
             let number = names.number(id)?;
             ("INDEXED BY events_of_workflows", format!("workflow = {number} AND kind IS NULL AND "))
         }
-        About::Facts => ("INDEXED BY events_outside", "workflow IS NULL AND ".to_owned()),
+        About::Facts | About::Access => ("INDEXED BY events_outside", "workflow IS NULL AND ".to_owned()),
     })
 }
 
@@ -62,10 +62,15 @@ fn along(conn: &Connection, names: &Names, about: &About, span: Span, found: &mu
             continue;
         }
         let record = names.read_event(row)?;
-        if *about == About::Facts && !matches!(record.event, Event::Fact { .. }) {
-            found.pass_over(seq);
-        } else {
+        let is_about = match about {
+            About::Facts => matches!(record.event, Event::Fact { .. }),
+            About::Access => record.event.is_about_access(),
+            _ => true,
+        };
+        if is_about {
             found.rows.push((seq, record));
+        } else {
+            found.pass_over(seq);
         }
     }
     Ok(())

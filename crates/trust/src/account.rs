@@ -11,9 +11,6 @@ use crate::grant::Grant;
 use crate::password::PasswordHash;
 use crate::token::TokenId;
 
-/// The bucket of the registers that are records of access. No script reads it, and no request sets it but those about users and tokens.
-pub const BUCKET: &str = "kelos.access";
-
 /// Longest name of a user or token.
 const LONGEST_NAME: usize = 64;
 

@@ -11,12 +11,13 @@ use crate::password::PasswordHash;
 use crate::session::Session;
 use crate::token::{Token, TokenId};
 
-/// All users and tokens, and the sessions that were ended before their time.
+/// All users and tokens, the hours in which tokens were last used, and the sessions that were ended before their time.
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
     users: BTreeMap<String, UserRecord>,
     tokens: BTreeMap<TokenId, TokenRecord>,
     ended: BTreeMap<String, Timestamp>,
+    used: BTreeMap<TokenId, Timestamp>,
 }
 
 impl Directory {
@@ -49,6 +50,9 @@ impl Directory {
             Some(("ended", id)) => {
                 self.ended.insert(id.to_owned(), read(key, value)?);
             }
+            Some(("used", id)) => {
+                self.used.insert(TokenId::read(id).ok_or_else(unknown)?, read(key, value)?);
+            }
             _ => return Err(unknown()),
         }
         Ok(())
@@ -70,6 +74,18 @@ impl Directory {
         self.tokens.iter()
     }
 
+    /// The key of the register that says when a token was last used.
+    #[must_use]
+    pub fn key_of_use(id: &TokenId) -> String {
+        format!("used/{id}")
+    }
+
+    /// When a token was last used, as far as it is recorded.
+    #[must_use]
+    pub fn last_use(&self, id: &TokenId) -> Option<Timestamp> {
+        self.used.get(id).copied()
+    }
+
     /// The token of an id, or the only one of a name.
     #[must_use]
     pub fn token(&self, name: &str) -> Option<(&TokenId, &TokenRecord)> {
@@ -85,12 +101,18 @@ impl Directory {
         if !shown.has_digest(&record.digest) || record.is_over(now) {
             return None;
         }
-        let grants = Grants::of(record.roles.clone());
-        match &record.owner {
-            None => Some((record, grants)),
+        Some((record, self.grants_of(record)?))
+    }
+
+    /// The rights of a token; none if its owner may not come in.
+    #[must_use]
+    pub fn grants_of(&self, token: &TokenRecord) -> Option<Grants> {
+        let grants = Grants::of(token.roles.clone());
+        match &token.owner {
+            None => Some(grants),
             Some(owner) => {
                 let user = self.users.get(owner.as_str()).filter(|user| !user.disabled)?;
-                Some((record, grants.within(&user.roles)))
+                Some(grants.within(&user.roles))
             }
         }
     }

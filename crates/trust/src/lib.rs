@@ -13,12 +13,12 @@ mod session;
 mod token;
 mod tries;
 
-pub use account::{AccountName, BUCKET, RecordError, TokenRecord, UserRecord};
+pub use account::{AccountName, RecordError, TokenRecord, UserRecord};
 pub use directory::Directory;
 pub use grant::{Grant, GrantError, Grants, Scope};
 pub use password::{PasswordError, PasswordHash};
 pub use right::{Right, Rights, Role};
 pub use rules::{AddressRule, ForwardedHeaders, Rules, RulesError};
 pub use session::{Session, SessionKey};
-pub use token::{Token, TokenId};
+pub use token::{Token, TokenId, same};
 pub use tries::Tries;

@@ -19,7 +19,9 @@ pub struct PasswordHash(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     /// It is too short.
-    #[error("take the password: it has {0} characters, expected {SHORTEST} at least; several words are easy to remember")]
+    #[error(
+        "take the password: it has {0} characters, expected {SHORTEST} at least; several words are easy to remember"
+    )]
     Short(usize),
     /// It is too long.
     #[error("take the password: it has {0} bytes, expected {LONGEST} at most")]

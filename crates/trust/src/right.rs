@@ -21,8 +21,7 @@ pub enum Right {
 
 impl Right {
     /// All rights.
-    pub const ALL: [Right; 6] =
-        [Right::View, Right::Operate, Right::Author, Right::Audit, Right::Admin, Right::Work];
+    pub const ALL: [Right; 6] = [Right::View, Right::Operate, Right::Author, Right::Audit, Right::Admin, Right::Work];
 
     /// Its name: a verb.
     #[must_use]
@@ -90,7 +89,7 @@ pub enum Role {
     Operate,
     /// Writes a project, and keeps it running.
     Author,
-    /// May do everything; for all projects this includes users and tokens.
+    /// May do everything that people do; for all projects this includes users and tokens.
     Admin,
     /// Sees everything, also who did what and who was refused, and changes nothing.
     Audit,
@@ -128,9 +127,7 @@ impl Role {
             Role::View => Rights::of(&[Right::View]),
             Role::Operate => Rights::of(&[Right::View, Right::Operate]),
             Role::Author => Rights::of(&[Right::View, Right::Operate, Right::Author]),
-            Role::Admin => {
-                Rights::of(&[Right::View, Right::Operate, Right::Author, Right::Audit, Right::Admin, Right::Work])
-            }
+            Role::Admin => Rights::of(&[Right::View, Right::Operate, Right::Author, Right::Audit, Right::Admin]),
             Role::Audit => Rights::of(&[Right::View, Right::Audit]),
             Role::Worker => Rights::of(&[Right::Work]),
         }
@@ -159,7 +156,7 @@ mod tests {
             "view: view - - - - -\n\
              operate: view operate - - - -\n\
              author: view operate author - - -\n\
-             admin: view operate author audit administer work\n\
+             admin: view operate author audit administer -\n\
              audit: view - - audit - -\n\
              worker: - - - - - work"
         );

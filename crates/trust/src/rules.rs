@@ -91,7 +91,8 @@ impl Rules {
             }
         }
         if let Some(rule) = rules.addresses.iter().find(|rule| rule.from.prefix_len() == 0) {
-            let why = format!("the addresses {} are all there are; give people and machines accounts instead", rule.from);
+            let why =
+                format!("the addresses {} are all there are; give people and machines accounts instead", rule.from);
             return Err(RulesError(why));
         }
         Ok(Some(rules))

@@ -96,7 +96,8 @@ impl Token {
 }
 
 /// Whether two texts are the same; takes as long wherever two of one length differ.
-pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+#[must_use]
+pub fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
 }
 

@@ -29,7 +29,9 @@ impl Failures {
     fn wait(self) -> SignedDuration {
         match self.count.checked_sub(FREE) {
             None | Some(0) => SignedDuration::ZERO,
-            Some(over) => FIRST.saturating_mul(1_i32.checked_shl(over - 1).filter(|by| *by > 0).unwrap_or(i32::MAX)).min(LONGEST),
+            Some(over) => {
+                FIRST.saturating_mul(1_i32.checked_shl(over - 1).filter(|by| *by > 0).unwrap_or(i32::MAX)).min(LONGEST)
+            }
         }
     }
 }

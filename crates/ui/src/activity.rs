@@ -1,7 +1,7 @@
 //! The log in words, newest first. Many alike events in a row are one line.
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_explain::failures::{self as unrepaired, Failures};
@@ -90,10 +90,7 @@ fn moment_of(reader: &dyn Queries, seq: u64) -> Result<Option<Timestamp>, StoreE
     Ok(reader.events(&only, PageRequest::oldest(1))?.rows.first().map(|record| record.at))
 }
 
-pub(super) async fn show(
-    wanted: Result<Query<LogQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(wanted: Result<Query<LogQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let (wanted, now) = (asked::query(wanted)?, app.handle().now());
     let before = wanted.before;
     let filter = Filter::read(wanted, now)?;

@@ -1,17 +1,14 @@
 //! Requests of pages: names in paths, queries and forms, with mistakes in words.
 
-use axum::extract::FromRequestParts;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
-use kelos_front::caller::{self, Door};
 use kelos_front::fault::{Fault, plain};
 use kelos_front::query::bad_query;
 use kelos_front::{App, key};
 use kelos_model::time::{Zone, parse_instant};
-use kelos_model::{Actor, SlotRef, WorkflowId};
+use kelos_model::{SlotRef, WorkflowId};
 
 /// A workflow named in a path.
 pub(super) fn workflow(id: &str) -> Result<WorkflowId, Fault> {
@@ -67,17 +64,6 @@ pub(super) fn query<T>(query: Result<axum::extract::Query<T>, QueryRejection>) -
 
 pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, Fault> {
     form.map(|form| form.0).map_err(|rejection| plain::bad_request(format!("{}.", rejection.body_text())))
-}
-
-/// The sender of a form; pages don't know a name, so it is the web.
-pub(super) struct Caller(pub(super) Actor);
-
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Fault;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
-        caller::of_parts(parts, Door::Web).map(Caller).map_err(plain::bad_request)
-    }
 }
 
 /// Back to a page after something was done, so that loading it again does not do it again.

@@ -1,7 +1,7 @@
 //! How much of each day is done, as months of days.
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
@@ -122,7 +122,7 @@ fn read_month(text: &str) -> Result<Date, Fault> {
 
 pub(super) async fn show(
     wanted: Result<Query<CalendarPageQuery>, QueryRejection>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let now = app.handle().now();
     let view = CalendarView::read(asked::query(wanted)?, now)?;

@@ -1,6 +1,5 @@
 //! Capacity: places for all runs, pools, and workflows at their own limit.
 
-use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, RateState, Waiter};
@@ -17,7 +16,7 @@ use super::{time, words};
 /// Permits that are drawn one by one; more of them are one bar.
 const DRAWN: u32 = 40;
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn show(app: App) -> Result<Response, Fault> {
     let now = app.handle().now();
     let found = app.capacity().await?;
     let body = html! {

@@ -1,8 +1,8 @@
 //! How pages are displayed: a form for the time zone, the theme and the direction, which cookies keep.
 
 use axum::Form;
+use axum::extract::Query;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{Query, State};
 use axum::http::header;
 use axum::response::Response;
 use kelos_front::App;
@@ -40,10 +40,7 @@ pub(super) struct DisplayForm {
     back: Option<String>,
 }
 
-pub(super) async fn show(
-    wanted: Result<Query<DisplayQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(wanted: Result<Query<DisplayQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let back = back(asked::query(wanted)?.back);
     let now = app.handle().now();
     let body = html! {

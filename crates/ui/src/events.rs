@@ -37,6 +37,7 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
         Event::Workflow { workflow, .. } => html! { a href=(workflow_href(workflow)) { (workflow) } },
         Event::Backfill { backfill, .. } => html! { "backfill " a href=(backfills::href(backfill)) { (backfill) } },
         Event::Fact { fact, .. } => html! { "fact of " (fact.source) },
+        Event::Access { .. } => html! { "access" },
         Event::Register { bucket, key, .. } => html! { "register " (bucket) "/" (key) },
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_explain::out_of_range::OutOfRange;
@@ -102,10 +102,7 @@ impl FocusView {
     }
 }
 
-pub(super) async fn show(
-    wanted: Result<Query<FocusPageQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(wanted: Result<Query<FocusPageQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let now = app.handle().now();
     let view = FocusView::read(asked::query(wanted)?, now)?;
     let query = FocusQuery {

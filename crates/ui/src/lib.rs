@@ -3,6 +3,7 @@
 //! Pages read what the native API reads and act through it. What is *absent*: calls to other hosts, scripts and styles
 //! inside of pages, and anything that is not escaped.
 
+mod access;
 mod activity;
 mod arguments;
 mod asked;
@@ -53,8 +54,9 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
+pub use access::sign_in_href;
 pub use graph::file_of as graph_file;
-use kelos_front::App;
+use kelos_front::Front;
 use kelos_front::fault::{Fault, panicked};
 pub use output::last_lines;
 use viewer::Viewer;
@@ -64,8 +66,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// The routes of the pages.
-pub fn router() -> Router<App> {
+pub fn router() -> Router<Front> {
     Router::new()
+        .merge(access::router())
         .merge(board::router())
         .merge(backfills::router())
         .merge(graph::router())
@@ -102,7 +105,7 @@ pub fn fault(fault: &Fault, headers: &HeaderMap, uri: &Uri) -> Response {
 }
 
 async fn guarded(request: Request, next: Next) -> Response {
-    let viewer = Viewer::of(request.headers(), request.uri());
+    let viewer = Viewer::of(request.headers(), request.uri()).with_identity(request.extensions());
     guard(viewer.scope(next.run(request)).await)
 }
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::response::sse::Event as Sent;
 use axum::response::{IntoResponse, Response};
@@ -94,6 +94,7 @@ fn brief(record: &EventRecord) -> (&'static str, String, String) {
         Event::Backfill { .. } => ("backfill", ""),
         Event::Fact { .. } => ("fact", ""),
         Event::Register { .. } => ("register", ""),
+        Event::Access { .. } => ("access", ""),
     };
     (subject, events::name(record), workflow.to_owned())
 }
@@ -102,7 +103,7 @@ pub(super) async fn follow(
     wanted: Result<Query<LiveQuery>, QueryRejection>,
     headers: HeaderMap,
     closing: ShutdownSignal,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let wanted = asked::query(wanted)?;
     let workflow = asked::filled(wanted.workflow).map(|id| asked::workflow(&id)).transpose()?;

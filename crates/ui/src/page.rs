@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::viewer::Theme;
-use super::{assets, viewer};
+use super::{access, assets, viewer};
 
 /// The tab of the navigation that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl<'a> Page<'a> {
                 data-now=[self.now.map(|now| now.as_millisecond())]
             {
                 (self.head())
-                body.filled[self.filled] {
+                body.filled[self.filled].looks[!viewer::current().operates] {
                     a.skip href="#main" { "Skip to the contents" }
                     (self.header())
                     (self.banner())
@@ -182,6 +182,7 @@ impl<'a> Page<'a> {
                     span #health.health .(health.class) title=(health.words) { (health.word) }
                 }
                 @if let Some(version) = self.version { small.version { "v" (version) } }
+                @if let Some(name) = &viewer::current().name { a.button #account href=(access::HREF) title="Who you are, and sign out" { (name) } }
                 a.button #display href=(display_href()) title="Time zone, theme, direction" aria-label={ "Display: times in " (viewer::current().zone.name()) } {
                     (viewer::current().zone.name())
                 }

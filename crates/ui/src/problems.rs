@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_engine::Status;
@@ -20,6 +19,7 @@ use maud::{Markup, html};
 use super::failures::{self, FailureSection};
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::{source, time, words};
+use crate::viewer;
 
 /// How many dispatched slots are checked for the reason why they do not run yet.
 const ASKED: usize = 200;
@@ -29,7 +29,7 @@ const NAMED: usize = 10;
 /// Slots whose start was put off, by the reason.
 type DeferredStarts = BTreeMap<String, Vec<SlotRef>>;
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn show(app: App) -> Result<Response, Fault> {
     let now = app.handle().now();
     let deferred = app.read(move |reader| deferred(reader, now)).await?;
     let frozen = app.read(frozen).await?;
@@ -123,7 +123,7 @@ fn left_alone(row: &WorkflowRow) -> Markup {
             @if !freeze.set_aside.is_empty() {
                 p.soft { "Reports that are ignored until it is resumed: " (words::count(freeze.set_aside.len() as u64, "run")) "." }
             }
-            form method="post" action=(format!("{}/resume", workflow_href(&row.id))) { button { "Resume" } }
+            form method="post" action=(format!("{}/resume", workflow_href(&row.id))) { (viewer::proof()) button { "Resume" } }
         }
     }
 }

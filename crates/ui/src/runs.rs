@@ -1,7 +1,7 @@
 //! Runs as a table, and the output of one of them.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
@@ -111,7 +111,7 @@ pub(super) fn download_href(run: &RunId) -> String {
 /// All that is kept of a run's output, as a file.
 pub(super) async fn download(
     Path((id, time, number)): Path<(String, String, String)>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let slot = asked::slot(&app, &id, &time).await?;
     let run = find(&app, slot, &number).await?;

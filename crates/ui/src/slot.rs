@@ -10,7 +10,7 @@ mod roots;
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_engine::job::{Functions, JobInput, filled};
@@ -85,7 +85,7 @@ struct SlotPage {
 pub(super) async fn show(
     Path((id, time)): Path<(String, String)>,
     wanted: Result<Query<SlotQuery>, QueryRejection>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
     let at = asked::filled(wanted.at).map(|at| asked::moment(&at)).transpose()?;

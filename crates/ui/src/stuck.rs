@@ -1,6 +1,5 @@
 //! Slots that make no progress, worst first, with the reason and the actions.
 
-use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use kelos_explain::stuck::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, UNKNOWN, stuck};
@@ -13,8 +12,9 @@ use super::documents::Document;
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::state::badge;
 use super::{failures, time, words};
+use crate::viewer;
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn show(app: App) -> Result<Response, Fault> {
     let now = app.handle().now();
     let found = stuck(app.handle()).await?;
     let body = html! {
@@ -112,7 +112,7 @@ fn actions(row: &Stuck) -> Markup {
     let slot = slot_href(&row.slot);
     match row.state {
         _ if matches!(row.kind, Kind::Paused | Kind::Frozen) => html! {
-            form method="post" action=(format!("{}/resume", workflow_href(&row.slot.workflow))) { button { "Resume" } }
+            form method="post" action=(format!("{}/resume", workflow_href(&row.slot.workflow))) { (viewer::proof()) button { "Resume" } }
         },
         Some(state) if state.is_final() => html! { a.button href=(format!("{slot}#actions")) { "Rerun…" } },
         Some(SlotState::Running | SlotState::Dispatched) => {

@@ -1,6 +1,6 @@
 //! The past definitions of a workflow: the time of each, and its changes.
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::Response;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
@@ -54,10 +54,7 @@ pub(super) fn list(id: &WorkflowId, past: &[PastDefinition]) -> Markup {
 }
 
 /// Shows a version: its changes, and its source.
-pub(super) async fn show(
-    Path((id, version)): Path<(String, String)>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(Path((id, version)): Path<(String, String)>, app: App) -> Result<Response, Fault> {
     let id = asked::workflow(&id)?;
     let of = id.clone();
     let past = app.read(move |reader| reader.definitions(&of, None)).await?;

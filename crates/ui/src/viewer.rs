@@ -6,8 +6,11 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
+use kelos_front::identity::{Credential, of_request};
 use kelos_model::time::Zone;
+use kelos_trust::Right;
+use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 tokio::task_local! {
@@ -86,6 +89,12 @@ pub(super) struct Viewer {
     pub(super) room: Option<u32>,
     /// The address of the page, without the server.
     pub(super) place: String,
+    /// The name of the person who is signed in.
+    pub(super) name: Option<String>,
+    /// The proof that forms carry, of a person who is signed in.
+    proof: Option<String>,
+    /// Whether the person may change something of any project.
+    pub(super) operates: bool,
 }
 
 impl Default for Viewer {
@@ -97,6 +106,9 @@ impl Default for Viewer {
             folded: BTreeSet::new(),
             room: None,
             place: String::new(),
+            name: None,
+            proof: None,
+            operates: true,
         }
     }
 }
@@ -111,6 +123,18 @@ impl Viewer {
             viewer.take(name, &value);
         }
         viewer
+    }
+
+    /// The same, for the identity of the request.
+    pub(super) fn with_identity(self, extensions: &Extensions) -> Viewer {
+        let Ok(identity) = of_request(extensions) else { return self };
+        let is_known = !matches!(identity.credential, Credential::Open | Credential::Missing);
+        Viewer {
+            name: is_known.then(|| identity.actor.to_string()),
+            proof: identity.session().map(|(_, proof)| proof.to_owned()),
+            operates: identity.grants.allow_somewhere(Right::Operate),
+            ..self
+        }
     }
 
     fn take(&mut self, name: &str, value: &str) {
@@ -141,6 +165,12 @@ impl Viewer {
 /// The person whose request is answered; outside of a request, one who has chosen nothing.
 pub(super) fn current() -> Viewer {
     VIEWER.try_with(Clone::clone).unwrap_or_default()
+}
+
+/// The field of a form with the proof that it comes from a page of this server.
+pub(super) fn proof() -> Markup {
+    let proof = VIEWER.try_with(|viewer| viewer.proof.clone()).ok().flatten();
+    html! { @if let Some(proof) = proof { input type="hidden" name="kelos-proof" value=(proof); } }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use kelos_core::{Pause, Resume};
 use kelos_explain::schedule;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::Caller;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, WaitStart, Workflow, WorkflowRow};
 use kelos_model::{BatchRule, Run, RunState, SlotState, WorkflowId};
@@ -27,6 +28,7 @@ use super::{
     arguments, asked, backfills, flow, graph, jobs, neighbours, plot, problems, schedules, settings, source, strip,
     time, tree, versions, words,
 };
+use crate::viewer;
 
 /// Times of the future that are shown.
 const NEXT_TIMES: usize = 5;
@@ -56,11 +58,7 @@ struct WorkflowPage {
     own: Option<schedules::Own>,
 }
 
-pub(super) async fn show(
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(Path(id): Path<String>, RawQuery(query): RawQuery, app: App) -> Result<Response, Fault> {
     let id = asked::workflow(&id)?;
     let matrix = matrix(&app, &id, query.as_deref().unwrap_or_default()).await?;
     let (now, problems) = (app.handle().now(), app.node().problems());
@@ -186,10 +184,10 @@ impl WorkflowPage {
                 @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, evaluated or started." }
                 @if self.row.frozen().is_some() {
                     span.badge.bad { "frozen" } " " a href="/ui/problems" { "Problems" } " says why."
-                    form method="post" action=(format!("{}/resume", workflow_href(id))) { (schedules::why()) " " button { "Resume" } }
+                    form method="post" action=(format!("{}/resume", workflow_href(id))) { (viewer::proof()) (schedules::why()) " " button { "Resume" } }
                 } @else if self.row.present && !is_schedule {
                     @let action = if self.row.paused { "resume" } else { "pause" };
-                    form method="post" action=(format!("{}/{action}", workflow_href(id))) {
+                    form method="post" action=(format!("{}/{action}", workflow_href(id))) { (viewer::proof())
                         (schedules::why()) " " button { @if self.row.paused { "Resume" } @else { "Pause" } }
                     }
                 }
@@ -341,8 +339,8 @@ fn link(url: &str) -> Markup {
 /// Pauses or resumes a workflow, and leads back to it; or submits one of its jobs, and leads to that.
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
-    State(app): State<App>,
-    asked::Caller(who): asked::Caller,
+    app: App,
+    Caller(who): Caller,
     fields: Result<Form<jobs::Submit>, FormRejection>,
 ) -> Result<Response, Fault> {
     let (id, fields) = (asked::workflow(&id)?, asked::form(fields)?);

@@ -67,6 +67,8 @@ pub enum EventBodyDto {
     },
     /// A published fact.
     Fact(FactEventDto),
+    /// Somebody came in, went, or was refused.
+    Access(AccessEventDto),
     /// An event of a newer version.
     #[serde(untagged)]
     Other(OtherEventDto),
@@ -189,6 +191,35 @@ pub struct RegisterEventDto {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub value: Option<Value>,
     /// The actor, and the reason.
+    #[serde(flatten)]
+    pub requester: RequesterDto,
+}
+
+/// An event of the access to the server.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AccessEventDto {
+    /// `signed-in`, `signed-out`, `sign-in-failed` or `refused`.
+    pub event: Code,
+    /// The right that was missing, as a verb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<String>,
+    /// The project that it was needed for; none if for the whole server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The method and the route of the last request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The number of requests since the last event of this kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// The credential that was shown: the id of a token or of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    /// The address that it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The actor.
     #[serde(flatten)]
     pub requester: RequesterDto,
 }

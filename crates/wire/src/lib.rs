@@ -10,6 +10,7 @@
 //!
 //! Absent: HTTP itself, what the library knows beyond the model, and decisions.
 
+mod access;
 mod backfill;
 mod calendar;
 mod capacity;
@@ -42,6 +43,7 @@ pub mod words;
 mod worker;
 mod workflow;
 
+pub use access::*;
 pub use backfill::*;
 pub use calendar::*;
 pub use capacity::*;

@@ -2,14 +2,15 @@
 
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
+use kelos_model::register::ACCESS_BUCKET;
 use kelos_model::repeated::RepeatedStep;
 use kelos_model::run::shown_id;
-use kelos_model::{Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
+use kelos_model::{AccessEvent, Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
 
 use crate::words::aborted;
 use crate::{
-    BackfillEventDto, BatchDto, EventBodyDto, EventDto, FactEventDto, RangeDto, RegisterEventDto, RequesterDto,
-    SlotEventDto as Dto, SlotNameDto, WorkflowEventDto, mode_name, secrets,
+    AccessEventDto, BackfillEventDto, BatchDto, EventBodyDto, EventDto, FactEventDto, RangeDto, RegisterEventDto,
+    RequesterDto, SlotEventDto as Dto, SlotNameDto, WorkflowEventDto, mode_name, secrets,
 };
 
 impl From<EventRecord> for EventDto {
@@ -30,9 +31,12 @@ impl From<Event> for EventBodyDto {
             }
             Event::Register { bucket, key, value, by, reason } => {
                 let event = if value.is_some() { "set" } else { "deleted" };
+                // Hashes of passwords and tokens are for nobody.
+                let value = value.filter(|_| bucket != ACCESS_BUCKET);
                 let what = RegisterEventDto { event: event.into(), value, requester: RequesterDto::new(by, reason) };
                 EventBodyDto::Register { bucket, key, what }
             }
+            Event::Access { what, by } => EventBodyDto::Access(access(what, by)),
             Event::Fact { fact, by } => EventBodyDto::Fact(FactEventDto {
                 event: "told".into(),
                 occurrence: (&fact.what).into(),
@@ -41,6 +45,27 @@ impl From<Event> for EventBodyDto {
                 actor: by.map(Into::into),
             }),
         }
+    }
+}
+
+fn access(what: AccessEvent, by: Actor) -> AccessEventDto {
+    let credential = by.credential.as_ref().map(ToString::to_string);
+    let address = by.address.map(|address| address.to_string());
+    let event = AccessEventDto { credential, address, requester: asked(by, None), ..AccessEventDto::default() };
+    match what {
+        AccessEvent::SignedIn => AccessEventDto { event: "signed-in".into(), ..event },
+        AccessEvent::SignedOut => AccessEventDto { event: "signed-out".into(), ..event },
+        AccessEvent::SignInFailed { times } => {
+            AccessEventDto { event: "sign-in-failed".into(), times: Some(times), ..event }
+        }
+        AccessEvent::Refused { right, project, action, times } => AccessEventDto {
+            event: "refused".into(),
+            right: Some(right),
+            project,
+            action: Some(action),
+            times: Some(times),
+            ..event
+        },
     }
 }
 

@@ -7,8 +7,8 @@ pub use act::{Act, aborted, because};
 use kelos_model::arguments::text;
 
 use crate::{
-    BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto, RequesterDto, SlotEventDto,
-    SlotNameDto, WorkflowEventDto,
+    AccessEventDto, BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto,
+    RequesterDto, SlotEventDto, SlotNameDto, WorkflowEventDto,
 };
 
 /// The subject of an event: `wordcount@2016-01-01T00:00Z`, `backfill b`, `register bucket/key`.
@@ -20,11 +20,12 @@ pub fn subject(event: &EventDto) -> String {
         EventBodyDto::Backfill { backfill, .. } => format!("backfill {backfill}"),
         EventBodyDto::Register { bucket, key, .. } => format!("register {bucket}/{key}"),
         EventBodyDto::Fact(_) => "fact".to_owned(),
+        EventBodyDto::Access(_) => "access".to_owned(),
         EventBodyDto::Other(other) => other.subject.to_string(),
     }
 }
 
-/// The kind of its subject: `slot`, `workflow`, `backfill`, `register` or `fact`.
+/// The kind of its subject: `slot`, `workflow`, `backfill`, `register`, `fact` or `access`.
 #[must_use]
 pub fn tag(event: &EventDto) -> &str {
     match &event.body {
@@ -33,6 +34,7 @@ pub fn tag(event: &EventDto) -> &str {
         EventBodyDto::Backfill { .. } => "backfill",
         EventBodyDto::Register { .. } => "register",
         EventBodyDto::Fact(_) => "fact",
+        EventBodyDto::Access(_) => "access",
         EventBodyDto::Other(other) => other.subject.as_str(),
     }
 }
@@ -71,6 +73,7 @@ pub const NAMES: &[&str] = &[
     "planned",
     "prioritised",
     "recovered",
+    "refused",
     "released",
     "removed",
     "reopened",
@@ -80,7 +83,10 @@ pub const NAMES: &[&str] = &[
     "run-ended",
     "set",
     "set-aside",
+    "sign-in-failed",
     "signalled",
+    "signed-in",
+    "signed-out",
     "skipped",
     "started",
     "step-opened",
@@ -101,6 +107,7 @@ pub fn name(event: &EventDto) -> &str {
         EventBodyDto::Backfill { what, .. } => backfill_event(what),
         EventBodyDto::Register { what, .. } => what.event.as_str(),
         EventBodyDto::Fact(fact) => fact.event.as_str(),
+        EventBodyDto::Access(access) => access.event.as_str(),
         EventBodyDto::Other(other) => other.event.as_str(),
     }
 }
@@ -190,6 +197,7 @@ pub fn details(event: &EventDto) -> String {
         EventBodyDto::Backfill { what, .. } => of_backfill(what),
         EventBodyDto::Register { what, .. } => requester(&what.requester),
         EventBodyDto::Fact(fact) => of_fact(fact),
+        EventBodyDto::Access(access) => of_access(access),
         EventBodyDto::Other(_) => Vec::new(),
     };
     parts.join(", ")
@@ -251,9 +259,22 @@ pub fn by(event: &EventDto) -> Option<&str> {
             B::Other { .. } => return None,
         },
         EventBodyDto::Register { what, .. } => &what.requester,
+        EventBodyDto::Access(access) => &access.requester,
         EventBodyDto::Fact(_) | EventBodyDto::Other(_) => return None,
     };
     requester.by.as_deref()
+}
+
+fn of_access(access: &AccessEventDto) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let (Some(right), Some(action)) = (&access.right, &access.action) {
+        let project = access.project.as_ref().map(|project| format!(" the project {project}")).unwrap_or_default();
+        parts.push(format!("may not {right}{project}: {action}"));
+    }
+    parts.extend(access.times.filter(|times| *times > 1).map(|times| count(times, "time")));
+    parts.extend(access.requester.by.as_ref().map(|by| format!("by {by}")));
+    parts.extend(access.address.as_ref().map(|address| format!("from {address}")));
+    parts
 }
 
 fn of_slot(what: &SlotEventDto) -> Vec<String> {
@@ -431,8 +452,8 @@ mod tests {
         let names = source.split("fn slot_event").nth(1).and_then(|rest| rest.split("pub fn details").next());
         let named = |line: &'static str| line.split_once("=> \"").and_then(|(_, rest)| rest.split('"').next());
         let mut found: BTreeSet<&str> = names.expect("the functions").lines().filter_map(named).collect();
-        // Codes of registers and facts.
-        found.extend(["set", "deleted", "told"]);
+        // Codes of registers, facts and access.
+        found.extend(["set", "deleted", "told", "refused", "sign-in-failed", "signed-in", "signed-out"]);
         assert_eq!(NAMES, found.into_iter().collect::<Vec<_>>());
     }
 }

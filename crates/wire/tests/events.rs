@@ -38,7 +38,7 @@ fn is_known(event: &EventDto) -> bool {
         EventBodyDto::Slot { what, .. } => !matches!(what, SlotEventDto::Other { .. }),
         EventBodyDto::Workflow { what, .. } => !matches!(what, WorkflowEventDto::Other { .. }),
         EventBodyDto::Backfill { what, .. } => !matches!(what, BackfillEventDto::Other { .. }),
-        EventBodyDto::Register { .. } | EventBodyDto::Fact(_) => true,
+        EventBodyDto::Register { .. } | EventBodyDto::Fact(_) | EventBodyDto::Access(_) => true,
         EventBodyDto::Other(_) => false,
     }
 }

@@ -119,6 +119,7 @@ impl Words {
             Event::Fact { fact, .. } => {
                 Line { slot: None, mark, text: format!("{} tells: {}", fact.source, fact.what) }
             }
+            Event::Access { what, by } => Line { slot: None, mark, text: format!("{by}: {what:?}") },
             Event::Register { bucket, .. } if bucket == kelos_core::DEPLOYMENTS => {
                 Line { slot: None, mark, text: String::new() }
             }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::State;
 use kelos_core::{Kill, Pause, Refusal, Rerun, Resume, WorkflowFilter};
 use kelos_engine::AskError;
 use kelos_front::App;
@@ -14,7 +13,7 @@ use super::params::Params;
 use super::slots;
 
 /// A scheduler step at a moment, until nothing more can happen at that moment.
-pub(super) async fn step(State(app): State<App>, params: Params) -> Result<(), Fault> {
+pub(super) async fn step(app: App, params: Params) -> Result<(), Fault> {
     let at = params.time("time")?.unwrap_or_else(|| app.handle().now());
     app.node().step(at, only(&params)?).await?;
     Ok(())
@@ -32,13 +31,13 @@ fn only(params: &Params) -> Result<WorkflowFilter, Fault> {
     }
 }
 
-pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
+pub(super) async fn clear_cache(app: App) -> Result<(), Fault> {
     app.node().reload().await;
     app.settle().await?;
     Ok(())
 }
 
-pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
+pub(super) async fn rerun(app: App, params: Params) -> Result<(), Fault> {
     let slot = params.slot(&app).await?;
     let asked = app.ask(&params.by, Rerun::of(slot.clone())).await;
     match asked {
@@ -48,7 +47,7 @@ pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), 
     }
 }
 
-pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), Fault> {
+pub(super) async fn kill(app: App, params: Params) -> Result<(), Fault> {
     let slot = params.slot(&app).await?;
     slots::check_time(&app, &slot).await?;
     app.ask(&params.by, Kill { slot, reason: None }).await?;
@@ -57,7 +56,7 @@ pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), F
 
 /// Without a value a pause ends, as in Celos. There anything but `true` ends it, also `yes` and `ture`; to start
 /// a workflow because of a typing mistake is not worth the compatibility.
-pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), Fault> {
+pub(super) async fn pause(app: App, params: Params) -> Result<(), Fault> {
     let id = params.id()?;
     let paused = match params.get("paused").unwrap_or("false") {
         text if text.eq_ignore_ascii_case("true") => true,

@@ -11,12 +11,12 @@ mod trigger_status;
 pub use fault::response as fault;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use kelos_front::App;
 use kelos_front::fault::{Fault, panicked, plain};
+use kelos_front::{App, Front};
 use kelos_model::SlotState;
 use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -25,7 +25,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 const LARGEST_BODY: usize = 1 << 20;
 
 /// The routes of the dialect.
-pub fn router() -> Router<App> {
+pub fn router() -> Router<Front> {
     Router::new()
         .route("/", get(welcome))
         .route("/version", get(version))
@@ -78,7 +78,7 @@ async fn welcome(headers: HeaderMap) -> Response {
         .into_response()
 }
 
-async fn version(State(app): State<App>) -> String {
+async fn version(app: App) -> String {
     app.version().to_owned()
 }
 

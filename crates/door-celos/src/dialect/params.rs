@@ -6,8 +6,8 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
 use kelos_front::App;
-use kelos_front::caller::{self, Door};
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::of_request;
 use kelos_model::time::{TimeTextError, parse_instant};
 use kelos_model::{Actor, SlotKey, SlotRef, WorkflowId};
 use percent_encoding::percent_decode;
@@ -28,7 +28,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         let mut pairs = decode(request.uri().query().unwrap_or_default().as_bytes());
         // The body of a PUT is the value itself, whatever type curl gives it.
         let form = *request.method() == Method::POST && is_form(request.headers());
-        let by = caller::actor(request.headers(), request.extensions(), Door::Celos).map_err(plain::bad_request)?;
+        let by = of_request(request.extensions())?.actor.clone();
         let body = Bytes::from_request(request, state)
             .await
             .map_err(|rejection| plain::of(rejection.status(), too_large_or(&rejection)))?;

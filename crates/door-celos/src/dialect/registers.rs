@@ -1,6 +1,5 @@
 //! Servlets for registers: JSON values that scripts read.
 
-use axum::extract::State;
 use axum::response::Response;
 use kelos_core::SetRegister;
 use kelos_front::App;
@@ -22,14 +21,14 @@ fn name(params: &Params, name: &str) -> Result<String, Fault> {
     register_name(name, params.require(name)?)
 }
 
-pub(super) async fn get(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+pub(super) async fn get(app: App, params: Params) -> Result<Response, Fault> {
     let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
     let value = app.read(move |reader| reader.register(&bucket, &key)).await?;
     let value = value.ok_or_else(|| plain::not_found("Register not found"))?;
     Ok(as_json(&value))
 }
 
-pub(super) async fn put(State(app): State<App>, params: Params) -> Result<(), Fault> {
+pub(super) async fn put(app: App, params: Params) -> Result<(), Fault> {
     let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
     let value: Value = serde_json::from_slice(&params.body)
         .map_err(|error| plain::bad_request(format!("The body must be JSON: {error}")))?;
@@ -37,7 +36,7 @@ pub(super) async fn put(State(app): State<App>, params: Params) -> Result<(), Fa
 }
 
 /// Deletes one register, or all whose key begins with `prefix`.
-pub(super) async fn delete(State(app): State<App>, params: Params) -> Result<(), Fault> {
+pub(super) async fn delete(app: App, params: Params) -> Result<(), Fault> {
     let bucket = name(&params, "bucket")?;
     let Some(prefix) = params.get("prefix").filter(|_| params.get("key").is_none()) else {
         return set(&app, &params.by, bucket, name(&params, "key")?, None).await;
@@ -49,7 +48,7 @@ pub(super) async fn delete(State(app): State<App>, params: Params) -> Result<(),
     Ok(())
 }
 
-pub(super) async fn list(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+pub(super) async fn list(app: App, params: Params) -> Result<Response, Fault> {
     let bucket = name(&params, "bucket")?;
     let prefix = register_name("prefix", params.get("prefix").unwrap_or_default())?;
     let found = app.read(move |reader| reader.registers(Some(&bucket), RegisterKeys::Prefix(&prefix))).await?;

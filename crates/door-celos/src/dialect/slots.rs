@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Refusal;
@@ -31,7 +30,7 @@ struct Ids {
     ids: Vec<String>,
 }
 
-pub(super) async fn list(State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn list(app: App) -> Result<Response, Fault> {
     let rows = app.read(|reader| reader.workflows(None)).await?;
     let ids = rows.into_iter().filter(|row| row.present).map(|row| row.id.to_string()).collect();
     Ok(as_json(&Ids { ids }))
@@ -94,7 +93,7 @@ impl From<&About> for Info {
     }
 }
 
-pub(super) async fn slots(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+pub(super) async fn slots(app: App, params: Params) -> Result<Response, Fault> {
     let id = params.id()?;
     let end = params.time("end")?.unwrap_or_else(|| app.handle().now());
     let (row, mut slots) = slots_before(&app, id, params.time("start")?, end).await?;
@@ -103,7 +102,7 @@ pub(super) async fn slots(State(app): State<App>, params: Params) -> Result<Resp
 }
 
 /// The predecessor of `/workflow-slots`: an object with the times as names.
-pub(super) async fn workflow(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+pub(super) async fn workflow(app: App, params: Params) -> Result<Response, Fault> {
     let id = params.id()?;
     let end = params.time("time")?.unwrap_or_else(|| app.handle().now());
     let (_, slots) = slots_before(&app, id, None, end).await?;
@@ -112,7 +111,7 @@ pub(super) async fn workflow(State(app): State<App>, params: Params) -> Result<R
     Ok(as_json(&by_time))
 }
 
-pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+pub(super) async fn state(app: App, params: Params) -> Result<Response, Fault> {
     let slot = params.slot(&app).await?;
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;

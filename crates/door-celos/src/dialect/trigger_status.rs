@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::extract::State;
 use axum::response::Response;
 use kelos_explain::schedule;
 use kelos_front::App;
@@ -136,7 +135,7 @@ fn class_of(kind: &ReasonKind) -> &'static str {
 }
 
 /// Answers for any time, even if it is not in the schedule.
-pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+pub(super) async fn status(app: App, params: Params) -> Result<Response, Fault> {
     let slot = params.slot(&app).await?;
     let id = slot.workflow.clone();
     let row = app.read(move |reader| schedule::defined(reader, &id)).await?;

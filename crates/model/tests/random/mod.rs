@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
+use kelos_model::event::{Abort, AccessEvent, BackfillEvent, Event, Origin};
 use kelos_model::facts::ManualStart;
 use kelos_model::flow::{ItemList, SignalWait};
 use kelos_model::function::FunctionRef;
@@ -297,6 +297,7 @@ pub(crate) fn asked_beside_slots() -> impl Strategy<Value = Event> {
             by,
             reason
         }),
+        actor().prop_map(|by| Event::Access { what: AccessEvent::SignInFailed { times: 3 }, by }),
         prop::option::of(actor()).prop_map(|by| Event::Fact {
             fact: Fact {
                 source: "s".into(),

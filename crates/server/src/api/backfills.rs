@@ -2,7 +2,6 @@
 //! and cancel them.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill, SlotList};
@@ -21,7 +20,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, list as list_of};
-use super::extract::{BackfillPath, Body, Caller, NoParameters, Path, Query};
+use super::extract::{BackfillPath, Body, NoParameters, Path, Query};
+use kelos_front::identity::Caller;
 
 /// Times that an answer lists of each kind; the counts are always whole.
 const TIMES_LISTED: usize = 1000;
@@ -94,7 +94,7 @@ pub(super) struct BackfillListQuery {
 ))]
 pub(super) async fn list(
     Query(wanted): Query<BackfillListQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<BackfillDto>>, Fault> {
     let rows = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
     let of = |row: &Backfill| wanted.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow);
@@ -109,7 +109,7 @@ pub(super) async fn list(
 pub(super) async fn one(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ProgressDto>, Fault> {
     shown(&app, path.id).await.map(Json)
 }
@@ -152,7 +152,7 @@ impl FromLibrary<Cause> for CauseDto {
 pub(super) async fn causes(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<BackfillCausesDto>, Fault> {
     let id = path.id.clone();
     let row = app.read(move |reader| reader.backfill(&id)).await?.ok_or_else(|| unknown(&path.id))?;
@@ -193,7 +193,7 @@ impl FromLibrary<NewBackfill> for BackfillResultDto {
 pub(super) async fn create(
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<BackfillRequest>,
 ) -> Result<Response, Fault> {
     let made = BackfillResultDto::from_library(make(&app, &by, request).await?);
@@ -225,7 +225,7 @@ pub(super) async fn pause(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| PauseBackfill { backfill, reason: because.reason }).await
@@ -240,7 +240,7 @@ pub(super) async fn resume(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| ResumeBackfill { backfill, reason: because.reason }).await
@@ -255,7 +255,7 @@ pub(super) async fn change(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(BackfillChange { priority, reason }): Body<BackfillChange>,
 ) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| PrioritiseBackfill { backfill, priority, reason }).await
@@ -270,7 +270,7 @@ pub(super) async fn rerun(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| RerunBackfill { backfill, reason: because.reason }).await
@@ -285,7 +285,7 @@ pub(super) async fn cancel(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<ProgressDto>, Fault> {
     asked(&app, &by, path.id, |backfill| CancelBackfill { backfill, reason: because.reason }).await

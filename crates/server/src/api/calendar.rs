@@ -1,7 +1,6 @@
 //! How much of each day is done.
 
 use axum::Json;
-use axum::extract::State;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use kelos_explain::periods::{self, CalendarQuery, CompletionCalendar, DayCompletion, Days, MOST_DAYS, Selection};
@@ -75,10 +74,7 @@ fn answer(zone: &Zone, found: CompletionCalendar) -> CalendarDto {
     (status = 200, description = "The days", body = CalendarDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn calendar(
-    Query(wanted): Query<CalendarListQuery>,
-    State(app): State<App>,
-) -> Result<Json<CalendarDto>, Fault> {
+pub(super) async fn calendar(Query(wanted): Query<CalendarListQuery>, app: App) -> Result<Json<CalendarDto>, Fault> {
     let now = app.handle().now();
     let zone = wanted.zone.map_or_else(Zone::utc, |zone| zone.0);
     let (first, last) = days(wanted.from, wanted.to, Days::date(&zone, now))?;

@@ -1,7 +1,6 @@
 //! Capacity: the holders of places and permits, and the slots that wait for them.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, RateState, Waiter};
 use kelos_front::App;
 use kelos_front::fault::Fault;
@@ -99,6 +98,6 @@ impl FromLibrary<FullWorkflow> for FullWorkflowDto {
     (status = 200, description = "Who holds what, and who waits", body = CapacityDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn capacity(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<CapacityDto>, Fault> {
+pub(super) async fn capacity(_: Query<NoParameters>, app: App) -> Result<Json<CapacityDto>, Fault> {
     Ok(Json(CapacityDto::from_library(app.capacity().await?)))
 }

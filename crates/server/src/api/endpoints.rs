@@ -1,7 +1,6 @@
 //! The servers that paths lie on: how each of them is.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_front::App;
 use kelos_storage::Health;
 use kelos_wire::{BrokenDto, EndpointDto, ListDto, ProblemDetailsDto};
@@ -25,6 +24,6 @@ impl FromLibrary<Health> for EndpointDto {
     (status = 200, description = "The endpoints", body = ListDto<EndpointDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<EndpointDto>> {
+pub(super) async fn list(_: Query<NoParameters>, app: App) -> Json<ListDto<EndpointDto>> {
     Json(list_of(app.node().storage().health()))
 }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::Event;
@@ -62,10 +61,7 @@ fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize)
     (status = 200, description = "A page of the log", body = EventPageDto<EventDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<EventListQuery>,
-    State(app): State<App>,
-) -> Result<Json<EventPageDto>, Fault> {
+pub(super) async fn list(Query(wanted): Query<EventListQuery>, app: App) -> Result<Json<EventPageDto>, Fault> {
     let page = app.read(move |reader| read(reader, wanted.after, wanted.workflow.as_ref(), wanted.limit.0)).await?;
     Ok(Json(page))
 }
@@ -93,7 +89,7 @@ pub(super) async fn stream(
     Query(followed): Query<FollowQuery>,
     headers: HeaderMap,
     closing: ShutdownSignal,
-    State(app): State<App>,
+    app: App,
 ) -> Result<impl IntoResponse, Fault> {
     // Before the end of the log is read, so that no commit in between is missed.
     let commits = app.handle().watch_commits();

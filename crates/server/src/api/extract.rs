@@ -6,12 +6,11 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use kelos_front::caller::{self, Door};
 use kelos_front::fault::Fault;
 use kelos_front::query::{bad_query, plain_words};
 use kelos_front::{App, key};
 use kelos_model::time::{Zone, parse_instant};
-use kelos_model::{Actor, BackfillId, RunState, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
@@ -169,17 +168,6 @@ fn without_type_names(said: &str) -> String {
             format!("{before}expected an object{place}")
         }
         None => said.to_owned(),
-    }
-}
-
-/// The caller of the native API, as the log names it.
-pub(super) struct Caller(pub(super) Actor);
-
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Fault;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
-        caller::of_parts(parts, Door::Api).map(Caller).map_err(|why| Fault::bad_request("bad-header", why))
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use kelos_core::{FactTally, Tell};
 use kelos_engine::sources::SourceStatus;
@@ -23,7 +22,8 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{FromLibrary, list as list_of};
-use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
+use super::extract::{AnyJson, Limit, NoParameters, Query, part};
+use kelos_front::identity::Caller;
 
 /// Most facts in one request.
 const MOST_TOLD: usize = 10_000;
@@ -222,7 +222,7 @@ pub(super) async fn tell(
     _: Query<NoParameters>,
     Caller(by): Caller,
     headers: HeaderMap,
-    State(app): State<App>,
+    app: App,
     AnyJson(body): AnyJson,
 ) -> Result<Json<TellResultDto>, Fault> {
     let facts = facts(body, &by.name, idempotency_key(&headers)?)?;
@@ -247,7 +247,7 @@ impl FromLibrary<SourceStatus> for FactSourceDto {
     (status = 200, description = "The sources", body = ListDto<FactSourceDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<FactSourceDto>> {
+pub(super) async fn sources(_: Query<NoParameters>, app: App) -> Json<ListDto<FactSourceDto>> {
     Json(list_of(app.node().sources().standings()))
 }
 
@@ -280,10 +280,7 @@ impl FactListQuery {
     (status = 200, description = "A page of facts; it may hold few although the list goes on", body = PageDto<FactDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<FactListQuery>,
-    State(app): State<App>,
-) -> Result<Json<PageDto<FactDto>>, Fault> {
+pub(super) async fn list(Query(wanted): Query<FactListQuery>, app: App) -> Result<Json<PageDto<FactDto>>, Fault> {
     if let Some(about) = &wanted.about {
         about.parse::<Subject>().map_err(|error| Fault::bad_request("bad-query", error.to_string()))?;
     }

@@ -1,7 +1,6 @@
 //! Slots that failed or expired, and were not repaired since.
 
 use axum::Json;
-use axum::extract::State;
 use jiff::Timestamp;
 use kelos_explain::failures::{self, Failure, Follower};
 use kelos_front::App;
@@ -57,7 +56,7 @@ fn read(reader: &dyn Queries, now: Timestamp) -> Result<FailureListDto, StoreErr
     (status = 200, description = "The failures; none is good", body = FailureListDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn failures(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<FailureListDto>, Fault> {
+pub(super) async fn failures(_: Query<NoParameters>, app: App) -> Result<Json<FailureListDto>, Fault> {
     let now = app.handle().now();
     Ok(Json(app.read(move |reader| read(reader, now)).await?))
 }

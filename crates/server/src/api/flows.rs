@@ -1,7 +1,6 @@
 //! Runs of flows: their steps, the items of lists, signals, and going on after a failure.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use kelos_core::{Refusal, ResumeFlow, SignalFlow};
 use kelos_explain::flow;
@@ -13,8 +12,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
-use super::extract::{Body, Caller, Limit, NoParameters, Path, Query, SlotPath};
+use super::extract::{Body, Limit, NoParameters, Path, Query, SlotPath};
 use super::{slots, workflows};
+use kelos_front::identity::Caller;
 
 /// A page of steps or items.
 #[derive(Deserialize, IntoParams)]
@@ -37,7 +37,7 @@ pub(super) struct PartQuery {
 pub(super) async fn flow_run(
     Path(path): Path<SlotPath>,
     Query(wanted): Query<PartQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<FlowRunDto>, Fault> {
     let (run, now) = (path.slot(&app).await?, app.handle().now());
     let id = run.clone();
@@ -56,7 +56,7 @@ pub(super) async fn flow_run(
 pub(super) async fn items(
     Path(path): Path<SlotPath>,
     Query(wanted): Query<PartQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<PageDto<ItemDto>>, Fault> {
     let step = path.slot(&app).await?;
     let id = step.clone();
@@ -99,7 +99,7 @@ pub(super) async fn signal(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<SignalRequest>,
 ) -> Result<Json<SlotDto>, Fault> {
     let run = path.slot(&app).await?;
@@ -125,7 +125,7 @@ pub(super) async fn resume(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<ResumeRequest>,
 ) -> Result<Json<SlotDto>, Fault> {
     let run = path.slot(&app).await?;

@@ -1,7 +1,6 @@
 //! What lies between two moments.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_explain::periods::{self, BlockedSlot, Focus, FocusBox, FocusQuery, FocusRow, Selection};
 use kelos_front::App;
 use kelos_front::fault::Fault;
@@ -93,10 +92,7 @@ fn answer(range: Range, found: Focus) -> FocusDto {
     (status = 200, description = "The workflows and their slots", body = FocusDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn focus(
-    Query(wanted): Query<FocusListQuery>,
-    State(app): State<App>,
-) -> Result<Json<FocusDto>, Fault> {
+pub(super) async fn focus(Query(wanted): Query<FocusListQuery>, app: App) -> Result<Json<FocusDto>, Fault> {
     let range =
         super::slots::range(Some(wanted.from), Some(wanted.to))?.unwrap_or(Range::new(wanted.from.0, wanted.to.0));
     let most = i64::from(periods::MOST_FOCUS_HOURS);

@@ -1,7 +1,6 @@
 //! The graph of workflows, and the slots that block a slot upstream.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::Response;
 use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, GraphQuery, Node, NodeKind, Obstacle, Step, Upstream};
 use kelos_front::App;
@@ -123,7 +122,7 @@ impl FromLibrary<Edge> for EdgeDto {
     (status = 200, description = "The graph, or a part of it", body = GraphDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn read(Query(asked): Query<GraphRequest>, State(app): State<App>) -> Result<Json<GraphDto>, Fault> {
+pub(super) async fn read(Query(asked): Query<GraphRequest>, app: App) -> Result<Json<GraphDto>, Fault> {
     find(&app, asked).await.map(|found| Json(GraphDto::from_library(found.graph)))
 }
 
@@ -149,7 +148,7 @@ async fn find(app: &App, asked: GraphRequest) -> Result<GraphAnswer, Fault> {
     (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn draw(Query(asked): Query<GraphRequest>, State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn draw(Query(asked): Query<GraphRequest>, app: App) -> Result<Response, Fault> {
     let found = find(&app, asked).await?;
     kelos_ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Fault::bad_request("too-many", said))
 }
@@ -185,7 +184,7 @@ impl FromLibrary<Step> for UpstreamStepDto {
 pub(super) async fn upstream(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<UpstreamDto>, Fault> {
     let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let read = app.read(move |reader| {

@@ -1,14 +1,14 @@
 //! Groups of the board: the workflows that are shown together.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::groups::{self, BoardGroups, Group, Groups};
 use kelos_wire::{BoardGroupDto, GroupsDto, ProblemDetailsDto};
 use utoipa::ToSchema;
 
-use super::extract::{Caller, NoParameters, Query, Text};
+use super::extract::{NoParameters, Query, Text};
+use kelos_front::identity::Caller;
 
 /// The groups that are to hold.
 #[derive(ToSchema)]
@@ -33,7 +33,7 @@ async fn in_force(app: &App) -> Result<GroupsDto, Fault> {
     (status = 200, description = "The groups; where none are set, one for each project", body = GroupsDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn get(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<GroupsDto>, Fault> {
+pub(super) async fn get(_: Query<NoParameters>, app: App) -> Result<Json<GroupsDto>, Fault> {
     Ok(Json(in_force(&app).await?))
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn get(_: Query<NoParameters>, State(app): State<App>) -> Resul
 pub(super) async fn put(
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Text(text): Text,
 ) -> Result<Json<GroupsDto>, Fault> {
     let groups = Groups::parse(&text)
@@ -59,11 +59,7 @@ pub(super) async fn put(
     (status = 200, description = "The groups that hold then", body = GroupsDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn delete(
-    _: Query<NoParameters>,
-    Caller(by): Caller,
-    State(app): State<App>,
-) -> Result<Json<GroupsDto>, Fault> {
+pub(super) async fn delete(_: Query<NoParameters>, Caller(by): Caller, app: App) -> Result<Json<GroupsDto>, Fault> {
     app.ask(&by, groups::request(None)).await?;
     Ok(Json(in_force(&app).await?))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos_engine::{MENDING, Pace, Status};
@@ -35,7 +34,7 @@ fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
     (status = 503, description = "It does not work", body = HealthDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Response {
+pub(super) async fn health(_: Query<NoParameters>, app: App) -> Response {
     let handle = app.handle();
     let (mut status, mut reason) = match (handle.status(), handle.pace()) {
         (Status::Leading { .. }, Pace::ByItself) => ("leading", None),
@@ -83,7 +82,7 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
     (status = 200, description = "The version", body = VersionDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> Json<VersionDto> {
+pub(super) async fn version(_: Query<NoParameters>, app: App) -> Json<VersionDto> {
     Json(VersionDto { name: "kelos".into(), version: app.version().to_owned() })
 }
 
@@ -92,7 +91,7 @@ pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> J
     (status = 200, description = "The problems; none is good", body = ListDto<ProblemDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn problems(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<ProblemDto>> {
+pub(super) async fn problems(_: Query<NoParameters>, app: App) -> Json<ListDto<ProblemDto>> {
     Json(dto::list(app.node().problems()))
 }
 
@@ -104,7 +103,7 @@ pub(super) async fn problems(_: Query<NoParameters>, State(app): State<App>) -> 
 ))]
 pub(super) async fn step(
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<StepRequest>,
 ) -> Result<Json<StepResultDto>, Fault> {
     if request.time.is_some() && app.handle().pace() == Pace::ByItself {

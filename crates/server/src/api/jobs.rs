@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Refusal, SubmitOutcome};
 use kelos_explain::jobs::{self, JobForecast, JobQuery, Jobs, Outlook, Relative, RelativeGroup};
@@ -21,7 +20,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, page};
-use super::extract::{Body, Caller, Limit, Names, NoParameters, Path, Query};
+use super::extract::{Body, Limit, Names, NoParameters, Path, Query};
+use kelos_front::identity::Caller;
 
 /// Jobs that one request submits at the most.
 const MOST_SUBMITTED: usize = 10_000;
@@ -67,7 +67,7 @@ impl FromLibrary<Outlook> for OutlookDto {
 pub(super) async fn submit(
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<SubmitRequest>,
 ) -> Result<Json<SubmitResultDto>, Fault> {
     let priority = priority(request.priority)?;
@@ -181,10 +181,7 @@ pub(super) struct JobListQuery {
     (status = 200, description = "A page of jobs", body = PageDto<SlotDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<JobListQuery>,
-    State(app): State<App>,
-) -> Result<Json<PageDto<SlotDto>>, Fault> {
+pub(super) async fn list(Query(wanted): Query<JobListQuery>, app: App) -> Result<Json<PageDto<SlotDto>>, Fault> {
     // Jobs are at the beginning of time, where no schedule has slots.
     let start = Timestamp::UNIX_EPOCH;
     let range = Some(Range::new(start, start + SignedDuration::from_millis(1)));
@@ -262,7 +259,7 @@ fn group(group: &RelativeGroup, offset: usize, limit: usize) -> GroupDto {
 pub(super) async fn parents(
     Path(path): Path<JobPath>,
     Query(part): Query<Part>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ParentsDto>, Fault> {
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
@@ -284,7 +281,7 @@ pub(super) async fn parents(
 pub(super) async fn children(
     Path(path): Path<JobPath>,
     Query(part): Query<Part>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ChildrenDto>, Fault> {
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();

@@ -1,7 +1,6 @@
 //! The output of runs as lines, with times and streams.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_executors::local::{LogLine, LogLines};
 use kelos_executors::run_ref;
 use kelos_front::App;
@@ -47,7 +46,7 @@ pub(super) struct LinesQuery {
 pub(super) async fn lines(
     Path(path): Path<RunPath>,
     Query(wanted): Query<LinesQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<OutputLinesDto>, Fault> {
     let limit = wanted.limit.unwrap_or(USUAL_PIECE);
     checked("limit", limit, LONGEST_PIECE, "bytes")?;

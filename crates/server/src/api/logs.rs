@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
@@ -75,11 +74,7 @@ async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result
         (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn read(
-    Path(path): Path<RunPath>,
-    Query(piece): Query<Piece>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn read(Path(path): Path<RunPath>, Query(piece): Query<Piece>, app: App) -> Result<Response, Fault> {
     let limit = piece.limit.unwrap_or(USUAL_PIECE);
     checked("limit", limit, LONGEST_PIECE, "bytes")?;
     let run = super::runs::found(&app, &path).await?;
@@ -127,7 +122,7 @@ pub(super) async fn stream(
     Query(beginning): Query<LogStart>,
     headers: HeaderMap,
     closing: ShutdownSignal,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let seen = last_event_id(&headers)?;
     let run = super::runs::found(&app, &path).await?;

@@ -1,5 +1,6 @@
 //! The native API, under `/api/v1`.
 
+mod access;
 mod backfills;
 mod calendar;
 mod capacity;
@@ -30,7 +31,7 @@ mod workflows;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::get;
 use axum::{Json, Router};
-use kelos_front::App;
+use kelos_front::Front;
 use kelos_front::fault::{panicked, wrong_method};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -39,6 +40,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 pub use dto::deployment;
+pub(crate) use workers::unknown as unknown_worker;
 
 /// Largest body: that of a register.
 const LARGEST_BODY: usize = 1 << 20;
@@ -66,12 +68,13 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "backfills", description = "Named requests over past slots"),
         (name = "board", description = "Groups of workflows on the board"),
         (name = "workers", description = "Processes that do runs for a server"),
+        (name = "access", description = "Users, tokens, and what is on record of who did what"),
         (name = "registers", description = "Small JSON values that scripts read"),
     )
 )]
 struct Kelos;
 
-fn routes() -> OpenApiRouter<App> {
+fn routes() -> OpenApiRouter<Front> {
     OpenApiRouter::with_openapi(Kelos::openapi())
         .routes(routes!(health::health))
         .routes(routes!(health::version))
@@ -138,11 +141,18 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(groups::get, groups::put, groups::delete))
         .routes(routes!(workers::list))
         .routes(routes!(workers::offer))
+        .routes(routes!(access::whoami))
+        .routes(routes!(access::login))
+        .routes(routes!(access::users))
+        .routes(routes!(access::put_user, access::delete_user))
+        .routes(routes!(access::tokens, access::make_token))
+        .routes(routes!(access::revoke))
+        .routes(routes!(access::audit))
         .routes(routes!(registers::list))
         .routes(routes!(registers::get, registers::put, registers::delete))
 }
 
-fn split() -> (Router<App>, Description) {
+fn split() -> (Router<Front>, Description) {
     let (router, mut description) = OpenApiRouter::new().nest("/api/v1", routes()).split_for_parts();
     description.info = Kelos::openapi().info;
     description.info.version = "1".to_owned();
@@ -165,7 +175,7 @@ pub(crate) fn described() -> Description {
     split().1
 }
 
-pub(crate) fn router() -> Router<App> {
+pub(crate) fn router() -> Router<Front> {
     let (router, description) = split();
     router
         .route("/api/v1/openapi.json", get(async move || Json(description)))

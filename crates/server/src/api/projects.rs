@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -28,7 +27,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{FromLibrary, deployment};
-use super::extract::{Caller, LargeBody, NoParameters, Path, Query};
+use super::extract::{LargeBody, NoParameters, Path, Query};
+use kelos_front::identity::Caller;
 
 /// A project in the path.
 #[derive(Deserialize, IntoParams)]
@@ -98,7 +98,7 @@ fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<S
     (status = 200, description = "The projects", body = ListDto<ProjectDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<ListDto<ProjectDto>>, Fault> {
+pub(super) async fn list(_: Query<NoParameters>, app: App) -> Result<Json<ListDto<ProjectDto>>, Fault> {
     let rows = app.read(|reader| reader.workflows(None)).await?;
     let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let (mut scripts, mut defaults) = (BTreeSet::new(), BTreeSet::new());
@@ -151,7 +151,7 @@ pub(super) async fn put(
     Path(path): Path<ProjectPath>,
     Query(manner): Query<Manner>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     LargeBody(body): LargeBody<BundleDto>,
 ) -> Result<Json<DeploymentDto>, Fault> {
     let (bundle, root) = bundle(body)?;
@@ -169,7 +169,7 @@ pub(super) async fn delete(
     Path(path): Path<ProjectPath>,
     Query(removal): Query<Removal>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<DeploymentDto>, Fault> {
     let root = HdfsRoot::of_storage(removal.hdfs_root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
     let root = root.map_err(|error| failed(&error))?;

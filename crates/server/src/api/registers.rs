@@ -1,7 +1,6 @@
 //! Registers: small JSON values that scripts read.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_core::SetRegister;
 use kelos_front::App;
 use kelos_front::fault::Fault;
@@ -11,7 +10,8 @@ use kelos_wire::{ListDto, ProblemDetailsDto, ReasonRequest, RegisterDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{AnyJson, BucketPath, Caller, NoParameters, Path, Query, RegisterPath};
+use super::extract::{AnyJson, BucketPath, NoParameters, Path, Query, RegisterPath};
+use kelos_front::identity::Caller;
 
 /// Longest bucket or key, in bytes.
 const LONGEST_NAME: usize = 512;
@@ -35,7 +35,7 @@ pub(super) struct RegisterListQuery {
 pub(super) async fn list(
     Path(path): Path<BucketPath>,
     Query(wanted): Query<RegisterListQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<RegisterDto>>, Fault> {
     let found =
         app.read(move |reader| reader.registers(Some(&path.bucket), RegisterKeys::Prefix(&wanted.prefix))).await?;
@@ -51,7 +51,7 @@ pub(super) async fn list(
 pub(super) async fn get(
     Path(path): Path<RegisterPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<RegisterDto>, Fault> {
     let RegisterPath { bucket, key } = path;
     let name = (bucket.clone(), key.clone());
@@ -80,7 +80,7 @@ pub(super) async fn put(
     Path(path): Path<RegisterPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     AnyJson(value): AnyJson,
 ) -> Result<Json<RegisterDto>, Fault> {
     let RegisterPath { bucket, key } = path;
@@ -105,7 +105,7 @@ pub(super) async fn delete(
     Path(path): Path<RegisterPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
 ) -> Result<axum::http::StatusCode, Fault> {
     let RegisterPath { bucket, key } = path;
     app.ask(&by, SetRegister { bucket, key, value: None, reason: because.reason }).await?;

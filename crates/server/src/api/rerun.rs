@@ -1,15 +1,15 @@
 //! Opening a slot again, alone or with all that depends on it.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_core::{DownstreamOutcome, DownstreamRequest, Rerun};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::{Actor, SlotRef};
 use kelos_wire::{DownstreamDto, ProblemDetailsDto, RerunRequest, RerunResultDto, SlotNameDto, TouchedSlotsDto};
 
-use super::extract::{Body, Caller, NoParameters, Path, Query, SlotPath};
+use super::extract::{Body, NoParameters, Path, Query, SlotPath};
 use super::slots;
+use kelos_front::identity::Caller;
 
 /// Slots that an answer lists of each kind.
 const SLOTS_LISTED: usize = 1000;
@@ -43,7 +43,7 @@ pub(super) async fn rerun(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<RerunRequest>,
 ) -> Result<Json<RerunResultDto>, Fault> {
     check(&request)?;

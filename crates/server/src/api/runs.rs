@@ -1,7 +1,6 @@
 //! Runs.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::{Run, RunState, SlotRef, WorkflowId};
@@ -45,10 +44,7 @@ pub(super) struct RunListQuery {
     (status = 200, description = "A page of runs", body = PageDto<RunDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<RunListQuery>,
-    State(app): State<App>,
-) -> Result<Json<PageDto<RunDto>>, Fault> {
+pub(super) async fn list(Query(wanted): Query<RunListQuery>, app: App) -> Result<Json<PageDto<RunDto>>, Fault> {
     let range = super::slots::range(wanted.from, wanted.to)?;
     let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..RunFilter::default() };
     let page = app
@@ -65,7 +61,7 @@ pub(super) async fn list(
 pub(super) async fn of_slot(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<RunDto>>, Fault> {
     let slot = path.slot(&app).await?;
     let id = slot.clone();
@@ -83,11 +79,7 @@ pub(super) async fn of_slot(
     (status = 200, description = "The run", body = RunDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn one(
-    Path(path): Path<RunPath>,
-    _: Query<NoParameters>,
-    State(app): State<App>,
-) -> Result<Json<RunDto>, Fault> {
+pub(super) async fn one(Path(path): Path<RunPath>, _: Query<NoParameters>, app: App) -> Result<Json<RunDto>, Fault> {
     let run = found(&app, &path).await?;
     let of = run.clone();
     let versions = app.read(move |reader| reader.run_versions(&[of])).await?;

@@ -1,7 +1,6 @@
 //! Slots: listing, looking, explaining, killing, skipping, marking.
 
 use axum::Json;
-use axum::extract::State;
 use jiff::Timestamp;
 use kelos_core::{Kill, MarkSuccess, Skip};
 use kelos_front::App;
@@ -17,7 +16,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
-use super::extract::{At, Body, Caller, Limit, Names, NoParameters, Path, Query, SlotPath};
+use super::extract::{At, Body, Limit, Names, NoParameters, Path, Query, SlotPath};
+use kelos_front::identity::Caller;
 
 /// The slots to list.
 #[derive(Deserialize, IntoParams)]
@@ -62,10 +62,7 @@ pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, F
     (status = 200, description = "A page of slots", body = PageDto<SlotDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<SlotListQuery>,
-    State(app): State<App>,
-) -> Result<Json<PageDto<SlotDto>>, Fault> {
+pub(super) async fn list(Query(wanted): Query<SlotListQuery>, app: App) -> Result<Json<PageDto<SlotDto>>, Fault> {
     let filter = SlotFilter {
         workflow: wanted.workflow,
         states: wanted.state.0,
@@ -101,11 +98,7 @@ pub(super) async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Fault> {
     (status = 200, description = "The slot", body = SlotDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn one(
-    Path(path): Path<SlotPath>,
-    _: Query<NoParameters>,
-    State(app): State<App>,
-) -> Result<Json<SlotDto>, Fault> {
+pub(super) async fn one(Path(path): Path<SlotPath>, _: Query<NoParameters>, app: App) -> Result<Json<SlotDto>, Fault> {
     found(&app, path.slot(&app).await?).await.map(Json)
 }
 
@@ -117,7 +110,7 @@ pub(super) async fn one(
 pub(super) async fn history(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<EventDto>>, Fault> {
     let slot = path.slot(&app).await?;
     let id = slot.clone();
@@ -146,7 +139,7 @@ pub(super) struct Moment {
 pub(super) async fn explain(
     Path(path): Path<SlotPath>,
     Query(moment): Query<Moment>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<WhyDto>, Fault> {
     let slot = path.slot(&app).await?;
     let at = moment.at.map(|at| at.0);
@@ -182,7 +175,7 @@ const LAST_LINES: usize = 10;
 pub(super) async fn critical_path(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<CriticalPathDto>, Fault> {
     let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let id = slot.clone();
@@ -206,7 +199,7 @@ pub(super) async fn kill(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;
@@ -230,7 +223,7 @@ pub(super) async fn skip(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;
@@ -254,7 +247,7 @@ pub(super) async fn mark(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(mark): Body<MarkRequest>,
 ) -> Result<Json<SlotDto>, Fault> {
     let slot = path.slot(&app).await?;

@@ -1,7 +1,6 @@
 //! Slots that make no progress.
 
 use axum::Json;
-use axum::extract::State;
 use kelos_explain::stuck::{Stuck, StuckReport};
 use kelos_front::App;
 use kelos_front::fault::Fault;
@@ -39,6 +38,6 @@ impl FromLibrary<StuckReport> for StuckListDto {
     (status = 200, description = "What is stuck", body = StuckListDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn stuck(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<StuckListDto>, Fault> {
+pub(super) async fn stuck(_: Query<NoParameters>, app: App) -> Result<Json<StuckListDto>, Fault> {
     Ok(Json(StuckListDto::from_library(kelos_explain::stuck::stuck(app.handle()).await?)))
 }

@@ -1,11 +1,11 @@
 //! The routes for workers: their offers, and the runs that they are assigned.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use kelos_executors::workers::{HubError, Seen};
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_trust::Right;
 use kelos_wire::{AssignmentDto, ListDto, OfferRequest, ProblemDetailsDto, WorkerDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -43,13 +43,17 @@ impl FromLibrary<Seen> for WorkerDto {
 pub(super) async fn list(
     _: Query<NoParameters>,
     headers: HeaderMap,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<WorkerDto>>, Fault> {
-    // Anybody may look; but a client that shows a token wants to know whether this is the right server.
-    if headers.contains_key(header::AUTHORIZATION) {
-        known(&app, &headers)?;
+    // A client that shows a token wants to know whether this is the right server.
+    if headers.contains_key(header::AUTHORIZATION) && !app.access().is_required() && !app.may(Right::Work, None) {
+        return Err(unknown(&app));
     }
-    let workers = app.node().desk().workers().into_iter();
+    let view = app.view().await?;
+    let is_seen = |worker: &Seen| {
+        view.as_ref().is_none_or(|view| !worker.workflows.is_empty() && worker.workflows.iter().all(|id| view.has(id)))
+    };
+    let workers = app.node().desk().workers().into_iter().filter(is_seen);
     Ok(Json(ListDto { items: workers.map(WorkerDto::from_library).collect() }))
 }
 
@@ -70,11 +74,9 @@ pub(super) async fn list(
 pub(super) async fn offer(
     Path(path): Path<WorkerPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
-    headers: HeaderMap,
+    app: App,
     Body(offer): Body<OfferRequest>,
 ) -> Result<Json<AssignmentDto>, Fault> {
-    known(&app, &headers)?;
     if path.name.is_empty() || path.name.len() > LONGEST_NAME {
         let detail = format!("the name of the worker has {} bytes, expected 1 to {LONGEST_NAME}", path.name.len());
         return Err(Fault::bad_request("bad-worker", detail));
@@ -93,20 +95,12 @@ fn refused(why: HubError) -> Fault {
     }
 }
 
-/// Refuses requests without the token that this server wrote down for its own user.
-fn known(app: &App, headers: &HeaderMap) -> Result<(), Fault> {
-    let Some(token) = app.worker_token() else { return Err(refused(HubError::ByItself)) };
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|shown| shown.strip_prefix("Bearer ")).unwrap_or_default();
-    if same(shown.as_bytes(), token.as_bytes()) {
-        return Ok(());
+/// The fault of a request without the token that this server wrote down for its own user.
+pub(crate) fn unknown(app: &App) -> Fault {
+    if !app.access().takes_workers() {
+        return refused(HubError::ByItself);
     }
     let detail = "the request does not show the token of this server, expected `authorization: Bearer TOKEN`";
-    let problem = Fault::new(StatusCode::UNAUTHORIZED, "unknown-worker", detail);
-    Err(problem.with_hint("the token is in .kelos/server.json, which only the user who runs the server can read"))
-}
-
-/// Takes as long wherever two texts of one length differ.
-fn same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
+    let fault = Fault::new(StatusCode::UNAUTHORIZED, "unknown-worker", detail);
+    fault.with_hint("the token is in .kelos/server.json, which only the user who runs the server can read")
 }

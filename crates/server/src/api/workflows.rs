@@ -1,7 +1,6 @@
 //! Definitions: current and past ones, the times of their schedules, and pausing.
 
 use axum::Json;
-use axum::extract::State;
 use jiff::Timestamp;
 use kelos_core::{Pause, Resume};
 use kelos_explain::jobs::Jobs;
@@ -22,7 +21,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
-use super::extract::{At, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath};
+use super::extract::{At, Body, Limit, NoParameters, Path, Query, WorkflowPath};
+use kelos_front::identity::Caller;
 
 /// Times that a workflow shows of its future.
 const NEXT_TIMES: usize = 5;
@@ -68,7 +68,7 @@ impl WorkflowListQuery {
 ))]
 pub(super) async fn list(
     Query(wanted): Query<WorkflowListQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<WorkflowDto>>, Fault> {
     let rows = app.read(|reader| reader.workflows(None)).await?;
     Ok(Json(ListDto::of(rows.iter().filter(|row| wanted.accepts(row)))))
@@ -90,7 +90,7 @@ fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Fa
 pub(super) async fn one(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<WorkflowDetailDto>, Fault> {
     let now = app.handle().now();
     let problems = app.node().problems();
@@ -132,7 +132,7 @@ pub(super) async fn one(
 pub(super) async fn definitions(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<ListDto<PastDefinitionDto>>, Fault> {
     let id = path.id.clone();
     let past = app.read(move |reader| reader.definitions(&id, None)).await?;
@@ -161,7 +161,7 @@ pub(super) struct VersionPath {
 pub(super) async fn definition(
     Path(path): Path<VersionPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<PastDefinitionDto>, Fault> {
     let VersionPath { id, version } = path;
     let of = id.clone();
@@ -201,7 +201,7 @@ pub(super) struct TimesQuery {
 pub(super) async fn times(
     Path(path): Path<WorkflowPath>,
     Query(wanted): Query<TimesQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<TimesDto>, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| {
@@ -264,7 +264,7 @@ pub(super) async fn pause(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<WorkflowDto>, Fault> {
     app.ask(&by, Pause { workflow: path.id.clone(), reason: because.reason }).await?;
@@ -280,7 +280,7 @@ pub(super) async fn resume(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<WorkflowDto>, Fault> {
     app.ask(&by, Resume { workflow: path.id.clone(), reason: because.reason }).await?;

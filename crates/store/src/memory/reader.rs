@@ -98,6 +98,7 @@ impl State {
             About::Workflow(id) => subject(&record.event) == Some(id),
             About::WorkflowItself(id) => matches!(&record.event, Event::Workflow { workflow, .. } if workflow == id),
             About::Facts => matches!(record.event, Event::Fact { .. }),
+            About::Access => record.event.is_about_access(),
         };
         Ok(self.events.iter().filter(is_about).collect())
     }

@@ -330,7 +330,7 @@ pub(super) fn subject(event: &Event) -> Option<&WorkflowId> {
     match event {
         Event::Slot { slot, .. } => Some(&slot.workflow),
         Event::Workflow { workflow, .. } => Some(workflow),
-        Event::Backfill { .. } | Event::Register { .. } | Event::Fact { .. } => None,
+        Event::Backfill { .. } | Event::Register { .. } | Event::Fact { .. } | Event::Access { .. } => None,
     }
 }
 

@@ -106,7 +106,9 @@ pub fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
     match event {
         Event::Slot { what, .. } => write(text, what),
         Event::Workflow { what, .. } => write(text, what),
-        Event::Backfill { .. } | Event::Fact { .. } | Event::Register { .. } => write(text, event),
+        Event::Backfill { .. } | Event::Fact { .. } | Event::Register { .. } | Event::Access { .. } => {
+            write(text, event)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! All backfills, newest first.
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_explain::backfill::{Progress, progress};
@@ -43,10 +43,7 @@ struct ListPage {
     now: Timestamp,
 }
 
-pub(super) async fn show(
-    wanted: Result<Query<ListQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(wanted: Result<Query<ListQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let wanted = asked::query(wanted)?;
     let workflow = asked::filled(wanted.workflow).map(|id| asked::workflow(&id)).transpose()?;
     let (before, now) = (asked::filled(wanted.before), app.handle().now());

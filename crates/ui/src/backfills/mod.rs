@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use kelos_explain::backfill::{Estimate, Progress};
-use kelos_front::App;
+use kelos_front::Front;
 use kelos_model::backfill::{Backfill, BackfillMode};
 use kelos_model::{BackfillId, SlotState};
 use maud::{Markup, html};
@@ -20,7 +20,7 @@ use super::words;
 pub(super) use list::{Latest, latest};
 pub(super) use new::form;
 
-pub(super) fn router() -> Router<App> {
+pub(super) fn router() -> Router<Front> {
     Router::new()
         .route("/ui/backfills", get(list::show))
         // Not below the others, where it would block the page of a backfill with that name.

@@ -1,14 +1,15 @@
 //! Requesting a backfill: a form, a preview slot by slot, and the request.
 
 use axum::Form;
+use axum::extract::Query;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{LARGEST_BACKFILL, SlotList};
 use kelos_front::App;
 use kelos_front::backfill::{NewBackfill, make};
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::Caller;
 use kelos_model::arguments::text;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
@@ -21,6 +22,7 @@ use serde::Deserialize;
 
 use super::{href, mode_name, mode_words};
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
+use crate::viewer;
 use crate::{arguments, asked, time, words};
 
 /// The default start of a backfill before now.
@@ -114,8 +116,8 @@ impl BackfillSpec {
 /// Shows the form, or the preview.
 pub(super) async fn show(
     query: Result<Query<BackfillForm>, QueryRejection>,
-    State(app): State<App>,
-    asked::Caller(who): asked::Caller,
+    app: App,
+    Caller(who): Caller,
 ) -> Result<Response, Fault> {
     let asked = asked::query(query)?;
     let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
@@ -130,8 +132,8 @@ pub(super) async fn show(
 
 /// Makes the backfill of the preview, and redirects to it.
 pub(super) async fn create(
-    State(app): State<App>,
-    asked::Caller(who): asked::Caller,
+    app: App,
+    Caller(who): Caller,
     asked: Result<Form<BackfillForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let asked = asked::form(asked)?;
@@ -210,7 +212,7 @@ fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
         }
         div.bar {
             @if touched > 0 {
-                form method="post" action="/ui/new-backfill" {
+                form method="post" action="/ui/new-backfill" { (viewer::proof())
                     @for (name, value) in wanted.fields() { input type="hidden" name=(name) value=(value); }
                     button.primary { "Backfill " (words::count(touched, "slot")) }
                 }

@@ -2,7 +2,7 @@
 
 use axum::Form;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
@@ -11,6 +11,7 @@ use kelos_explain::backfill::{Cause, Estimate, FailedSlot, Progress, progress, s
 use kelos_front::App;
 use kelos_front::backfill::causes_of;
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::Caller;
 use kelos_model::{BackfillId, SlotState};
 use kelos_store::{Page as Rows, PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use super::{bar, done_when, href, legend, mode_words, standing};
 use crate::page::{Page, Tab, segment, slot_href, workflow_href};
 use crate::state::badge;
+use crate::viewer;
 use crate::{asked, strip, time, words};
 
 /// Failed slots that are named of each cause; the others unfold.
@@ -55,7 +57,7 @@ fn name(id: &str) -> Result<BackfillId, Fault> {
 pub(super) async fn show(
     Path(id): Path<String>,
     query: Result<Query<SlotsQuery>, QueryRejection>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let (id, wanted, now) = (name(&id)?, asked::query(query)?, app.handle().now());
     let of = id.clone();
@@ -168,7 +170,7 @@ impl BackfillPage {
         html! {
             details.action {
                 summary.button { (name) "…" }
-                form method="post" action=(format!("{}/{path}", href(&self.far.backfill.id))) {
+                form method="post" action=(format!("{}/{path}", href(&self.far.backfill.id))) { (viewer::proof())
                     p { (what) }
                     (more)
                     label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
@@ -284,8 +286,8 @@ pub(super) struct ActionForm {
 /// Pauses, resumes, prioritises, reruns or cancels a backfill, and leads back to it.
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
-    State(app): State<App>,
-    asked::Caller(who): asked::Caller,
+    app: App,
+    Caller(who): Caller,
     sent: Result<Form<ActionForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let (backfill, sent) = (name(&id)?, asked::form(sent)?);

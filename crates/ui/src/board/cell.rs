@@ -1,6 +1,6 @@
 //! The page behind a cell: the slot, or a list where several share it.
 
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use kelos_front::App;
@@ -30,7 +30,7 @@ pub(super) fn wanted(query: &str) -> Result<(WorkflowId, Range), String> {
     Ok((id, Range::new(time("from")?, time("to")?)))
 }
 
-pub(super) async fn open(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn open(RawQuery(query): RawQuery, app: App) -> Result<Response, Fault> {
     let (id, range) = wanted(query.as_deref().unwrap_or_default()).map_err(plain::bad_request)?;
     let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
     let page = app.read(move |reader| reader.slots(&filter, PageRequest::newest(MOST))).await?;

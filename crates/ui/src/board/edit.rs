@@ -1,13 +1,13 @@
 //! Editing the groups of the board: a form with their text, in which the script makes them movable.
 
 use axum::Form;
-use axum::extract::State;
 use axum::extract::rejection::FormRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::groups::{self, BoardGroups, Groups, GroupsSource};
+use kelos_front::identity::Caller;
 use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::asked;
 use crate::page::{Page, Tab};
+use crate::viewer;
 
 /// The address of the form.
 const HREF: &str = "/ui/board/groups";
@@ -47,14 +48,14 @@ async fn now(app: &App) -> Result<Now, Fault> {
     Ok(Now { said_by, trouble, text, workflows })
 }
 
-pub(super) async fn show(State(app): State<App>) -> Result<Response, Fault> {
+pub(super) async fn show(app: App) -> Result<Response, Fault> {
     let now = now(&app).await?;
     Ok(page(&app, &now, &now.text, None))
 }
 
 pub(super) async fn save(
-    State(app): State<App>,
-    asked::Caller(by): asked::Caller,
+    app: App,
+    Caller(by): Caller,
     sent: Result<Form<GroupsForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let sent = asked::form(sent)?;
@@ -106,7 +107,7 @@ fn form(now: &Now, text: &str) -> Markup {
     let ids: Vec<&str> = now.workflows.iter().filter(|row| row.present).map(|row| row.id.as_str()).collect();
     let ids = serde_json::to_string(&ids).unwrap_or_default();
     html! {
-        form #groups-form method="post" action=(HREF) {
+        form #groups-form method="post" action=(HREF) { (viewer::proof())
             input type="hidden" name="before" value=(now.text);
             div #editor data-workflows=(ids) hidden {}
             p #said.unseen role="status" {}

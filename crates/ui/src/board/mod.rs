@@ -16,13 +16,13 @@ mod verdict;
 pub(super) mod view;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use kelos_explain::failures::{self, Failures};
-use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::groups::{BoardGroups, Groups};
+use kelos_front::{App, Front};
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
 
@@ -33,7 +33,7 @@ use row::Rows;
 use steps::StepRows;
 use view::BoardView;
 
-pub(super) fn router() -> Router<App> {
+pub(super) fn router() -> Router<Front> {
     Router::new()
         .route("/ui", get(show))
         .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
@@ -75,7 +75,7 @@ fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardDa
     Ok(BoardData { flows, unfolded, workflows, groups: BoardGroups::read(reader, file)?, rows, jobs, failures, seq })
 }
 
-async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
+async fn show(RawQuery(query): RawQuery, app: App) -> Result<Response, Fault> {
     let view = BoardView::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(plain::bad_request)?;
     let file = app.groups_of_file().clone();
     let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;

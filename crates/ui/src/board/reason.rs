@@ -1,7 +1,7 @@
 //! Why a cell is as it is, in one line: what people read who point at it or move to it.
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use kelos_explain::why::{self, Why};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
@@ -18,7 +18,7 @@ const LOOKED_AT: usize = 200;
 const LONGEST: usize = 300;
 
 /// The reason for the worst state of a cell: `{"why": "it failed (exited with status 3)"}`.
-pub(super) async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn show(RawQuery(query): RawQuery, app: App) -> Result<Json<Value>, Fault> {
     let (workflow, range) = wanted(query.as_deref().unwrap_or_default()).map_err(plain::bad_request)?;
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| -> Result<Option<(SlotRow, bool, Why)>, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::HeaderMap;
 use axum::response::sse::Event as Sent;
 use axum::response::{IntoResponse, Response};
@@ -148,7 +148,7 @@ pub(super) async fn follow(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     closing: ShutdownSignal,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let query = query.unwrap_or_default();
     let view = BoardView::read(&query, app.handle().now()).map_err(plain::bad_request)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use kelos_explain::failures::{self, Failures};
 use kelos_explain::stuck::{self, Kind};
 use kelos_front::App;
@@ -72,7 +72,7 @@ pub(super) fn verdict(view: &BoardView, shown: &BoardData) -> Markup {
 
 /// The failing workflows, and how many failures the board does not show: `{"failing": ["etl"], "outside": 2}`. The script requests
 /// it after failures came or went.
-pub(super) async fn failing(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn failing(RawQuery(query): RawQuery, app: App) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     let view = BoardView::read(query.as_deref().unwrap_or_default(), now).map_err(plain::bad_request)?;
     let read = move |reader: &dyn Queries| -> Result<Value, StoreError> {
@@ -85,7 +85,7 @@ pub(super) async fn failing(RawQuery(query): RawQuery, State(app): State<App>) -
 
 /// How many workflows have slots that are late or run for long, which no letter shows: `{"late": 2}`. The script requests it
 /// once the board is painted.
-pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Fault> {
+pub(super) async fn late(app: App) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     let found = app.read(move |reader| stuck::read(reader, now)).await?;
     let late = found.rows.iter().filter(|row| matches!(row.kind, Kind::Late | Kind::Expiring | Kind::Long));

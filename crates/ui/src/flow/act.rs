@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::run::RunPart;
 use crate::page::slot_href;
+use crate::viewer;
 use crate::{arguments, asked};
 
 /// The fields of forms of runs of flows.
@@ -65,7 +66,7 @@ fn reason() -> Markup {
 /// The form by which a signal is given to a run.
 pub(super) fn signal_form(run: &SlotRef, name: &str) -> Markup {
     html! {
-        form.signal-form method="post" action=(format!("{}/signal", slot_href(run))) {
+        form.signal-form method="post" action=(format!("{}/signal", slot_href(run))) { (viewer::proof())
             input type="hidden" name="signal" value=(name);
             p { label { "What it says, as JSON; may stay empty" br; textarea name="payload" rows="2" cols="36" autocomplete="off" spellcheck="false" {} } }
             p { (reason()) " " button.primary { "Give the signal " (name) } }
@@ -78,7 +79,7 @@ pub(super) fn resume_from(step: &SlotRef) -> Markup {
     html! {
         details.action {
             summary.button { "Resume from here…" }
-            form method="post" action=(format!("{}/resume", slot_href(step))) {
+            form method="post" action=(format!("{}/resume", slot_href(step))) { (viewer::proof())
                 p { "Does this step again, and those after it, with the definition with which its run began." }
                 (reason())
                 " " button.primary { "Resume from here" }
@@ -93,7 +94,7 @@ pub(super) fn repeat(step: &SlotRef, given: Option<&Map<String, Value>>) -> Mark
     html! {
         details.action {
             summary.button { "Do this step again…" }
-            form method="post" action=(format!("{}/repeat", slot_href(step))) {
+            form method="post" action=(format!("{}/repeat", slot_href(step))) { (viewer::proof())
                 p { "Does this step again, and nothing else, as a run of its own: with the definition and the inputs that it had. This run stays as it is." }
                 p { label { "Name of the new run; without one it is that of the moment " input name="name" maxlength="200" autocomplete="off"; } }
                 (arguments::lines(""))
@@ -115,7 +116,7 @@ impl RunPart {
             @if slot.state.is_final() && has_begun {
                 details.action {
                     summary.button { "Resume…" }
-                    form method="post" action=(format!("{}/resume", slot_href(&self.view.run))) {
+                    form method="post" action=(format!("{}/resume", slot_href(&self.view.run))) { (viewer::proof())
                         p { "Does steps again, and those after them, with the definition with which it began. What else succeeded stays, with its outputs." }
                         p { label {
                             "From "

@@ -14,15 +14,15 @@ use std::collections::BTreeSet;
 
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, RawQuery, State};
+use axum::extract::{Query, RawQuery};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use kelos_explain::failures::{self, Failures};
 use kelos_explain::graph::{self, Graph, Upstream};
 use kelos_explain::jobs::{self, Jobs, Reach};
-use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_front::{App, Front};
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
@@ -46,7 +46,7 @@ const SLOTS_LISTED: usize = 12;
 /// How many nodes are updated in one answer; if more have changed, the page reloads itself.
 const MOST_TOLD: usize = 300;
 
-pub(super) fn router() -> Router<App> {
+pub(super) fn router() -> Router<Front> {
     Router::new().route("/ui/graph", get(show)).route("/ui/graph.svg", get(file)).route("/ui/graph/nodes", get(nodes))
 }
 
@@ -117,7 +117,7 @@ async fn show_family(app: &App, job: SlotRef, view: &GraphView) -> Result<Respon
     Ok(page.show(&FamilyPage { job, family, upstream }.show()))
 }
 
-async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Fault> {
+async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let view = view_of(&app, asked).await?;
     if let Some(job) = view.slot.clone().filter(|slot| slot.key.job().is_some()) {
         return show_family(&app, job, &view).await;
@@ -129,7 +129,7 @@ async fn show(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State
 }
 
 /// The picture as a file, for documents and slides.
-async fn file(asked: Result<Query<ViewQuery>, QueryRejection>, State(app): State<App>) -> Result<Response, Fault> {
+async fn file(asked: Result<Query<ViewQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let found = find(&app, view_of(&app, asked).await?).await?;
     drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(plain::bad_request)
 }
@@ -149,7 +149,7 @@ pub fn file_of(graph: &Graph, focus: Option<WorkflowId>, hours: u32) -> Result<R
 }
 
 /// The current appearance of some nodes: `[[id, class, letter, note, words], …]`.
-async fn nodes(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Fault> {
+async fn nodes(RawQuery(query): RawQuery, app: App) -> Result<Response, Fault> {
     let (mut of, mut hours) = (BTreeSet::new(), view::USUAL_HOURS);
     for (name, value) in query.as_deref().unwrap_or_default().split('&').filter_map(|field| field.split_once('=')) {
         let value = percent_decode_str(value).decode_utf8_lossy();

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_explain::failures::{self, Failures};
@@ -96,7 +95,7 @@ fn contents(section: &Section, failures: &Failures) -> Markup {
 }
 
 /// These sections alone.
-pub(crate) async fn page(State(app): State<App>) -> Result<Response, Fault> {
+pub(crate) async fn page(app: App) -> Result<Response, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
         let workflows = reader.workflows(None)?;

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::page::{slot_href, workflow_href};
+use crate::viewer;
 use crate::{arguments, asked};
 
 /// The lowest priority, which is the default, as people see it: 1 is the highest.
@@ -35,7 +36,7 @@ pub(crate) fn form(id: &WorkflowId, template: &str, parameters: &[Parameter]) ->
     html! {
         details.action {
             summary.button { "Submit a job…" }
-            form method="post" action=(format!("{}/submit", workflow_href(id))) {
+            form method="post" action=(format!("{}/submit", workflow_href(id))) { (viewer::proof())
                 p { "Submits it, with its missing ancestors. A job that exists is unchanged." }
                 label { "Job id, as " code { (template) } " " input name="job" required maxlength="512" autocomplete="off"; }
                 details { summary { "Arguments" } (arguments::fields(parameters, &Arguments::new(), false)) }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
@@ -38,7 +38,7 @@ pub(crate) async fn follow(
     wanted: Result<Query<LinesQuery>, QueryRejection>,
     headers: HeaderMap,
     closing: ShutdownSignal,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Response, Fault> {
     let (slot, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
     let seen = last_event_id(&headers).ok().flatten();

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use axum::Form;
+use axum::extract::Path;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Path, State};
 use axum::response::Response;
 use kelos_core::{Disable, Enable, FireRequest};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::Caller;
 use kelos_model::workflow::{Keys, WorkflowRow};
 use kelos_model::{Arguments, RunName, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::page::{segment, slot_href, workflow_href};
+use crate::viewer;
 use crate::{arguments, asked};
 
 /// A form of actions on a schedule.
@@ -37,8 +39,8 @@ pub(crate) struct ScheduleForm {
 /// Enables, disables or fires; shows the fired slot.
 pub(crate) async fn act(
     Path((id, action)): Path<(String, String)>,
-    State(app): State<App>,
-    asked::Caller(who): asked::Caller,
+    app: App,
+    Caller(who): Caller,
     wanted: Result<Form<ScheduleForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let (id, wanted) = (asked::workflow(&id)?, asked::form(wanted)?);
@@ -80,7 +82,7 @@ fn action(id: &WorkflowId, name: &str) -> String {
 pub(super) fn buttons(row: &WorkflowRow, back: &str) -> Markup {
     let (path, name) = if row.enabled { ("disable", "Disable") } else { ("enable", "Enable") };
     html! {
-        form method="post" action=(action(&row.id, path)) {
+        form method="post" action=(action(&row.id, path)) { (viewer::proof())
             input type="hidden" name="back" value=(back);
             @if back != "list" { (why()) " " }
             button aria-label=(format!("{name} {}", row.id)) { (name) }
@@ -107,7 +109,7 @@ pub(super) fn form(row: &WorkflowRow) -> Markup {
     html! {
         details.action {
             summary.button { (name) "…" }
-            form method="post" action=(action(&row.id, "fire")) {
+            form method="post" action=(action(&row.id, "fire")) { (viewer::proof())
                 p { (what) }
                 @if matches!(row.definition.keys, Keys::Requests(_)) {
                     p { label { "Name, which is started once; without one it is that of the moment " input name="name" maxlength="200" autocomplete="off"; } }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_explain::schedules::overview::{self, Overview, PendingSlot};
@@ -75,10 +75,7 @@ struct SchedulePage {
     after: usize,
 }
 
-pub(crate) async fn show(
-    wanted: Result<Query<ScheduleQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(crate) async fn show(wanted: Result<Query<ScheduleQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let wanted: ScheduleQuery = asked::query(wanted)?;
     let wanted =
         ScheduleQuery { find: asked::filled(wanted.find), only: asked::filled(wanted.only), after: wanted.after };

@@ -9,14 +9,14 @@ mod words;
 
 use axum::Router;
 use axum::routing::{get, post};
-use kelos_front::App;
+use kelos_front::Front;
 
 pub(super) use act::why;
 pub(super) use one::{Own, facts, read, state, warnings};
 pub(super) use slot::{Story, story};
 pub(super) use words::{constraints, gates};
 
-pub(super) fn router() -> Router<App> {
+pub(super) fn router() -> Router<Front> {
     Router::new()
         .route("/ui/schedules", get(list::show))
         .route("/ui/schedules/{id}/{action}", post(act::act))

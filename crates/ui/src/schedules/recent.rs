@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_engine::sources::SourceStatus;
@@ -54,10 +54,7 @@ struct FactPage {
     is_newest: bool,
 }
 
-pub(crate) async fn show(
-    wanted: Result<Query<FactQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(crate) async fn show(wanted: Result<Query<FactQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let before = asked::filled(asked::query(wanted)?.before);
     if before.as_ref().is_some_and(|before| before.parse::<u64>().is_err()) {
         return Err(plain::bad_request("\"before\" is not a position of the log, expected a number."));

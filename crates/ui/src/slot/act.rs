@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use axum::Form;
+use axum::extract::Path;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use kelos_core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSuccess, Rerun, Skip};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_front::identity::Caller;
 use kelos_model::{Actor, Arguments, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -18,6 +19,7 @@ use super::{SlotPage, list};
 use crate::flow::Fields;
 use crate::neighbours::Neighbour;
 use crate::page::{Page, slot_href, workflow_href};
+use crate::viewer;
 use crate::{arguments, asked, time, words};
 
 /// Slots of each kind that a preview names.
@@ -64,7 +66,7 @@ fn pause(found: &SlotPage) -> Markup {
     html! {
         details.action {
             summary.button { "Pause…" }
-            form method="post" action=(format!("{}/pause", workflow_href(&found.id.workflow))) {
+            form method="post" action=(format!("{}/pause", workflow_href(&found.id.workflow))) { (viewer::proof())
                 p { "Pauses the workflow, with all of its runs: nothing of it is planned, evaluated or started until it is resumed." }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
                 " " button.primary { "Pause " (found.id.workflow) }
@@ -77,7 +79,7 @@ fn form(found: &SlotPage, path: &str, name: &str, what: &str, class: &str) -> Ma
     html! {
         details.action {
             summary.button { (name) "…" }
-            form method="post" action=(format!("{}/{path}", slot_href(&found.id))) {
+            form method="post" action=(format!("{}/{path}", slot_href(&found.id))) { (viewer::proof())
                 p { (what) }
                 label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
                 @if path == "rerun" { (self::fields(found)) }
@@ -130,8 +132,8 @@ pub(crate) struct Because {
 /// Reruns, kills, skips or marks a slot, and leads back to it.
 pub(crate) async fn act(
     Path((id, time, action)): Path<(String, String, String)>,
-    State(app): State<App>,
-    asked::Caller(who): asked::Caller,
+    app: App,
+    Caller(who): Caller,
     because: Result<Form<Because>, FormRejection>,
 ) -> Result<Response, Fault> {
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
@@ -224,7 +226,7 @@ impl RerunPreview {
                 h2 { "Have live runs" }
                 (list(&self.killed, self.more_killed, "None."))
             }
-            form.bar method="post" action=(format!("{}/rerun", slot_href(&self.slot))) {
+            form.bar method="post" action=(format!("{}/rerun", slot_href(&self.slot))) { (viewer::proof())
                 input type="hidden" name="downstream" value="1";
                 input type="hidden" name="seen" value="1";
                 @if let Some(reason) = reason { input type="hidden" name="reason" value=(reason); }

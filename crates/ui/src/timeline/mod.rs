@@ -10,8 +10,8 @@ mod view;
 
 use std::collections::BTreeMap;
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos_explain::critical_path::{self, CriticalPath};
@@ -59,10 +59,7 @@ struct TimelineData {
     has_runs: bool,
 }
 
-pub(super) async fn show(
-    asked: Result<Query<TimelineQuery>, QueryRejection>,
-    State(app): State<App>,
-) -> Result<Response, Fault> {
+pub(super) async fn show(asked: Result<Query<TimelineQuery>, QueryRejection>, app: App) -> Result<Response, Fault> {
     let mut asked = asked::query(asked)?;
     let slot = match asked::filled(asked.slot.take()) {
         Some(text) => Some(asked::slot_of(&app, "slot", &text).await?),

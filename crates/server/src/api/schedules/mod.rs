@@ -5,7 +5,6 @@ mod request;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kelos_core::{
@@ -28,8 +27,9 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{self, FromLibrary, has_kind, schedule};
-use super::extract::{AnyJson, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath, part};
+use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, WorkflowPath, part};
 use super::slots;
+use kelos_front::identity::Caller;
 use request::{Draft, bad, unknown_program};
 
 /// Event schedules that one request creates at the most.
@@ -127,7 +127,7 @@ impl ScheduleListQuery {
 ))]
 pub(super) async fn list(
     Query(wanted): Query<ScheduleListQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<PageDto<EventScheduleDto>>, Fault> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| {
@@ -179,7 +179,7 @@ async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Fault> {
 pub(super) async fn one(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<EventScheduleDto>, Fault> {
     shown(&app, path.id).await.map(Json)
 }
@@ -213,7 +213,7 @@ enum CreateOutcome {
 pub(super) async fn create(
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     AnyJson(body): AnyJson,
 ) -> Result<Response, Fault> {
     let is_list = body.is_array();
@@ -292,7 +292,7 @@ pub(super) async fn replace(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Fault> {
     put(&app, &by, because.reason, path.id, |row, reader| Draft(request).replace(row, reader)).await
@@ -315,7 +315,7 @@ pub(super) async fn change(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Fault> {
     put(&app, &by, because.reason, path.id, |row, reader| Draft(request).change(row, reader)).await
@@ -348,7 +348,7 @@ pub(super) async fn delete(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<ReasonRequest>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<EventScheduleDto>, Fault> {
     let was = shown(&app, path.id.clone()).await?;
     app.ask(&by, DeleteSchedules { schedules: vec![path.id], reason: because.reason }).await?;
@@ -364,7 +364,7 @@ pub(super) async fn enable(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<EventScheduleDto>, Fault> {
     app.ask(&by, Enable { schedule: path.id.clone(), reason: because.reason }).await?;
@@ -380,7 +380,7 @@ pub(super) async fn disable(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(because): Body<ReasonRequest>,
 ) -> Result<Json<EventScheduleDto>, Fault> {
     app.ask(&by, Disable { schedule: path.id.clone(), reason: because.reason }).await?;
@@ -418,7 +418,7 @@ pub(super) async fn fire(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<StartRequest>,
 ) -> Result<Json<StartedDto>, Fault> {
     go(&app, &by, path.id, request).await.map(Json)
@@ -442,7 +442,7 @@ pub(super) async fn start(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
     Caller(by): Caller,
-    State(app): State<App>,
+    app: App,
     Body(request): Body<StartRequest>,
 ) -> Result<Json<StartedDto>, Fault> {
     go(&app, &by, path.id, request).await.map(Json)
@@ -498,7 +498,7 @@ pub(super) struct DecisionListQuery {
 pub(super) async fn decisions(
     Path(path): Path<WorkflowPath>,
     Query(wanted): Query<DecisionListQuery>,
-    State(app): State<App>,
+    app: App,
 ) -> Result<Json<PageDto<DecisionDto>>, Fault> {
     let read = move |reader: &dyn Queries| {
         // Also of one that was deleted.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::backfill::BackfillMode;
-use kelos_model::event::{Abort, BackfillEvent, Origin};
+use kelos_model::event::{Abort, AccessEvent, BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::repeated::RepeatedStep;
 use kelos_model::workflow::VersionChoice;
@@ -58,6 +58,29 @@ pub(crate) enum StoredEvent {
         by: Option<Actor>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    Access {
+        #[serde(with = "As::<StoredAccessEvent>")]
+        what: AccessEvent,
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AccessEvent", tag = "event", rename_all = "kebab-case")]
+pub(crate) enum StoredAccessEvent {
+    SignedIn,
+    SignedOut,
+    SignInFailed {
+        times: u32,
+    },
+    Refused {
+        right: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        project: Option<String>,
+        action: String,
+        times: u32,
     },
 }
 
@@ -485,6 +508,7 @@ enum StoredInvariant {
 
 forms! {
     StoredEvent of Event,
+    StoredAccessEvent of AccessEvent,
     StoredSlotEvent of SlotEvent,
     StoredWorkflowEvent of WorkflowEvent,
     StoredBackfillEvent of BackfillEvent,

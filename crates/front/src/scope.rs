@@ -1,0 +1,146 @@
+//! The part of a server that a caller may see: the workflows of their projects, and the names of what these depend on.
+
+mod reader;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kelos_model::register::is_reserved;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{BackfillId, Event, Fact, Subject, WorkflowId};
+use kelos_trust::Scope;
+
+pub use reader::ScopedQueries;
+
+/// The projects of all workflows, as they were defined at one moment.
+#[derive(Debug, Default)]
+pub struct Projects {
+    of: BTreeMap<WorkflowId, Arc<str>>,
+    /// The workflows and the subjects of facts that each project's definitions name.
+    named: BTreeMap<Arc<str>, (BTreeSet<WorkflowId>, BTreeSet<Subject>)>,
+    /// The projects whose workflows a file defines.
+    files: BTreeMap<String, BTreeSet<Arc<str>>>,
+}
+
+impl Projects {
+    /// Those of these rows.
+    #[must_use]
+    pub fn of_rows(rows: &[WorkflowRow]) -> Projects {
+        let mut projects = Projects::default();
+        for row in rows {
+            let project: Arc<str> = row.definition.project.as_str().into();
+            let (workflows, subjects) = projects.named.entry(project.clone()).or_default();
+            workflows.extend(row.definition.trigger.upstream().into_iter().cloned());
+            subjects.extend(row.definition.trigger.subjects());
+            projects.files.entry(row.definition.source.file.clone()).or_default().insert(project.clone());
+            projects.of.insert(row.id.clone(), project);
+        }
+        projects
+    }
+
+    /// The project of a workflow; none if no such workflow is known.
+    #[must_use]
+    pub fn of(&self, workflow: &WorkflowId) -> Option<&Arc<str>> {
+        self.of.get(workflow)
+    }
+}
+
+/// The project that a bucket of registers belongs to, among those that count: it has the name of the project, alone or before a dot or
+/// slash. Buckets of Kelos itself belong to none.
+pub(crate) fn bucket_project(bucket: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
+    if is_reserved(bucket) {
+        return None;
+    }
+    let ends = bucket.match_indices(['.', '/']).map(|(end, _)| end).chain([bucket.len()]);
+    ends.filter_map(|end| bucket.get(..end)).filter(|project| counts(project)).last()
+}
+
+/// The part of a server that a caller may see.
+#[derive(Debug)]
+pub struct View {
+    scope: Scope,
+    projects: Arc<Projects>,
+    /// Workflows of other projects that visible definitions name: of them the states of slots are seen, and nothing else.
+    border: BTreeSet<WorkflowId>,
+    subjects: BTreeSet<Subject>,
+}
+
+impl View {
+    /// The view of the projects in a scope.
+    #[must_use]
+    pub fn new(scope: Scope, projects: Arc<Projects>) -> View {
+        let seen = projects.named.iter().filter(|(project, _)| scope.has(project)).map(|(_, named)| named);
+        let (mut border, mut subjects) = (BTreeSet::new(), BTreeSet::new());
+        for (workflows, told) in seen {
+            border.extend(workflows.iter().cloned());
+            subjects.extend(told.iter().cloned());
+        }
+        border.retain(|workflow| projects.of(workflow).is_none_or(|project| !scope.has(project)));
+        View { scope, projects, border, subjects }
+    }
+
+    /// Whether a project is seen.
+    #[must_use]
+    pub fn has_project(&self, project: &str) -> bool {
+        self.scope.has(project)
+    }
+
+    /// Whether a workflow is seen.
+    #[must_use]
+    pub fn has(&self, workflow: &WorkflowId) -> bool {
+        self.projects.of(workflow).is_some_and(|project| self.scope.has(project))
+    }
+
+    /// Whether the states of slots of a workflow are seen, but nothing else of it.
+    #[must_use]
+    pub fn borders_on(&self, workflow: &WorkflowId) -> bool {
+        self.border.contains(workflow)
+    }
+
+    /// The workflows that are seen.
+    pub fn workflows(&self) -> impl Iterator<Item = &WorkflowId> {
+        self.projects.of.iter().filter(|(_, project)| self.scope.has(project)).map(|(workflow, _)| workflow)
+    }
+
+    /// Whether a bucket of registers belongs to a project that is seen.
+    #[must_use]
+    pub fn has_bucket(&self, bucket: &str) -> bool {
+        bucket_project(bucket, |project| self.scope.has(project)).is_some()
+    }
+
+    /// Whether a script is seen: it has the name of a project, or defines workflows of one.
+    #[must_use]
+    pub fn has_file(&self, file: &str) -> bool {
+        let name = file.strip_prefix("defaults/").unwrap_or(file);
+        let by_name = name.strip_suffix(".js").is_some_and(|project| self.scope.has(project));
+        by_name || self.projects.files.get(file).is_some_and(|projects| projects.iter().any(|one| self.scope.has(one)))
+    }
+
+    /// Whether a fact is seen: a visible definition waits for facts of its subject.
+    #[must_use]
+    pub fn has_fact(&self, fact: &Fact) -> bool {
+        let subject = fact.what.subject();
+        fact.what.run_of_flow().is_some_and(|run| self.has(&run.workflow))
+            || self.subjects.contains(&subject)
+            || match &subject {
+                Subject::Ended(program, _) => self.has(program),
+                Subject::Partitions(_) | Subject::Fired(_) | Subject::Signal(_) => false,
+            }
+    }
+
+    /// Whether an event is seen; `workflow_of` gives the workflow of a backfill.
+    pub fn has_event<E>(
+        &self,
+        event: &Event,
+        workflow_of: impl FnOnce(&BackfillId) -> Result<Option<WorkflowId>, E>,
+    ) -> Result<bool, E> {
+        Ok(match event {
+            Event::Slot { slot, .. } => self.has(&slot.workflow),
+            Event::Workflow { workflow, .. } => self.has(workflow),
+            Event::Backfill { backfill, .. } => workflow_of(backfill)?.is_some_and(|workflow| self.has(&workflow)),
+            Event::Fact { fact, .. } => self.has_fact(fact),
+            Event::Register { bucket, .. } => self.has_bucket(bucket),
+            Event::Access { .. } => false,
+        })
+    }
+}

@@ -1,0 +1,10 @@
+//! The buckets of registers that belong to Kelos itself.
+
+/// The bucket of the records of users and tokens. Its values are shown to nobody.
+pub const ACCESS_BUCKET: &str = "kelos.access";
+
+/// Whether a bucket belongs to Kelos itself: people and scripts set none of its registers directly.
+#[must_use]
+pub fn is_reserved(bucket: &str) -> bool {
+    bucket == "kelos" || bucket.starts_with("kelos.")
+}
