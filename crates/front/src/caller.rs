@@ -2,13 +2,14 @@
 //!
 //! Absent: authentication and authorisation.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use kelos_model::Actor;
 use kelos_model::id::is_invisible;
+
+use crate::address::ClientAddress;
 
 /// Longest name of a person, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -67,9 +68,9 @@ fn name(headers: &HeaderMap) -> Result<Option<&str>, String> {
     Ok(Some(name))
 }
 
-/// The other end of the connection; none if there is no connection.
+/// The other end of the request; none if there is no connection.
 fn address(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip().to_canonical())
+    extensions.get::<ClientAddress>().map(|client| client.ip)
 }
 
 #[cfg(test)]
@@ -82,7 +83,7 @@ mod tests {
     fn seen(name: Option<&str>, peer: Option<&str>) -> Actor {
         let mut request = Request::new(());
         name.map(|name| request.headers_mut().insert("kelos-user", name.parse().unwrap()));
-        peer.map(|peer| request.extensions_mut().insert(ConnectInfo(peer.parse::<SocketAddr>().unwrap())));
+        peer.map(|peer| request.extensions_mut().insert(ClientAddress::direct(peer.parse().unwrap(), false)));
         of_parts(&request.into_parts().0, Door::Celos).unwrap()
     }
 
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_address_is_that_of_the_connection() {
-        let there = seen(None, Some("[::ffff:10.0.0.7]:40000"));
+        let there = seen(None, Some("::ffff:10.0.0.7"));
         assert_eq!((there.kind, there.address), (ActorKind::Unknown, "10.0.0.7".parse().ok()));
     }
 }

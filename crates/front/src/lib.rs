@@ -3,9 +3,11 @@
 //! The native API, the pages and the dialects depend on it and never on each other. What is *absent*: routes, and any state:
 //! everything is read from the store or requested from the engine.
 
+pub mod address;
 mod app;
 pub mod backfill;
 pub mod caller;
+pub mod certificate;
 pub mod fault;
 pub mod groups;
 pub mod guard;
@@ -15,7 +17,9 @@ mod links;
 pub mod query;
 pub mod stream;
 
+pub use address::ClientAddress;
 pub use app::App;
+pub use certificate::ClientCertificate;
 pub use groups::Groups;
 pub use guard::{Hosts, INSTANCE};
 pub use links::Links;
