@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use kelos_front::INSTANCE;
+use kelos_tls::Trust;
 use kelos_wire::{PageDto, ProblemDetailsDto};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,8 +15,10 @@ use ureq::typestate::WithBody;
 use ureq::{Agent, Body, RequestBuilder};
 
 use crate::address::Query;
+use crate::agent;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::location::Location;
+use crate::trust::TrustOptions;
 
 /// Rows on the longest page that a server gives.
 const LONGEST_PAGE: usize = 1000;
@@ -26,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A client of one server.
 pub(crate) struct Client {
     agent: Agent,
+    trust: Option<Trust>,
     base: String,
     user: Option<HeaderValue>,
     /// The name that the server must have; none where any server at the address will do.
@@ -34,29 +38,39 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of the server that recorded its location, and of no other one that has its port by now.
-    pub(crate) fn of(location: &Location) -> Result<Client, Failure> {
+    pub(crate) fn of(location: &Location, trust: &TrustOptions) -> Result<Client, Failure> {
         let instance = location.instance.as_ref().and_then(|name| HeaderValue::from_str(name).ok());
-        Ok(Client { instance, ..Client::at(&location.address)? })
+        Ok(Client { instance, ..Client::over(&location.address, &trust.or_pin(location.pin))? })
     }
 
     /// The same client, but one that waits for an answer no longer than this.
     pub(crate) fn patient_for(self, patience: Duration) -> Client {
-        Client { agent: agent(patience), ..self }
+        Client { agent: agent(patience, self.trust.as_ref()), ..self }
     }
 
     /// A client of the server at an address.
-    pub(crate) fn at(base: &str) -> Result<Client, Failure> {
+    pub(crate) fn at(base: &str, trust: &TrustOptions) -> Result<Client, Failure> {
         let base = base.to_owned();
         let base = if base.contains("://") { base } else { format!("http://{base}") };
-        if !base.starts_with("http://") {
+        if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Failure::usage(format!(
-                "use the server {base}: expected an address such as http://127.0.0.1:7437"
+                "use the server {base}: expected an address such as http://127.0.0.1:7437 or https://kelos.example"
             )));
         }
+        // Whoever pins a certificate must not be answered by anything else.
+        if base.starts_with("http://") && trust.has_pin() {
+            return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
+        }
+        Client::over(&base, trust)
+    }
+
+    fn over(base: &str, trust: &TrustOptions) -> Result<Client, Failure> {
+        let trust = base.starts_with("https://").then(|| trust.read()).transpose()?;
         let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
         let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
         let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
-        Ok(Client { agent: agent(PATIENCE), base: base.trim_end_matches('/').to_owned(), user, instance: None })
+        let (agent, base) = (agent(PATIENCE, trust.as_ref()), base.trim_end_matches('/').to_owned());
+        Ok(Client { agent, trust, base, user, instance: None })
     }
 
     /// A request with what goes with each.
@@ -215,6 +229,10 @@ impl Client {
         }
         let text = self.text(answer)?;
         let Ok(problem) = serde_json::from_str::<ProblemDetailsDto>(&text) else {
+            // Said by a server that has not read the request.
+            if let Some(why) = text.trim().strip_prefix("failed to answer: ") {
+                return Err(Failure::bad(format!("{doing}: {} answered: {why}", self.base)));
+            }
             let failure = Failure::bad(format!("{doing}: {} answered {status}", self.base));
             return Err(failure.hint("is that a Kelos server?"));
         };
@@ -239,6 +257,10 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Failure {
+        if let Some(distrust) = agent::distrust(error) {
+            let why = format!("trust the server at {}: {}", self.base, distrust.reason);
+            return Failure::new(UNREACHABLE, why).hint(distrust.hint);
+        }
         let why = match error {
             ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                 "nothing is listening there".to_owned()
@@ -257,13 +279,13 @@ impl Client {
 }
 
 /// An HTTP agent with a time limit for the beginning of an answer.
-fn agent(patience: Duration) -> Agent {
+fn agent(patience: Duration, trust: Option<&Trust>) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(patience.min(Duration::from_secs(5))))
         .timeout_recv_response(Some(patience))
         .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")));
-    config.build().into()
+    agent::agent(config.build(), trust)
 }
 
 /// The hint for a refusal, in terms of commands instead of HTTP.

@@ -10,10 +10,12 @@ use crate::fleet::{self, Fleet};
 use crate::location::{Location, PORT};
 use crate::logging;
 use crate::options::Door;
+use crate::trust::TrustOptions;
 
 /// A client, with the server in this process that answers it where a folder of workers has no leader.
 pub(crate) struct Connection {
     client: Client,
+    trust: TrustOptions,
     /// Whether the server is that of this folder, which says itself where it is.
     is_nearby: bool,
     lead: Option<Fleet>,
@@ -27,19 +29,19 @@ impl Connection {
         if named.is_none()
             && let Some(fleet) = fleet::of_workers_alone()?
         {
-            let client = Client::of(&fleet.find()?)?;
-            return Ok(Connection { client, is_nearby: true, lead: Some(fleet) });
+            let client = Client::of(&fleet.find()?, &door.trust)?;
+            return Ok(Connection { client, trust: door.trust.clone(), is_nearby: true, lead: Some(fleet) });
         }
         let nearby = Location::nearby().filter(|_| named.is_none());
         let is_nearby = nearby.is_some();
         let client = match (named, nearby) {
-            (Some(server), _) => Client::at(server),
-            (None, Some(location)) => Client::of(&location),
+            (Some(server), _) => Client::at(server, &door.trust),
+            (None, Some(location)) => Client::of(&location, &door.trust),
             // The server at the usual port would be that of another folder.
             (None, None) if Apps::of_environment().are_named() => Err(none_running()),
-            (None, None) => Client::at(&format!("http://127.0.0.1:{PORT}")),
+            (None, None) => Client::at(&format!("http://127.0.0.1:{PORT}"), &door.trust),
         };
-        Ok(Connection { client: client?, is_nearby, lead: None })
+        Ok(Connection { client: client?, trust: door.trust.clone(), is_nearby, lead: None })
     }
 
     /// Looks anew for the server of this folder, which has another address and another name once it was started again. A server that
@@ -52,7 +54,7 @@ impl Connection {
             }),
             None => Location::nearby().filter(|_| self.is_nearby).ok_or_else(none_running),
         };
-        if let Ok(client) = location.and_then(|location| Client::of(&location)) {
+        if let Ok(client) = location.and_then(|location| Client::of(&location, &self.trust)) {
             self.client = client;
         }
     }
@@ -68,10 +70,11 @@ fn none_running() -> Failure {
 /// there is none. It never leads.
 pub(crate) fn running(patience: Duration) -> Option<Client> {
     let named = std::env::var("KELOS_SERVER").ok().filter(|server| !server.is_empty());
+    let trust = TrustOptions::of_environment().ok()?;
     let client = match (named, Location::nearby()) {
-        (Some(server), _) => Client::at(&server),
-        (None, Some(location)) => Client::of(&location),
-        (None, None) => Client::at(&format!("http://127.0.0.1:{PORT}")),
+        (Some(server), _) => Client::at(&server, &trust),
+        (None, Some(location)) => Client::of(&location, &trust),
+        (None, None) => Client::at(&format!("http://127.0.0.1:{PORT}"), &trust),
     };
     Some(client.ok()?.patient_for(patience))
 }

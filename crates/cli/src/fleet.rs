@@ -16,12 +16,14 @@ use kelos_store_sqlite::SqliteStore;
 use tokio::sync::oneshot;
 use ureq::Agent;
 
+use crate::agent;
 use crate::apps::{Apps, TASKS_JSON};
 use crate::client::Client;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::folder;
 use crate::host::{self, Host, Plan, Role, Tunables, Workers};
 use crate::location::{self, DATABASE, Location, STATE};
+use crate::trust::TrustOptions;
 
 /// How long a leader that holds the lock and does not answer is waited for: until its lease has run out, at the most.
 const PATIENCE: Duration = kelos::LEASE.saturating_add(Duration::from_secs(10));
@@ -120,7 +122,7 @@ impl Fleet {
         let until = Instant::now() + PATIENCE;
         loop {
             let location = self.find()?;
-            match ask(&Client::of(&location)?) {
+            match ask(&Client::of(&location, &TrustOptions::of_environment()?)?) {
                 Err(failure) if failure.code == UNREACHABLE && Instant::now() < until => self.lost(&location),
                 other => return other,
             }
@@ -155,7 +157,7 @@ impl Fleet {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.map_err(|error| Failure::bad(format!("listen on 127.0.0.1: {error}")))?;
         let (instance, token) = (Some(location::random()?), Some(location::random()?));
-        let location = Location { address: host::address(&listener), instance, token };
+        let location = Location { address: host::address(&listener, false), instance, token, pin: None };
         let workers = location.token.clone().map(|token| Workers { lease: self.lease, token });
         let host = host::start(Plan {
             folders: folder::folders(&self.dir, None),
@@ -166,6 +168,7 @@ impl Fleet {
             tunables: &Tunables::default(),
             pages: host::Pages::default(),
             listener,
+            certificate: None,
             workers,
             instance: location.instance.clone(),
         })?;
@@ -221,7 +224,11 @@ fn serve(host: Host, state: &Path, location: &Location) -> Result<Lead, Failure>
 
 /// Whether the server that wrote this down is there: another one may have got its port.
 fn answers(location: &Location) -> bool {
-    let agent: Agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(GLANCE)).build().into();
+    let Ok(trust) = TrustOptions::of_environment().and_then(|trust| trust.or_pin(location.pin).read()) else {
+        return false;
+    };
+    let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(GLANCE)).build();
+    let agent = agent::agent(config, Some(&trust));
     let mut request = agent.get(format!("{}/api/v1/workers", location.address));
     if let Some(token) = &location.token {
         request = request.header("authorization", format!("Bearer {token}"));

@@ -14,13 +14,15 @@ use kelos_front::{App, Groups, Hosts, Links};
 use kelos_kafka::Cluster;
 use kelos_sandbox::Folders;
 use kelos_sandbox::apps::AppsSource;
-use kelos_server::{Limits, router};
+use kelos_server::{Limits, Transport, router};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store_sqlite::SqliteStore;
+use kelos_tls::ServerCertificate;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
+use crate::transport::TransportOptions;
 use crate::{folder, text};
 
 /// The settings of a server.
@@ -49,6 +51,8 @@ pub(crate) struct Tunables {
     /// Address of Hue, for links from runs of Oozie
     #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
     pub(crate) hue: Option<String>,
+    #[command(flatten)]
+    pub(crate) transport: TransportOptions,
 }
 
 impl Default for Tunables {
@@ -61,6 +65,7 @@ impl Default for Tunables {
             allow_deploy: false,
             config: None,
             hue: None,
+            transport: TransportOptions::default(),
         }
     }
 }
@@ -79,6 +84,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) pages: Pages,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
+    /// The certificate that it shows, if it speaks TLS.
+    pub(crate) certificate: Option<ServerCertificate>,
     /// The terms for workers, if jobs are left to them.
     pub(crate) workers: Option<Workers>,
     /// The name by which clients know it again, where it writes down how it is found.
@@ -103,6 +110,7 @@ pub(crate) struct Host {
     pages: Pages,
     runtime: Runtime,
     listener: TcpListener,
+    certificate: Option<ServerCertificate>,
 }
 
 /// The role of a server that has just started.
@@ -202,7 +210,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     })?;
     let takes_deployments = plan.tunables.allow_deploy;
     let instance = plan.instance;
-    Ok(Host { node, takes_deployments, worker_token, instance, pages, runtime, listener: plan.listener })
+    let Plan { listener, certificate, .. } = plan;
+    Ok(Host { node, takes_deployments, worker_token, instance, pages, runtime, listener, certificate })
 }
 
 impl Host {
@@ -246,7 +255,7 @@ impl Host {
         ready: impl FnOnce(),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Host { node, takes_deployments, worker_token, instance, pages, runtime, listener } = self;
+        let Host { node, takes_deployments, worker_token, instance, pages, runtime, listener, certificate } = self;
         let outcome = runtime.block_on(async {
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
@@ -264,7 +273,8 @@ impl Host {
                 // Those who wait for work hear at once that it is to be had elsewhere.
                 desk.close();
             };
-            let served = kelos_server::serve(listener, router(app), Limits::of_process(), ended).await;
+            let transport = Transport { limits: Limits::of_process(), certificate };
+            let served = kelos_server::serve(listener, router(app), transport, ended).await;
             let status = node.handle().status();
             node.stop().await;
             served.map_err(|error| socket(&error))?;
@@ -348,10 +358,11 @@ fn open_port(address: SocketAddr, patience: Duration) -> std::io::Result<TcpList
 }
 
 /// The address under which this machine reaches a listener.
-pub(crate) fn address(listener: &TcpListener) -> String {
+pub(crate) fn address(listener: &TcpListener, has_tls: bool) -> String {
+    let scheme = if has_tls { "https" } else { "http" };
     match listener.local_addr() {
-        Ok(bound) if bound.ip().is_unspecified() => format!("http://127.0.0.1:{}", bound.port()),
-        Ok(bound) => format!("http://{bound}"),
+        Ok(bound) if bound.ip().is_unspecified() => format!("{scheme}://127.0.0.1:{}", bound.port()),
+        Ok(bound) => format!("{scheme}://{bound}"),
         Err(_) => "an unknown address".to_owned(),
     }
 }

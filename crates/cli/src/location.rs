@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_tls::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -30,6 +31,8 @@ pub(crate) struct Location {
     pub(crate) instance: Option<Arc<str>>,
     /// The token of its workers; none where the server accepts no workers.
     pub(crate) token: Option<Arc<str>>,
+    /// The fingerprint of its certificate, where it speaks TLS: on this machine no authority has to vouch for it.
+    pub(crate) pin: Option<Fingerprint>,
 }
 
 /// The content of `server.json`.
@@ -45,13 +48,16 @@ struct Record {
     instance: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin: Option<String>,
 }
 
 impl Location {
     /// The location that is recorded in a folder of state.
     pub(crate) fn read(state: &Path) -> Option<Location> {
         let record: Record = serde_json::from_str(&std::fs::read_to_string(state.join(SERVER_JSON)).ok()?).ok()?;
-        Some(Location { address: record.address, instance: record.instance, token: record.token })
+        let pin = record.pin.and_then(|pin| pin.parse().ok());
+        Some(Location { address: record.address, instance: record.instance, token: record.token, pin })
     }
 
     /// The location of the server of the current folder, or of the nearest folder above it that has one.
@@ -76,6 +82,7 @@ impl Location {
             started_at: text::wire(Timestamp::now()),
             instance: self.instance.clone(),
             token: self.token.clone(),
+            pin: self.pin.map(|pin| pin.to_string()),
         };
         let line = serde_json::to_string(&record).map_err(|error| fail(error.into()))? + "\n";
         let beside = file.with_extension(format!("json.{}", std::process::id()));
@@ -123,7 +130,12 @@ mod tests {
         assert_eq!((&*old.address, old.instance, old.token), ("http://127.0.0.1:1", None, None));
         write("{}");
         assert!(Location::read(dir.path()).is_none());
-        let new = Location { address: "http://a".into(), instance: Some("i".into()), token: None };
+        let new = Location {
+            address: "http://a".into(),
+            instance: Some("i".into()),
+            token: None,
+            pin: Some(Fingerprint::of(b"c")),
+        };
         new.write(dir.path()).expect("a file");
         assert!(Location::read(dir.path()) == Some(new));
         Location::remove(dir.path());

@@ -4,6 +4,7 @@
 //! anybody else would; only `up` and `serve` have an engine inside.
 
 mod address;
+mod agent;
 mod apps;
 mod args;
 mod backfill;
@@ -62,6 +63,8 @@ mod templates;
 mod test;
 mod text;
 mod times;
+mod transport;
+mod trust;
 mod types;
 mod up;
 mod verify;

@@ -10,6 +10,7 @@ use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
 use crate::failure::Failure;
+use crate::trust::TrustOptions;
 use crate::{selection, times};
 
 /// The folder of workflows of Celos by default.
@@ -33,6 +34,8 @@ pub(crate) struct Door {
     pub(crate) server: Option<String>,
     #[command(flatten)]
     pub(crate) form: Form,
+    #[command(flatten)]
+    pub(crate) trust: TrustOptions,
 }
 
 /// A folder of scripts that is looked at, but not run.

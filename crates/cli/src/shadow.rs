@@ -23,7 +23,8 @@ use crate::address::escape;
 use crate::failure::{BAD, Failure, UNREACHABLE};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::text::{self, count, to_the_second};
-use crate::{apps, folder, logging};
+use crate::trust::TrustOptions;
+use crate::{agent, apps, folder, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct ShadowArgs {
@@ -54,6 +55,8 @@ pub(crate) struct ShadowArgs {
     /// Print JSON, one line per comparison
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trust: TrustOptions,
 }
 
 /// How long Celos may take to answer: it answers nothing while it steps.
@@ -64,7 +67,7 @@ const LONGEST_ANSWER: u64 = 64 << 20;
 
 pub(crate) fn run(args: &ShadowArgs) -> Result<u8, Failure> {
     logging::start("warn", None)?;
-    let celos = Celos::at(&args.celos)?;
+    let celos = Celos::at(&args.celos, &args.trust)?;
     let folders = Folders {
         workflows: folder::existing("workflows directory", &args.workflows)?,
         defaults: folder::existing("defaults directory", &args.defaults)?,
@@ -168,9 +171,9 @@ struct Celos {
 }
 
 impl Celos {
-    fn at(address: &str) -> Result<Celos, Failure> {
+    fn at(address: &str, trust: &TrustOptions) -> Result<Celos, Failure> {
         let base = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
-        if !base.starts_with("http://") {
+        if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Failure::usage(format!(
                 "use the Celos at {base}: expected an address such as http://celos:8080"
             )));
@@ -181,7 +184,9 @@ impl Celos {
             .timeout_global(Some(PATIENCE))
             .user_agent(concat!("kelos-shadow/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Celos { agent: config.into(), base: base.trim_end_matches('/').to_owned() })
+        let trust = base.starts_with("https://").then(|| trust.read()).transpose()?;
+        let agent = agent::agent(config, trust.as_ref());
+        Ok(Celos { agent, base: base.trim_end_matches('/').to_owned() })
     }
 
     /// All that it says of the slots before a moment.
@@ -217,6 +222,10 @@ impl Celos {
     }
 
     fn silent(&self, error: &ureq::Error) -> Failure {
+        if let Some(distrust) = agent::distrust(error) {
+            let why = format!("trust Celos at {}: {}", self.base, distrust.reason);
+            return Failure::new(UNREACHABLE, why).hint(distrust.hint);
+        }
         Failure::new(UNREACHABLE, format!("get an answer from Celos at {}: {error}", self.base))
             .hint("expected the address of a Celos server that runs, such as http://celos:8080")
     }

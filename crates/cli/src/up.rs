@@ -39,6 +39,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let from = std::env::current_dir().unwrap_or_default();
     // Before the folder is entered, because the path is as people see it from outside.
     let pages = host::Pages::read(&args.tunables)?;
+    let certificate = args.tunables.transport.certificate()?;
     let dir = folder::existing("folder of scripts", &args.dir)?;
     let apps = args.apps.source(&dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
@@ -49,10 +50,11 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     location::make_state(&state)?;
     let folders = folder::folders(&dir, None);
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
-    let address = host::address(&listener);
+    let address = host::address(&listener, certificate.is_some());
     let token = args.workers.then(location::random).transpose()?;
     let instance = Some(location::random()?);
-    let location = Location { address: address.clone(), instance, token: token.clone() };
+    let pin = certificate.as_ref().map(|shown| shown.certificate().fingerprint);
+    let location = Location { address: address.clone(), instance, token: token.clone(), pin };
     let workers = token.map(|token| host::Workers { lease: args.lease.lease, token });
     let host = host::start(host::Plan {
         folders: folders.clone(),
@@ -63,6 +65,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         pages,
         listener,
+        certificate: certificate.clone(),
         workers,
         instance: location.instance.clone(),
     })?;
@@ -85,15 +88,26 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     };
     let welcome = welcome(&host.node, &dir, &from, &scripts, &address);
     let served = host.serve(|| {
-        if let Err(failure) = location.write(&state) {
-            tracing::warn!("failed to {failure}; clients need --server {address}");
+        // Clients of this machine know the certificate of now, also after it was renewed.
+        if let Some(certificate) = certificate {
+            let (state, location) = (state.clone(), location.clone());
+            certificate.on_renewal(move |renewed| {
+                write(&Location { pin: Some(renewed.fingerprint), ..location.clone() }, &state);
+            });
         }
+        write(&location, &state);
         text::print(&welcome);
     });
     Location::remove(&state);
     served?;
     text::line("stopped; running commands continue, and the next `kelos up` adopts them");
     Ok(0)
+}
+
+fn write(location: &Location, state: &Path) {
+    if let Err(failure) = location.write(state) {
+        tracing::warn!("failed to {failure}; clients need --server {}", location.address);
+    }
 }
 
 fn taken(dir: &Path, state: &Path) -> Failure {

@@ -22,8 +22,10 @@ use kelos_trust::{
 use serde_json::Value;
 
 use self::ledger::Ledger;
+use crate::address::ClientAddress;
+use crate::certificate::ClientCertificate;
 use crate::fault::Fault;
-use crate::identity::{Credential, Door, Identity, address, claimed};
+use crate::identity::{Credential, Door, Identity, claimed};
 
 /// How old the known users and tokens may be while other servers change them.
 const FRESH: Duration = Duration::from_secs(1);
@@ -42,7 +44,6 @@ pub struct Access(Arc<Shared>);
 
 struct Shared {
     required: bool,
-    secure: bool,
     rules: Rules,
     key: SessionKey,
     owner: Option<Arc<str>>,
@@ -67,8 +68,6 @@ struct Known {
 pub struct AccessSettings {
     /// Whether a credential is required. If not, everybody who reaches the port may do everything.
     pub required: bool,
-    /// Whether browsers reach the server by TLS only.
-    pub secure: bool,
     /// The rules beside users and tokens.
     pub rules: Rules,
     /// The key of sessions; none for one that ends with the process.
@@ -89,13 +88,13 @@ impl Access {
     /// The access by these settings.
     #[must_use]
     pub fn new(settings: AccessSettings) -> Access {
-        let AccessSettings { required, secure, rules, key, owner, worker } = settings;
+        let AccessSettings { required, rules, key, owner, worker } = settings;
         // Without randomness no session can be signed either, so none is ever known by this key.
         let key = key.or_else(|| SessionKey::draw().ok()).unwrap_or_else(|| SessionKey::from_bytes([0; 32]));
         let known = Known { directory: Arc::default(), commit: None, read_at: Instant::now() };
         let hashing = tokio::sync::Semaphore::new(HASHES);
         let (known, tries, ledger, used) = (RwLock::new(known), Mutex::default(), Mutex::default(), Mutex::default());
-        Access(Arc::new(Shared { required, secure, rules, key, owner, worker, known, tries, ledger, used, hashing }))
+        Access(Arc::new(Shared { required, rules, key, owner, worker, known, tries, ledger, used, hashing }))
     }
 
     /// Whether a credential is required.
@@ -145,7 +144,8 @@ impl Access {
         extensions: &Extensions,
         door: Door,
     ) -> Result<Identity, Fault> {
-        let from = address(extensions);
+        let client = extensions.get::<ClientAddress>().copied();
+        let from = client.map(|client| client.ip);
         if let Some(shown) = headers.get(header::AUTHORIZATION) {
             match self.of_token(handle, headers, shown, from, door)? {
                 Some(identity) => return Ok(identity),
@@ -163,14 +163,15 @@ impl Access {
             }
         }
         if !self.0.required {
-            return Ok(Identity::new(claimed(headers, door)?, Grants::all(), Credential::Open, from));
+            return Ok(Identity::new(claimed(headers, door)?, open(), Credential::Open, from));
         }
         let directory = self.directory(handle)?;
         let identity = self.of_session(&directory, headers, handle, from);
         let identity = match identity {
             Some(identity) => Some(identity),
-            None => self.of_proxy(&directory, headers, from)?,
+            None => self.of_proxy(&directory, headers, client)?,
         };
+        let identity = identity.or_else(|| self.of_certificate(extensions, from));
         let rule = from.and_then(|from| self.0.rules.of_address(from));
         let by_address = || {
             rule.map(|rule| {
@@ -280,9 +281,10 @@ impl Access {
         &self,
         directory: &Directory,
         headers: &HeaderMap,
-        from: Option<IpAddr>,
+        client: Option<ClientAddress>,
     ) -> Result<Option<Identity>, Fault> {
-        let Some(proxy) = from.and_then(|from| self.0.rules.proxy_at(from)) else { return Ok(None) };
+        let Some(client) = client else { return Ok(None) };
+        let Some(proxy) = self.0.rules.proxy_at(client.peer) else { return Ok(None) };
         let mut named = headers.get_all(proxy.user.as_str()).into_iter();
         let Some(name) = named.next() else { return Ok(None) };
         let bad = |why: String| Fault::bad_request("bad-header", format!("the header `{}`: {why}", proxy.user));
@@ -293,7 +295,14 @@ impl Access {
         let groups = headers.get(proxy.groups.as_str()).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let grants = self.vouched(directory, name.as_str(), groups.split(',').map(str::trim));
         let actor = Actor::person(name.as_str());
-        Ok(grants.map(|grants| Identity::new(actor, grants, Credential::Proxy, from)))
+        Ok(grants.map(|grants| Identity::new(actor, grants, Credential::Proxy, Some(client.ip))))
+    }
+
+    /// The identity of a client certificate for which there is a rule.
+    fn of_certificate(&self, extensions: &Extensions, from: Option<IpAddr>) -> Option<Identity> {
+        let certificate = extensions.get::<ClientCertificate>()?;
+        let (name, grants) = self.0.rules.of_certificate(certificate.names.iter().map(String::as_str))?;
+        Some(Identity::new(Actor::new(ActorKind::Token, name), grants, Credential::Certificate, from))
     }
 
     /// The grants of an identity by now: tokens and sessions may have been revoked meanwhile, and roles changed.
@@ -404,23 +413,16 @@ impl Access {
         Ok(())
     }
 
-    /// The header that has a browser keep a session.
+    /// The header that has a browser keep a session: for encrypted connections only, if it came over one.
     #[must_use]
-    pub fn cookie(&self, session: &Session) -> HeaderValue {
-        self.cookie_of(&self.0.key.sign(session), KEPT)
+    pub fn cookie(&self, session: &Session, is_secure: bool) -> HeaderValue {
+        cookie_of(&self.0.key.sign(session), KEPT, is_secure)
     }
 
     /// The header that has a browser forget its session.
     #[must_use]
-    pub fn no_cookie(&self) -> HeaderValue {
-        self.cookie_of("", 0)
-    }
-
-    fn cookie_of(&self, value: &str, kept: u32) -> HeaderValue {
-        let [plain, secure] = COOKIES;
-        let (name, only) = if self.0.secure { (secure, "; Secure") } else { (plain, "") };
-        let text = format!("{name}={value}; Path=/; Max-Age={kept}; HttpOnly; SameSite=Lax{only}");
-        HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+    pub fn no_cookie(is_secure: bool) -> HeaderValue {
+        cookie_of("", 0, is_secure)
     }
 
     /// Puts on record that an identity lacks a right.
@@ -449,6 +451,18 @@ impl Access {
             }
         });
     }
+}
+
+fn cookie_of(value: &str, kept: u32, is_secure: bool) -> HeaderValue {
+    let [plain, secure] = COOKIES;
+    let (name, only) = if is_secure { (secure, "; Secure") } else { (plain, "") };
+    let text = format!("{name}={value}; Path=/; Max-Age={kept}; HttpOnly; SameSite=Lax{only}");
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// What everybody may do on a server that asks for no credential: everything but to make users and tokens, which would outlast that.
+fn open() -> Grants {
+    Grants::of(vec![Grant::everywhere(Role::Author), Grant::everywhere(Role::Audit)])
 }
 
 /// The users and tokens in a store.
@@ -494,10 +508,10 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_server_alone() {
-        let access = Access::new(AccessSettings { secure: true, ..AccessSettings::default() });
+        let access = Access::default();
         let now = "2026-11-26T08:00:00Z".parse().unwrap();
         let session = Session::begin("anna", 0, now).unwrap();
-        let cookie = access.cookie(&session).to_str().unwrap().to_owned();
+        let cookie = access.cookie(&session, true).to_str().unwrap().to_owned();
         assert!(cookie.starts_with("__Host-kelos-session=") && cookie.ends_with("; HttpOnly; SameSite=Lax; Secure"));
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, cookie.split(';').next().unwrap().parse().unwrap());

@@ -1,9 +1,9 @@
 //! The identity behind a request: the actor, what they may do, and by which credential they came in. Made once for each request.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use kelos_model::Actor;
@@ -155,11 +155,6 @@ fn claimed_name(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
     Ok(Some(name))
 }
 
-/// The other end of the connection; none if there is no connection.
-pub(crate) fn address(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip().to_canonical())
-}
-
 /// The identity of a request that has passed the front.
 pub fn of_request(extensions: &Extensions) -> Result<Arc<Identity>, Fault> {
     extensions.get::<Arc<Identity>>().cloned().ok_or_else(|| {
@@ -194,14 +189,6 @@ mod tests {
         assert_eq!(seen(Some("web")).unwrap(), Actor::unknown("web"));
         assert_eq!(seen(None).unwrap(), Actor::unknown("celos-api"));
         assert!(seen(Some(" ")).is_err());
-    }
-
-    #[test]
-    fn the_address_is_that_of_the_connection() {
-        let mut extensions = Extensions::new();
-        assert_eq!(address(&extensions), None);
-        extensions.insert(ConnectInfo("[::ffff:10.0.0.7]:40000".parse::<SocketAddr>().unwrap()));
-        assert_eq!(address(&extensions), "10.0.0.7".parse().ok());
     }
 
     #[test]

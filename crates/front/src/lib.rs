@@ -4,9 +4,11 @@
 //! everything is read from the store or requested from the engine.
 
 pub mod access;
+pub mod address;
 mod app;
 mod authority;
 pub mod backfill;
+pub mod certificate;
 pub mod fault;
 pub mod groups;
 pub mod guard;
@@ -19,7 +21,9 @@ pub mod scope;
 pub mod stream;
 
 pub use access::{Access, AccessSettings};
+pub use address::ClientAddress;
 pub use app::{App, Front};
+pub use certificate::ClientCertificate;
 pub use groups::Groups;
 pub use guard::{Hosts, INSTANCE};
 pub use links::Links;

@@ -28,7 +28,7 @@ use tracing::Span;
 
 pub use api::deployment;
 pub use embedded::{ProjectServer, serve_project};
-pub use serve::{Limits, serve};
+pub use serve::{Limits, Transport, serve};
 
 /// The guide to the library, whose blocks are tests.
 #[cfg(doctest)]

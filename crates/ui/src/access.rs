@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use kelos_front::fault::Fault;
 use kelos_front::identity::Identity;
-use kelos_front::{App, Front};
+use kelos_front::{Access, App, ClientAddress, Front};
 use kelos_model::{Event, EventRecord};
 use kelos_store::{About, EventFilter, PageRequest};
 use kelos_trust::{Directory, Grant, Right};
@@ -88,10 +88,12 @@ fn page(back: &str, name: &str, fault: Option<&Fault>) -> Response {
 async fn sign_in(
     app: App,
     Extension(identity): Extension<Arc<Identity>>,
+    client: Option<Extension<ClientAddress>>,
     sent: Result<Form<SignInForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let sent = asked::form(sent)?;
     let back = own_place(sent.back);
+    let is_secure = client.is_some_and(|client| client.is_secure);
     if !app.access().is_required() {
         return Ok(asked::back_to(&back));
     }
@@ -102,16 +104,21 @@ async fn sign_in(
         Err(fault) => return Err(fault),
     };
     let mut response = asked::back_to(&back);
-    response.headers_mut().append(header::SET_COOKIE, app.access().cookie(&session));
+    response.headers_mut().append(header::SET_COOKIE, app.access().cookie(&session, is_secure));
     Ok(response)
 }
 
-async fn sign_out(app: App, Extension(identity): Extension<Arc<Identity>>) -> Result<Response, Fault> {
+async fn sign_out(
+    app: App,
+    Extension(identity): Extension<Arc<Identity>>,
+    client: Option<Extension<ClientAddress>>,
+) -> Result<Response, Fault> {
+    let is_secure = client.is_some_and(|client| client.is_secure);
     if let Some((session, _)) = identity.session() {
         app.access().sign_out(app.handle(), &identity.actor, session).await?;
     }
     let mut response = asked::back_to(SIGN_IN);
-    response.headers_mut().append(header::SET_COOKIE, app.access().no_cookie());
+    response.headers_mut().append(header::SET_COOKIE, Access::no_cookie(is_secure));
     Ok(response)
 }
 

@@ -172,7 +172,7 @@ impl Server {
 
     /// The address that it said.
     pub(crate) fn address(&self) -> &str {
-        let at = self.said.find("http://").expect("an address");
+        let at = self.said.find("http").expect("an address");
         let rest = &self.said[at..];
         rest[..rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len())].trim()
     }

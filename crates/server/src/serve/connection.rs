@@ -2,41 +2,72 @@
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::ConnectInfo;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kelos_front::{ClientAddress, ClientCertificate};
+use kelos_tls::ServerCertificate;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutWriter;
 use tower::Service;
 
 use super::connections::{Admission, RequestGuard};
-use super::{Limits, Shutdown};
+use super::{Limits, Shutdown, handshake};
 
 /// Largest head of a request, and most bytes of an answer that wait to be sent.
 const BUFFER: usize = 64 << 10;
 
+/// What all connections of a port share.
+pub(super) struct Port {
+    pub(super) router: Router,
+    pub(super) limits: Limits,
+    pub(super) certificate: Option<ServerCertificate>,
+    pub(super) closing: Shutdown,
+}
+
+/// What is known of the other end of a connection, for each of its requests.
+struct Peer {
+    address: Option<ClientAddress>,
+    certificate: Option<ClientCertificate>,
+}
+
 /// Answers the requests of a connection until the client or a limit ends it, another connection needs its room, or the
 /// server is to end.
-pub(super) async fn run(
-    stream: TcpStream,
-    router: Router,
-    limits: Limits,
-    admission: Admission,
-    mut closing: Shutdown,
-) {
+pub(super) async fn run(stream: TcpStream, port: Arc<Port>, admission: Admission) {
+    let address = stream.peer_addr().ok().map(|peer| ClientAddress::direct(peer.ip(), port.certificate.is_some()));
+    let Some(certificate) = &port.certificate else {
+        return answer(stream, Peer { address, certificate: None }, &port, admission).await;
+    };
+    let mut closing = port.closing.clone();
+    let (config, limit, Admission { handle, mut ended }) = (certificate.config(), port.limits.head, admission);
+    let shaken = tokio::select! {
+        shaken = handshake::shake_hands(stream, config, limit) => shaken,
+        _ = &mut ended => return tracing::debug!("ended a handshake in favour of a new connection"),
+        () = closing.begun() => return,
+    };
+    let Some((stream, certificate)) = shaken else { return };
+    answer(stream, Peer { address, certificate }, &port, Admission { handle, ended }).await;
+}
+
+async fn answer<S>(stream: S, peer: Peer, port: &Port, admission: Admission)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let Admission { handle, ended } = admission;
-    let peer = stream.peer_addr().ok();
+    let (router, limits, mut closing) = (port.router.clone(), port.limits, port.closing.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let request_guard = handle.begin();
-        peer.map(|peer| request.extensions_mut().insert(ConnectInfo(peer)));
+        peer.address.map(|address| request.extensions_mut().insert(address));
+        peer.certificate.clone().map(|certificate| request.extensions_mut().insert(certificate));
         let answer = router.clone().call(request.map(Body::new));
         async move { Ok::<Response, Infallible>(guarded(answer.await, request_guard)) }
     });

@@ -5,6 +5,7 @@
 
 mod connection;
 mod connections;
+mod handshake;
 
 use std::future::Future;
 use std::io;
@@ -13,16 +14,20 @@ use std::time::Duration;
 
 use axum::{Extension, Router};
 use kelos_front::stream::Shutdown;
+use kelos_tls::{Change, ServerCertificate};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
+use self::connection::Port;
 use self::connections::Connections;
 
 /// The time that requests under way get to finish once the server is to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// The pause after a failed accept, which mostly means that the process has no descriptor left.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
+/// Between two looks at the files of the certificate.
+const RENEWALS: Duration = Duration::from_secs(1);
 /// Most connections at a time, however many descriptors there are.
 const MOST_CONNECTIONS: usize = 8192;
 
@@ -51,6 +56,22 @@ impl Limits {
     }
 }
 
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub struct Transport {
+    /// The limits on connections and requests.
+    pub limits: Limits,
+    /// The certificate of a server that speaks TLS, and nothing else.
+    pub certificate: Option<ServerCertificate>,
+}
+
+impl From<Limits> for Transport {
+    /// Without TLS.
+    fn from(limits: Limits) -> Transport {
+        Transport { limits, certificate: None }
+    }
+}
+
 /// Answers requests until `shutdown` is done; then ends streams, and gives other requests a few seconds.
 ///
 /// # Errors
@@ -58,10 +79,11 @@ impl Limits {
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    limits: Limits,
+    transport: impl Into<Transport>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     listener.local_addr()?;
+    let Transport { limits, certificate } = transport.into();
     let (close, closing) = Shutdown::channel();
     let router = router
         .layer(RequestBodyTimeoutLayer::new(limits.body))
@@ -70,6 +92,8 @@ pub async fn serve(
         .with_state(());
     let connections = Arc::new(Connections::new(limits.connections));
     let mut tasks = JoinSet::new();
+    let renewals = certificate.clone().map(|certificate| tokio::spawn(keep_current(certificate)));
+    let port = Arc::new(Port { router, limits, certificate, closing });
     tokio::pin!(shutdown);
     loop {
         let stream = tokio::select! {
@@ -79,11 +103,13 @@ pub async fn serve(
         };
         match connections.admit() {
             Some(admission) => {
-                let connection = connection::run(stream, router.clone(), limits, admission, closing.clone());
-                tasks.spawn(connection);
+                tasks.spawn(connection::run(stream, port.clone(), admission));
             }
             None => connection::turn_away(&stream),
         }
+    }
+    if let Some(renewals) = renewals {
+        renewals.abort();
     }
     drop(listener);
     close.begin();
@@ -92,6 +118,24 @@ pub async fn serve(
         tracing::warn!("requests were still under way {} s after the end was asked for", GRACE.as_secs());
     }
     Ok(())
+}
+
+/// Takes over new files of the certificate while the server runs.
+async fn keep_current(certificate: ServerCertificate) {
+    loop {
+        tokio::time::sleep(RENEWALS).await;
+        let looked = certificate.clone();
+        match tokio::task::spawn_blocking(move || looked.look()).await.unwrap_or(Change::None) {
+            Change::None => {}
+            Change::Renewed => {
+                let now = certificate.certificate();
+                tracing::info!("new connections are shown the new certificate, valid until {}", now.not_after);
+            }
+            Change::Broken(why) => {
+                tracing::error!("failed to {why}; the certificate that was read before is still shown")
+            }
+        }
+    }
 }
 
 /// The next connection. If accepting fails an idle connection is closed, since the usual cause is a lack of descriptors.

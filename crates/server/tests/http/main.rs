@@ -47,4 +47,5 @@ mod streams;
 mod stuck;
 mod support;
 mod timeline;
+mod tls;
 mod wire;

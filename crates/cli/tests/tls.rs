@@ -1,0 +1,103 @@
+//! A server with a certificate, and the commands that ask it.
+
+mod support;
+
+use std::process::Command;
+
+use rcgen::{CertificateParams, KeyPair};
+use support::{Folder, Server, eventually, kelos};
+
+/// A folder with a self-signed certificate for these names.
+fn folder(names: &[&str]) -> Folder {
+    let folder = Folder::with(&[]);
+    issue(&folder, names);
+    folder
+}
+
+fn issue(folder: &Folder, names: &[&str]) {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let key = KeyPair::generate().expect("a key");
+    let made = CertificateParams::new(names).and_then(|params| params.self_signed(&key)).expect("a certificate");
+    folder.write("tls/next/cert.pem", &made.pem());
+    folder.write("tls/next/key.pem", &key.serialize_pem());
+    let _ = std::fs::remove_dir_all(folder.path().join("tls/live"));
+    std::fs::rename(folder.path().join("tls/next"), folder.path().join("tls/live")).expect("a rename");
+}
+
+const CERTIFICATE: [&str; 4] = ["--tls-cert", "tls/live/cert.pem", "--tls-key", "tls/live/key.pem"];
+
+fn up(folder: &Folder) -> Server {
+    Server::start(folder.path(), &[&["up"], &CERTIFICATE[..]].concat(), "Stop with Ctrl-C")
+}
+
+fn fails(mut command: Command, code: i32) -> String {
+    let out = command.output().expect("kelos");
+    assert_eq!(out.status.code(), Some(code), "{out:?}");
+    String::from_utf8(out.stderr).expect("text")
+}
+
+#[test]
+fn the_server_of_a_folder_is_found_also_after_its_certificate_was_renewed() {
+    let folder = folder(&["kelos.example"]);
+    let server = up(&folder);
+    assert!(server.address().starts_with("https://127.0.0.1:"), "{}", server.said);
+    assert_eq!(folder.run(&["ls"]).ok(), "no workflows\n");
+    let record = || std::fs::read_to_string(folder.path().join(".kelos/server.json")).expect("a record");
+    let before = record();
+    assert!(before.contains(r#""pin":"sha256:"#), "{before}");
+    issue(&folder, &["kelos.example"]);
+    eventually("renewed", || (record() != before).then_some(()));
+    assert_eq!(folder.run(&["ls"]).ok(), "no workflows\n");
+}
+
+#[test]
+fn a_server_that_is_named_has_to_be_trusted() {
+    let (folder, elsewhere) = (folder(&["localhost"]), Folder::with(&[]));
+    let server = up(&folder);
+    let address = server.address().replace("127.0.0.1", "localhost");
+    let ls = |more: &[&str]| elsewhere.run(&[&["ls", "--server", &address], more].concat());
+    let told = ls(&[]).fails(3);
+    assert!(told.contains("failed to trust the server at https://localhost:"), "{told}");
+    assert!(told.contains("--ca FILE"), "{told}");
+    let file = folder.path().join("tls/live/cert.pem");
+    let file = file.to_str().expect("text");
+    assert_eq!(ls(&["--ca", file]).ok(), "no workflows\n");
+    let by_environment = kelos(&["ls", "--server", &address]).env("KELOS_CA", file).output().expect("kelos");
+    assert!(by_environment.status.success(), "{by_environment:?}");
+    let by_system = kelos(&["ls", "--server", &address]).env("SSL_CERT_FILE", file).output().expect("kelos");
+    assert!(by_system.status.success(), "{by_system:?}");
+    let other = format!("sha256:{}", "0".repeat(64));
+    assert!(ls(&["--pin", &other]).fails(3).contains(" is pinned"));
+    assert!(ls(&["--pin", "sha256:1"]).fails(2).contains("expected sha256: and 64 hexadecimal digits"));
+    assert!(ls(&["--ca", "missing.pem"]).fails(2).contains("use missing.pem as a file of authorities"));
+    assert!(ls(&["--client-key", file]).fails(2).contains("--client-cert"));
+    // Without TLS nobody could tell the server from another.
+    let plain = address.replace("https://", "http://");
+    let told = elsewhere.run(&["ls", "--server", &plain]).fails(1);
+    assert!(told.contains("this port speaks HTTPS, use https://"), "{told}");
+    let told = elsewhere.run(&["ls", "--server", &plain, "--pin", &other]).fails(2);
+    assert!(told.contains("a pin is given, expected https://"), "{told}");
+}
+
+#[test]
+fn a_port_without_tls_is_told_as_such() {
+    let folder = Folder::with(&[]);
+    let server = Server::up(&folder);
+    let address = server.address().replace("http://", "https://");
+    let told = fails(kelos(&["ls", "--server", &address]), 3);
+    assert!(told.contains("it does not speak TLS on this port"), "{told}");
+}
+
+#[test]
+fn files_that_can_not_be_used_end_the_server_at_once() {
+    let folder = folder(&["localhost"]);
+    let up = |args: &[&str]| folder.run(&[&["up"], args].concat()).fails(2);
+    assert!(up(&["--tls-cert", "tls/live/cert.pem"]).contains("--tls-key"));
+    assert!(up(&["--tls-client-ca", "tls/live/cert.pem"]).contains("--tls-cert"));
+    let told = up(&["--tls-cert", "tls/live/key.pem", "--tls-key", "tls/live/key.pem"]);
+    assert!(told.contains("it has no certificate, expected PEM with -----BEGIN CERTIFICATE-----"), "{told}");
+    let key = KeyPair::generate().expect("a key").serialize_pem();
+    folder.write("other.pem", &key);
+    let told = up(&["--tls-cert", "tls/live/cert.pem", "--tls-key", "other.pem"]);
+    assert!(told.contains("its key is that of another certificate"), "{told}");
+}
