@@ -8,9 +8,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export, failures,
-    flow, graph, groups, import, init, list, logs, man, new, pause, plan, relatives, run_job, schedule, schedules,
-    schema, serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch, why, worker,
+    accounts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export,
+    failures, flow, graph, groups, import, init, list, login, logs, man, new, pause, plan, relatives, run_job,
+    schedule, schedules, schema, serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch,
+    why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -152,6 +153,18 @@ commands! {
     Capacity(capacity::CapacityArgs) => capacity::run,
     /// Print or set the groups of workflows on the board
     Groups(groups::GroupsArgs) => groups::run,
+    /// List, add, change or remove users
+    User(accounts::UserArgs) => accounts::user,
+    /// List, add or revoke tokens of programs
+    Token(accounts::TokenArgs) => accounts::token,
+    /// List what people and programs did: who, from where, by which credential
+    Audit(accounts::AuditArgs) => accounts::audit,
+    /// Keep a token for a server, for the other commands
+    Login(login::LoginArgs) => login::login,
+    /// Forget and revoke the token that was kept for a server
+    Logout(login::LogoutArgs) => login::logout,
+    /// Print who you are to a server, and what you may do there
+    Whoami(login::WhoamiArgs) => login::whoami,
     /// Print the event log
     Events(watch::EventsArgs) => watch::run,
     /// Import the state of another scheduler; only while no server runs

@@ -16,6 +16,7 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::address::Query;
 use crate::agent;
+use crate::credential::bearer;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::location::Location;
 use crate::trust::TrustOptions;
@@ -32,6 +33,8 @@ pub(crate) struct Client {
     trust: Option<Trust>,
     base: String,
     user: Option<HeaderValue>,
+    /// The token that it shows.
+    token: Option<HeaderValue>,
     /// The name that the server must have; none where any server at the address will do.
     instance: Option<HeaderValue>,
 }
@@ -40,7 +43,9 @@ impl Client {
     /// A client of the server that recorded its location, and of no other one that has its port by now.
     pub(crate) fn of(location: &Location, trust: &TrustOptions) -> Result<Client, Failure> {
         let instance = location.instance.as_ref().and_then(|name| HeaderValue::from_str(name).ok());
-        Ok(Client { instance, ..Client::over(&location.address, &trust.or_pin(location.pin))? })
+        let client = Client::over(&location.address, &trust.or_pin(location.pin))?;
+        let token = trust.token.header(&client.base, location.owner.as_deref())?;
+        Ok(Client { instance, token, ..client })
     }
 
     /// The same client, but one that waits for an answer no longer than this.
@@ -61,7 +66,15 @@ impl Client {
         if base.starts_with("http://") && trust.has_pin() {
             return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
         }
-        Client::over(&base, trust)
+        let client = Client::over(&base, trust)?;
+        let token = trust.token.header(&client.base, None)?;
+        Ok(Client { token, ..client })
+    }
+
+    /// The same client with a token; none shows none.
+    pub(crate) fn with_token(self, token: Option<&str>) -> Result<Client, Failure> {
+        let token = token.map(bearer).transpose()?;
+        Ok(Client { token, ..self })
     }
 
     fn over(base: &str, trust: &TrustOptions) -> Result<Client, Failure> {
@@ -70,12 +83,12 @@ impl Client {
         let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
         let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
         let (agent, base) = (agent(PATIENCE, trust.as_ref()), base.trim_end_matches('/').to_owned());
-        Ok(Client { agent, trust, base, user, instance: None })
+        Ok(Client { agent, trust, base, user, token: None, instance: None })
     }
 
     /// A request with what goes with each.
     fn signed<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
-        let named = [("Kelos-User", &self.user), (INSTANCE, &self.instance)];
+        let named = [("Kelos-User", &self.user), ("Authorization", &self.token), (INSTANCE, &self.instance)];
         let named = named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
         named.fold(request, |request, (name, value)| request.header(name, value))
     }
@@ -128,6 +141,13 @@ impl Client {
         let request = self.signed(self.agent.delete(self.url(path, query)));
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
+    }
+
+    /// Takes something away about which nothing is left to say.
+    pub(crate) fn remove(&self, doing: &str, path: &str, query: &Query) -> Result<(), Failure> {
+        let request = self.signed(self.agent.delete(self.url(path, query)));
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        self.refused(doing, answer).map(drop)
     }
 
     fn send<T: DeserializeOwned>(
@@ -309,6 +329,9 @@ fn own_hint(code: &str) -> Option<&'static str> {
         "still-live" => "`kelos kill` ends it first",
         "run-alive" => "`kelos kill` ends it first; mark it once its run is gone",
         "downstream-live" => "--kill-live kills them first; or wait until they have ended",
+        "no-credential" | "unknown-token" => "`kelos login` keeps a token; KELOS_TOKEN_FILE and KELOS_TOKEN name one",
+        "forbidden" => "`kelos whoami` says who you are here, and what you may do",
+        "reason-missing" => "give one with --reason",
         "standby" => "send the request to the leader, with --server URL",
         _ => return None,
     })

@@ -157,7 +157,7 @@ impl Fleet {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.map_err(|error| Failure::bad(format!("listen on 127.0.0.1: {error}")))?;
         let (instance, token) = (Some(location::random()?), Some(location::random()?));
-        let location = Location { address: host::address(&listener, false), instance, token, pin: None };
+        let location = Location { address: host::address(&listener, false), instance, token, pin: None, owner: None };
         let workers = location.token.clone().map(|token| Workers { lease: self.lease, token });
         let host = host::start(Plan {
             folders: folder::folders(&self.dir, None),

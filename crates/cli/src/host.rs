@@ -10,7 +10,7 @@ use kelos::{Node, NodeConfig, NodeError};
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
-use kelos_front::{App, Groups, Hosts, Links};
+use kelos_front::{Access, App, Groups, Hosts, Links};
 use kelos_kafka::Cluster;
 use kelos_sandbox::Folders;
 use kelos_sandbox::apps::AppsSource;
@@ -18,9 +18,11 @@ use kelos_server::{Limits, Transport, router};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store_sqlite::SqliteStore;
 use kelos_tls::ServerCertificate;
+use kelos_trust::Rules;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::access::{self, AccessOptions};
 use crate::failure::Failure;
 use crate::transport::TransportOptions;
 use crate::{folder, text};
@@ -52,6 +54,8 @@ pub(crate) struct Tunables {
     #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
     pub(crate) hue: Option<String>,
     #[command(flatten)]
+    pub(crate) access: AccessOptions,
+    #[command(flatten)]
     pub(crate) transport: TransportOptions,
 }
 
@@ -65,6 +69,7 @@ impl Default for Tunables {
             allow_deploy: false,
             config: None,
             hue: None,
+            access: AccessOptions::default(),
             transport: TransportOptions::default(),
         }
     }
@@ -105,7 +110,7 @@ pub(crate) struct Workers {
 pub(crate) struct Host {
     pub(crate) node: Node,
     takes_deployments: bool,
-    worker_token: Option<Arc<str>>,
+    access: Access,
     instance: Option<Arc<str>>,
     pages: Pages,
     runtime: Runtime,
@@ -136,6 +141,8 @@ pub(crate) struct Pages {
     watches: Vec<Watch>,
     /// Clusters of Kafka; for the node, too.
     kafka: Vec<Cluster>,
+    /// The rules of access.
+    rules: Option<Rules>,
 }
 
 /// Longest file of `--config`.
@@ -157,7 +164,8 @@ impl Pages {
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         let kafka = Cluster::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka })
+        let rules = Rules::parse(&text).map_err(|error| fail(error.to_string()))?;
+        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules })
     }
 }
 
@@ -204,6 +212,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         config.worker_lease = workers.lease;
     }
     let worker_token = plan.workers.map(|workers| workers.token);
+    let access = access::of(&plan.tunables.access, pages.rules.take(), &plan.data, worker_token)?;
     let node = Node::start(config, Box::new(store), runtime.handle().clone()).map_err(|error| match &error {
         NodeError::Store(error) => Failure::of_store(error),
         error => Failure::bad(error.to_string()),
@@ -211,7 +220,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let takes_deployments = plan.tunables.allow_deploy;
     let instance = plan.instance;
     let Plan { listener, certificate, .. } = plan;
-    Ok(Host { node, takes_deployments, worker_token, instance, pages, runtime, listener, certificate })
+    Ok(Host { node, takes_deployments, access, instance, pages, runtime, listener, certificate })
 }
 
 impl Host {
@@ -255,7 +264,7 @@ impl Host {
         ready: impl FnOnce(),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Host { node, takes_deployments, worker_token, instance, pages, runtime, listener, certificate } = self;
+        let Host { node, takes_deployments, access, instance, pages, runtime, listener, certificate } = self;
         let outcome = runtime.block_on(async {
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
@@ -263,7 +272,7 @@ impl Host {
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
                 .with_hosts(Hosts::for_bind(bound, []).of_instance(instance))
                 .with_deployments(takes_deployments)
-                .with_worker_token(worker_token)
+                .with_access(access)
                 .with_groups(pages.groups)
                 .with_links(pages.links);
             ready();

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use kelos_tls::Fingerprint;
 use serde::{Deserialize, Serialize};
 
+use crate::access;
 use crate::failure::Failure;
 use crate::{folder, text};
 
@@ -33,6 +34,8 @@ pub(crate) struct Location {
     pub(crate) token: Option<Arc<str>>,
     /// The fingerprint of its certificate, where it speaks TLS: on this machine no authority has to vouch for it.
     pub(crate) pin: Option<Fingerprint>,
+    /// The token of the server's owner, in a file of its own.
+    pub(crate) owner: Option<Arc<str>>,
 }
 
 /// The content of `server.json`.
@@ -57,7 +60,8 @@ impl Location {
     pub(crate) fn read(state: &Path) -> Option<Location> {
         let record: Record = serde_json::from_str(&std::fs::read_to_string(state.join(SERVER_JSON)).ok()?).ok()?;
         let pin = record.pin.and_then(|pin| pin.parse().ok());
-        Some(Location { address: record.address, instance: record.instance, token: record.token, pin })
+        let owner = access::owner(state);
+        Some(Location { address: record.address, instance: record.instance, token: record.token, pin, owner })
     }
 
     /// The location of the server of the current folder, or of the nearest folder above it that has one.

@@ -3,6 +3,8 @@
 //! What is *absent*: decisions about slots. Commands that change anything ask a server over HTTP, as
 //! anybody else would; only `up` and `serve` have an engine inside.
 
+mod access;
+mod accounts;
 mod address;
 mod agent;
 mod apps;
@@ -16,6 +18,7 @@ mod check;
 mod client;
 mod completions;
 mod connection;
+mod credential;
 mod cron;
 mod data;
 mod deploy;
@@ -35,6 +38,7 @@ mod init;
 mod list;
 mod location;
 mod logging;
+mod login;
 mod logs;
 mod man;
 mod new;

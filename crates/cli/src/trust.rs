@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use kelos_tls::{Fingerprint, Trust, TrustSettings};
 
+use crate::credential::TokenOptions;
 use crate::failure::Failure;
 
 /// The trust in a server.
@@ -23,6 +24,8 @@ pub(crate) struct TrustOptions {
     /// File of its private key [default: the file of --client-cert]
     #[arg(long, env = "KELOS_CLIENT_KEY", value_name = "FILE", hide_env_values = true, requires = "client_cert", value_hint = clap::ValueHint::FilePath)]
     client_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) token: TokenOptions,
 }
 
 impl TrustOptions {
@@ -32,7 +35,8 @@ impl TrustOptions {
         let pin = std::env::var("KELOS_PIN").ok().filter(|pin| !pin.is_empty()).map(|pin| pin.parse());
         let pin = pin.transpose().map_err(|why| Failure::usage(format!("use KELOS_PIN: {why}")))?;
         let ca = TrustSettings::of_environment().authorities;
-        Ok(TrustOptions { ca, pin, client_cert: file("KELOS_CLIENT_CERT"), client_key: file("KELOS_CLIENT_KEY") })
+        let (client_cert, client_key) = (file("KELOS_CLIENT_CERT"), file("KELOS_CLIENT_KEY"));
+        Ok(TrustOptions { ca, pin, client_cert, client_key, token: TokenOptions::of_environment() })
     }
 
     /// The same, for a server whose certificate is known; a pin that was given counts more.

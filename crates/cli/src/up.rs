@@ -54,7 +54,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let token = args.workers.then(location::random).transpose()?;
     let instance = Some(location::random()?);
     let pin = certificate.as_ref().map(|shown| shown.certificate().fingerprint);
-    let location = Location { address: address.clone(), instance, token: token.clone(), pin };
+    let location = Location { address: address.clone(), instance, token: token.clone(), pin, owner: None };
     let workers = token.map(|token| host::Workers { lease: args.lease.lease, token });
     let host = host::start(host::Plan {
         folders: folders.clone(),

@@ -64,6 +64,9 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "topics of Kafka are read elsewhere")]
     kafka: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "rules of access are read elsewhere")]
+    access: serde::de::IgnoredAny,
 }
 
 impl Groups {

@@ -1,0 +1,107 @@
+//! The access to a server, from its options, its settings and the files beside its database.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kelos_front::{Access, AccessSettings};
+use kelos_trust::{Rules, SessionKey, Token};
+
+use crate::failure::Failure;
+
+/// The file with the token of the server's owner, in the folder of its state.
+const OWNER: &str = "owner.token";
+/// The file with the key that signs sessions, in the same folder.
+const SESSIONS: &str = "session.key";
+
+/// The options of a server about who may come in.
+#[derive(clap::Args, Default)]
+pub(crate) struct AccessOptions {
+    /// Require a credential for everything: people sign in, programs show tokens. `kelos user add` and `kelos token add` make them.
+    /// Rules in "access" of --config require it, too
+    #[arg(long)]
+    pub(crate) auth: bool,
+}
+
+/// The access to a server whose state is in a folder; workers on the same machine show a token of their own.
+pub(crate) fn of(
+    options: &AccessOptions,
+    rules: Option<Rules>,
+    state: &Path,
+    worker: Option<Arc<str>>,
+) -> Result<Access, Failure> {
+    let key = kept(state, SESSIONS, || {
+        let key = SessionKey::draw().map_err(|error| error.to_string())?;
+        Ok(URL_SAFE_NO_PAD.encode(key.bytes()))
+    })?;
+    let key = URL_SAFE_NO_PAD.decode(key.trim()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+    let key = key.ok_or_else(|| {
+        let file = state.join(SESSIONS);
+        Failure::bad(format!("read the key of sessions in {}: expected 32 bytes in base64", file.display()))
+            .hint("remove the file: everybody then signs in again")
+    })?;
+    let owner = kept(state, OWNER, || {
+        let token = Token::draw().map_err(|error| error.to_string())?;
+        Ok(token.reveal().to_owned())
+    })?;
+    Ok(Access::new(AccessSettings {
+        required: options.auth || rules.is_some(),
+        rules: rules.unwrap_or_default(),
+        key: Some(SessionKey::from_bytes(key)),
+        owner: Some(owner.trim().into()),
+        worker,
+    }))
+}
+
+/// The token of the owner of the server whose state is in a folder, for whoever may read it there.
+pub(crate) fn owner(state: &Path) -> Option<Arc<str>> {
+    Some(std::fs::read_to_string(state.join(OWNER)).ok()?.trim().into())
+}
+
+/// The content of a file that only its owner may read, which is made at the first time.
+fn kept(state: &Path, name: &str, make: impl FnOnce() -> Result<String, String>) -> Result<String, Failure> {
+    let file = state.join(name);
+    let fail = |error: &dyn std::fmt::Display| Failure::bad(format!("keep a secret in {}: {error}", file.display()));
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
+        Ok(mut new) => {
+            let made = make().map_err(|error| fail(&error))?;
+            new.write_all(made.as_bytes()).and_then(|()| new.sync_all()).map_err(|error| fail(&error))?;
+            Ok(made)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let meta = std::fs::metadata(&file).map_err(|error| fail(&error))?;
+            if meta.mode() & 0o077 != 0 {
+                let why = format!("its permissions are {:o}, so that others may read it", meta.mode() & 0o777);
+                return Err(
+                    fail(&why).hint(format!("chmod 600 {}, or remove it, so that another is made", file.display()))
+                );
+            }
+            std::fs::read_to_string(&file).map_err(|error| fail(&error))
+        }
+        Err(error) => Err(fail(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_made_once_and_kept_from_others() {
+        let state = tempfile::tempdir().expect("a folder");
+        let made = || kept(state.path(), "a", || Ok("secret".to_owned()));
+        assert_eq!(made().expect("a secret"), "secret");
+        assert_eq!(kept(state.path(), "a", || Ok("another".to_owned())).expect("the same"), "secret");
+        let file = state.path().join("a");
+        assert_eq!(std::fs::metadata(&file).expect("a file").mode() & 0o777, 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("permissions");
+        let told = format!("{:?}", made().expect_err("a refusal"));
+        assert!(told.contains("others may read it"), "{told}");
+    }
+}
