@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use kelos_model::register::ACCESS_BUCKET;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, Register, RegisterKeys, SlotFilter, SlotRow, StoreError};
@@ -192,7 +193,10 @@ impl Export<'_> {
     }
 
     fn registers(&self) -> Result<Vec<Register>, StoreError> {
-        self.reader.registers(None, RegisterKeys::Prefix(""))
+        let mut registers = self.reader.registers(None, RegisterKeys::Prefix(""))?;
+        // Users and tokens are nothing that Celos knows.
+        registers.retain(|register| register.bucket != ACCESS_BUCKET);
+        Ok(registers)
     }
 
     /// Celos ignores slots that are older than its window, or before their workflow's start, unless they are marked. Slots that

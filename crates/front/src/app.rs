@@ -24,7 +24,7 @@ use crate::groups::Groups;
 use crate::guard::Hosts;
 use crate::identity::{Credential, Identity, of_request};
 use crate::links::Links;
-use crate::scope::{Projects, ScopedQueries, View, bucket_project};
+use crate::scope::{Projects, ScopedQueries, View, bucket_project, seen_capacity};
 
 /// How old the known projects of workflows may be while something is committed. A new workflow is seen by nobody but those who see all
 /// projects until then.
@@ -125,9 +125,9 @@ impl App {
         App { groups: Arc::new(groups), ..self }
     }
 
-    /// The groups of the file that the server was started with.
-    pub fn groups_of_file(&self) -> &Arc<Groups> {
-        &self.groups
+    /// The groups of the file that the server was started with; none for callers who don't see all workflows, who have them by project.
+    pub fn groups_of_file(&self) -> Arc<Groups> {
+        if self.may(Right::View, None) { self.groups.clone() } else { Arc::default() }
     }
 
     /// The same, with its runs linked to these pages.
@@ -372,7 +372,12 @@ impl App {
     /// # Errors
     /// When the engine gives no answer.
     pub async fn capacity(&self) -> Result<Capacity, AskError> {
-        self.ask(&Actor::system("server"), InspectCapacity).await
+        let capacity = self.handle().ask(&Actor::system("server"), InspectCapacity).await?;
+        let view = self.view().await.map_err(|error| AskError::NoAnswer(error.to_string()))?;
+        Ok(match view {
+            Some(view) => seen_capacity(capacity, &view),
+            None => capacity,
+        })
     }
 
     /// Waits until the engine has taken in, and committed, everything that was sent to it before.

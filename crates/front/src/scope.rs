@@ -1,15 +1,20 @@
 //! The part of a server that a caller may see: the workflows of their projects, and the names of what these depend on.
 
+mod capacity;
 mod reader;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use kelos_model::register::is_reserved;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, Fact, Subject, WorkflowId};
 use kelos_trust::Scope;
 
+use crate::fault::Fault;
+
+pub(crate) use capacity::seen as seen_capacity;
 pub use reader::ScopedQueries;
 
 /// The projects of all workflows, as they were defined at one moment.
@@ -53,6 +58,19 @@ pub(crate) fn bucket_project(bucket: &str, counts: impl Fn(&str) -> bool) -> Opt
     }
     let ends = bucket.match_indices(['.', '/']).map(|(end, _)| end).chain([bucket.len()]);
     ends.filter_map(|end| bucket.get(..end)).filter(|project| counts(project)).last()
+}
+
+/// Refuses to set registers of buckets that belong to Kelos itself.
+///
+/// # Errors
+/// When the bucket is one of them.
+pub fn refuse_reserved(bucket: &str) -> Result<(), Fault> {
+    if !is_reserved(bucket) {
+        return Ok(());
+    }
+    let what =
+        format!("the bucket \"{bucket}\" belongs to Kelos itself, expected a name that does not begin with \"kelos\"");
+    Err(Fault::new(StatusCode::FORBIDDEN, "reserved-bucket", what))
 }
 
 /// The part of a server that a caller may see.

@@ -34,8 +34,11 @@ pub(super) async fn show(app: App) -> Result<Response, Fault> {
     let deferred = app.read(move |reader| deferred(reader, now)).await?;
     let frozen = app.read(frozen).await?;
     let failures = app.read(move |reader| failures::section(reader, now)).await?;
-    let problems = app.node().problems();
-    let broken: Vec<Health> = app.node().storage().health().into_iter().filter(|one| one.broken.is_some()).collect();
+    let (view, mut problems) = (app.view().await?, app.node().problems());
+    problems.retain(|problem| view.as_ref().is_none_or(|view| view.has_file(&problem.file)));
+    // Names of machines belong to no project.
+    let endpoints = if view.is_none() { app.node().storage().health() } else { Vec::new() };
+    let broken: Vec<Health> = endpoints.into_iter().filter(|one| one.broken.is_some()).collect();
     let trouble = match app.handle().status() {
         Status::Troubled { reason } | Status::Damaged { reason } => Some(reason),
         _ => None,

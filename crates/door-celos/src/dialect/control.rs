@@ -8,12 +8,14 @@ use kelos_engine::AskError;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::WorkflowId;
+use kelos_trust::Right;
 
 use super::params::Params;
 use super::slots;
 
 /// A scheduler step at a moment, until nothing more can happen at that moment.
 pub(super) async fn step(app: App, params: Params) -> Result<(), Fault> {
+    app.require(Right::Operate, None, "POST /scheduler")?;
     let at = params.time("time")?.unwrap_or_else(|| app.handle().now());
     app.node().step(at, only(&params)?).await?;
     Ok(())
@@ -32,6 +34,7 @@ fn only(params: &Params) -> Result<WorkflowFilter, Fault> {
 }
 
 pub(super) async fn clear_cache(app: App) -> Result<(), Fault> {
+    app.require(Right::Operate, None, "POST /clear-cache")?;
     app.node().reload().await;
     app.settle().await?;
     Ok(())

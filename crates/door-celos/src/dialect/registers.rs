@@ -4,7 +4,9 @@ use axum::response::Response;
 use kelos_core::SetRegister;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_front::scope::refuse_reserved;
 use kelos_model::Actor;
+use kelos_model::register::ACCESS_BUCKET;
 use kelos_store::RegisterKeys;
 use serde::Serialize;
 use serde_json::Value;
@@ -22,7 +24,7 @@ fn name(params: &Params, name: &str) -> Result<String, Fault> {
 }
 
 pub(super) async fn get(app: App, params: Params) -> Result<Response, Fault> {
-    let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
+    let (bucket, key) = (shown_bucket(&params)?, name(&params, "key")?);
     let value = app.read(move |reader| reader.register(&bucket, &key)).await?;
     let value = value.ok_or_else(|| plain::not_found("Register not found"))?;
     Ok(as_json(&value))
@@ -49,13 +51,20 @@ pub(super) async fn delete(app: App, params: Params) -> Result<(), Fault> {
 }
 
 pub(super) async fn list(app: App, params: Params) -> Result<Response, Fault> {
-    let bucket = name(&params, "bucket")?;
+    let bucket = shown_bucket(&params)?;
     let prefix = register_name("prefix", params.get("prefix").unwrap_or_default())?;
     let found = app.read(move |reader| reader.registers(Some(&bucket), RegisterKeys::Prefix(&prefix))).await?;
     Ok(as_json(&Keys { keys: found.into_iter().map(|register| register.key).collect() }))
 }
 
+/// The bucket to read: the one of users and tokens looks as if it had no registers.
+fn shown_bucket(params: &Params) -> Result<String, Fault> {
+    let bucket = name(params, "bucket")?;
+    Ok(if bucket == ACCESS_BUCKET { String::new() } else { bucket })
+}
+
 async fn set(app: &App, by: &Actor, bucket: String, key: String, value: Option<Value>) -> Result<(), Fault> {
+    refuse_reserved(&bucket)?;
     app.ask(by, SetRegister { bucket, key, value, reason: None }).await?;
     Ok(())
 }

@@ -14,6 +14,7 @@ use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos_store::{About, EventFilter, PageRequest, Queries};
+use kelos_trust::Right;
 use kelos_wire::{
     FactDto, FactRequest, FactSourceDto, Instant, ListDto, PageDto, ProblemDetailsDto, TellResultDto, secrets,
 };
@@ -248,7 +249,9 @@ impl FromLibrary<SourceStatus> for FactSourceDto {
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn sources(_: Query<NoParameters>, app: App) -> Json<ListDto<FactSourceDto>> {
-    Json(list_of(app.node().sources().standings()))
+    // Sources belong to no project.
+    let seen = if app.may(Right::View, None) { app.node().sources().standings() } else { Vec::new() };
+    Json(list_of(seen))
 }
 
 /// The facts to list.

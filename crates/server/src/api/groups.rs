@@ -19,7 +19,7 @@ pub(super) struct WantedGroups {
 }
 
 async fn in_force(app: &App) -> Result<GroupsDto, Fault> {
-    let file = app.groups_of_file().clone();
+    let file = app.groups_of_file();
     let read = app.read(move |reader| Ok((BoardGroups::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
     let group = |one: Group| BoardGroupDto { name: one.name, workflows: one.workflows };

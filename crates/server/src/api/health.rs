@@ -14,6 +14,7 @@ use kelos_model::WorkflowId;
 use kelos_model::breach::THAWING;
 use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Queries, StoreError};
+use kelos_trust::Right;
 use kelos_wire::{
     FrozenDto, HealthDto, ListDto, ProblemDetailsDto, ProblemDto, StepRequest, StepResultDto, VersionDto,
 };
@@ -91,8 +92,10 @@ pub(super) async fn version(_: Query<NoParameters>, app: App) -> Json<VersionDto
     (status = 200, description = "The problems; none is good", body = ListDto<ProblemDto>),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
-pub(super) async fn problems(_: Query<NoParameters>, app: App) -> Json<ListDto<ProblemDto>> {
-    Json(dto::list(app.node().problems()))
+pub(super) async fn problems(_: Query<NoParameters>, app: App) -> Result<Json<ListDto<ProblemDto>>, Fault> {
+    let (view, mut problems) = (app.view().await?, app.node().problems());
+    problems.retain(|problem| view.as_ref().is_none_or(|view| view.has_file(&problem.file)));
+    Ok(Json(dto::list(problems)))
 }
 
 /// Loads the scripts that changed, and steps the scheduler until nothing more can happen at that moment.
@@ -110,6 +113,7 @@ pub(super) async fn step(
         let detail = "this server schedules by itself and can't be stepped to a moment";
         return Err(Fault::conflict("not-stepped", detail).with_hint("leave `time` out to evaluate everything now"));
     }
+    app.require(Right::Operate, None, "POST /api/v1/step")?;
     let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
     if let Some(wanted) = &request.workflows {
         check_known(&app, wanted.clone()).await?;

@@ -22,6 +22,7 @@ use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::Folders;
 use kelos_storage::Place;
 use kelos_store::{Queries, StoreError};
+use kelos_trust::Right;
 use kelos_wire::{BundleDto, DeploymentDto, ListDto, ProblemDetailsDto, ProblemDto, ProjectDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -107,7 +108,11 @@ pub(super) async fn list(_: Query<NoParameters>, app: App) -> Result<Json<ListDt
         defaults = script_names(&app, &folders.defaults).await?;
     }
     let mut workflows = by_deployment(&rows, &scripts);
-    let names: BTreeSet<String> = workflows.keys().cloned().chain(scripts.iter().cloned()).collect();
+    let view = app.view().await?;
+    let is_seen = |name: &String| {
+        workflows.contains_key(name) || view.as_ref().is_none_or(|view| view.has_file(&format!("{name}.js")))
+    };
+    let names: BTreeSet<String> = workflows.keys().chain(&scripts).filter(|name| is_seen(name)).cloned().collect();
     let problems = app.node().problems();
     let project = |name: String| {
         let own = [format!("{name}.js"), format!("defaults/{name}.js")];
@@ -193,6 +198,7 @@ impl Deployment {
             return Err(Fault::new(StatusCode::FORBIDDEN, "deployments-off", why).with_hint(hint));
         }
         let project = ProjectName::new(self.project).map_err(|error| failed(&error))?;
+        app.require(Right::Author, Some(project.as_str()), "a deployment")?;
         let site = site(app, self.root)?;
         // One deployment at a time, so that no other request writes in between; and a standby answers that it is one.
         let _one_at_a_time = app.deploying().await;
@@ -263,6 +269,10 @@ fn times(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
 
 /// Adds the effect on existing slots. A project that would take a name of another's is refused.
 async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
+    // A script may name another project for what it defines.
+    for project in prepared.after().workflows.iter().map(|one| one.project.as_str()).collect::<BTreeSet<_>>() {
+        app.require(Right::Author, Some(project), "a deployment")?;
+    }
     let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();
     let new: Vec<_> = prepared.after().workflows.iter().filter(|one| !known.contains(&one.id)).cloned().collect();
     if let Some((id, holder)) = app.read(move |reader| taken_name(reader, &new)).await? {

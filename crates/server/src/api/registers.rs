@@ -4,7 +4,9 @@ use axum::Json;
 use kelos_core::SetRegister;
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_front::scope::refuse_reserved;
 use kelos_model::id::is_invisible;
+use kelos_model::register::ACCESS_BUCKET;
 use kelos_store::{Register, RegisterKeys};
 use kelos_wire::{ListDto, ProblemDetailsDto, ReasonRequest, RegisterDto};
 use serde::Deserialize;
@@ -37,6 +39,9 @@ pub(super) async fn list(
     Query(wanted): Query<RegisterListQuery>,
     app: App,
 ) -> Result<Json<ListDto<RegisterDto>>, Fault> {
+    if path.bucket == ACCESS_BUCKET {
+        return Ok(Json(ListDto { items: Vec::new() }));
+    }
     let found =
         app.read(move |reader| reader.registers(Some(&path.bucket), RegisterKeys::Prefix(&wanted.prefix))).await?;
     let register = |Register { bucket, key, value }| RegisterDto { bucket, key, value };
@@ -55,7 +60,7 @@ pub(super) async fn get(
 ) -> Result<Json<RegisterDto>, Fault> {
     let RegisterPath { bucket, key } = path;
     let name = (bucket.clone(), key.clone());
-    match app.read(move |reader| reader.register(&name.0, &name.1)).await? {
+    match app.read(move |reader| reader.register(&name.0, &name.1)).await?.filter(|_| bucket != ACCESS_BUCKET) {
         Some(value) => Ok(Json(RegisterDto { bucket, key, value })),
         None => {
             let detail = format!("bucket \"{bucket}\" has no register \"{key}\"");
@@ -84,6 +89,7 @@ pub(super) async fn put(
     AnyJson(value): AnyJson,
 ) -> Result<Json<RegisterDto>, Fault> {
     let RegisterPath { bucket, key } = path;
+    refuse_reserved(&bucket)?;
     for name in [&bucket, &key] {
         if name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
             let detail = format!("the name of a register has at most {LONGEST_NAME} bytes and no invisible characters");
@@ -108,6 +114,7 @@ pub(super) async fn delete(
     app: App,
 ) -> Result<axum::http::StatusCode, Fault> {
     let RegisterPath { bucket, key } = path;
+    refuse_reserved(&bucket)?;
     app.ask(&by, SetRegister { bucket, key, value: None, reason: because.reason }).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
 }

@@ -39,7 +39,7 @@ pub(super) struct GroupsForm {
 }
 
 async fn now(app: &App) -> Result<Now, Fault> {
-    let file = app.groups_of_file().clone();
+    let file = app.groups_of_file();
     let read = app.read(move |reader| Ok((BoardGroups::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
     let (said_by, trouble) = (found.from, found.trouble.clone());

@@ -77,7 +77,7 @@ fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardDa
 
 async fn show(RawQuery(query): RawQuery, app: App) -> Result<Response, Fault> {
     let view = BoardView::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(plain::bad_request)?;
-    let file = app.groups_of_file().clone();
+    let file = app.groups_of_file();
     let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;
     let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);
     let body = html::board(&view, &groups, &shown);

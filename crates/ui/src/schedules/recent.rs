@@ -11,6 +11,7 @@ use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
 use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
+use kelos_trust::Right;
 use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -60,7 +61,7 @@ pub(crate) async fn show(wanted: Result<Query<FactQuery>, QueryRejection>, app: 
         return Err(plain::bad_request("\"before\" is not a position of the log, expected a number."));
     }
     let found = app.read(move |reader| read(reader, before.as_deref())).await?;
-    let (sources, now) = (app.node().sources().standings(), app.handle().now());
+    let (sources, now) = (seen_sources(&app), app.handle().now());
     let body = html! {
         div data-events="" data-batch="700" hidden {}
         nav.crumbs aria-label="Breadcrumb" { a href="/ui/schedules" { "Schedules" } }
@@ -220,4 +221,9 @@ mod tests {
         assert_eq!(parts([900, 130, 100].into_iter()), [(100, 180), (900, 950)]);
         assert_eq!(parts(std::iter::empty()), []);
     }
+}
+
+/// The sources of facts; they belong to no project.
+fn seen_sources(app: &App) -> Vec<SourceStatus> {
+    if app.may(Right::View, None) { app.node().sources().standings() } else { Vec::new() }
 }
