@@ -5,9 +5,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use kelos_core::{Input, Refusal, Request, TakenName, WorkflowFilter};
+use kelos_core::{AnyAnswer, Ask, Input, Inspect, Inspection, Refusal, Request, TakenName, WorkflowFilter};
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Workflow};
+use kelos_model::{Actor, SlotRef, Workflow};
 use kelos_store::Queries;
 use tokio::sync::{oneshot, watch};
 
@@ -59,7 +59,11 @@ pub struct Handle {
     clock: Clock,
     pace: Pace,
     executors: Executors,
+    lens: Option<Lens>,
 }
+
+/// The part of an answer about a slot, from the scheduler's memory, that somebody may see.
+pub type Lens = Arc<dyn Fn(&SlotRef, Inspection) -> Inspection + Send + Sync>;
 
 impl Handle {
     pub(super) fn new(
@@ -70,7 +74,13 @@ impl Handle {
         pace: Pace,
         executors: Executors,
     ) -> Self {
-        Self { send, reader, shown, clock, pace, executors }
+        Self { send, reader, shown, clock, pace, executors, lens: None }
+    }
+
+    /// The same for somebody who sees less: who reads by another reader, and is shown of a slot what a lens lets through.
+    #[must_use]
+    pub fn seen_through(self, reader: Arc<dyn Queries>, lens: Lens) -> Self {
+        Self { reader, lens: Some(lens), ..self }
     }
 
     /// Reads past the engine.
@@ -124,9 +134,15 @@ impl Handle {
             return Err(AskError::Standby);
         }
         let (reply, answer) = oneshot::channel();
-        self.post(Message::Ask { by: by.clone(), ask: request.into(), reply })?;
+        let ask = request.into();
+        let inspected = if let Ask::Inspect(Inspect { slot }) = &ask { Some(slot.clone()) } else { None };
+        self.post(Message::Ask { by: by.clone(), ask, reply })?;
         match answer.await {
             Ok(Ok(answer)) => {
+                let answer = match (answer, inspected, &self.lens) {
+                    (AnyAnswer::Inspection(found), Some(slot), Some(lens)) => AnyAnswer::Inspection(lens(&slot, found)),
+                    (answer, ..) => answer,
+                };
                 R::answer(answer).ok_or_else(|| AskError::NoAnswer("it answered another request".to_owned()))
             }
             Ok(Err(refusal)) => Err(AskError::Refused(refusal)),

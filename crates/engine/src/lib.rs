@@ -28,7 +28,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio::sync::{oneshot, watch};
 
 pub use deployments::Project;
-pub use handle::{AskError, Handle};
+pub use handle::{AskError, Handle, Lens};
 
 use crate::clock::Clock;
 use crate::executor::Executors;

@@ -8,11 +8,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use kelos::Node;
 use kelos_core as core;
-use kelos_core::{Ask, Capacity, DownstreamRequest, InspectCapacity, Refusal, Request};
+use kelos_core::{Ask, Capacity, DownstreamRequest, InspectCapacity, Inspection, Refusal, Request};
 use kelos_engine::executor::Reports;
 use kelos_engine::prober::Prober;
 use kelos_engine::{AskError, Handle};
-use kelos_model::{Actor, Probe, ProbeAnswer, WorkflowId};
+use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef, WorkflowId};
 use kelos_store::{Queries, StoreError};
 use kelos_trust::{Grants, Right};
 use tokio::sync::mpsc;
@@ -24,7 +24,7 @@ use crate::groups::Groups;
 use crate::guard::Hosts;
 use crate::identity::{Credential, Identity, of_request};
 use crate::links::Links;
-use crate::scope::{Projects, ScopedQueries, View, bucket_project, seen_capacity};
+use crate::scope::{CallerQueries, Projects, View, bucket_project, seen_capacity, seen_inspection};
 
 /// How old the known projects of workflows may be while something is committed. A new workflow is seen by nobody but those who see all
 /// projects until then.
@@ -49,7 +49,7 @@ impl FromRequestParts<Front> for App {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<App, Fault> {
-        Ok(App { identity: Some(of_request(&parts.extensions)?), ..front.0.clone() })
+        Ok(front.0.clone().for_caller(of_request(&parts.extensions)?))
     }
 }
 
@@ -79,6 +79,8 @@ pub struct App {
     projects: Arc<RwLock<KnownProjects>>,
     /// The caller; none for the server itself, which may do everything.
     identity: Option<Arc<Identity>>,
+    /// The engine's handle as the caller may read by it; none where that is the node's own.
+    handle: Option<Handle>,
 }
 
 impl App {
@@ -104,7 +106,26 @@ impl App {
             access: Access::default(),
             projects: Arc::default(),
             identity: None,
+            handle: None,
         }
+    }
+
+    /// The same for the caller of a request.
+    fn for_caller(self, identity: Arc<Identity>) -> App {
+        let sees_all = matches!(identity.credential, Credential::Open | Credential::Owner);
+        let app = App { identity: Some(identity), ..self };
+        if sees_all {
+            return app;
+        }
+        let (reader, own) = (Arc::new(CallerQueries::new(app.clone())), app.clone());
+        // Without a view nothing is known of the caller's rights, so nothing is shown.
+        let lens = move |slot: &SlotRef, found| match own.view_now() {
+            Ok(None) => found,
+            Ok(Some(view)) => seen_inspection(slot, found, &view),
+            Err(_) => Inspection::default(),
+        };
+        let handle = app.node.handle().clone().seen_through(reader, Arc::new(lens));
+        App { handle: Some(handle), ..app }
     }
 
     /// The same, for requests to these hosts.
@@ -179,9 +200,10 @@ impl App {
         &self.node
     }
 
-    /// The handle of the node's engine.
+    /// The handle of the node's engine, which reads what the caller may see. To request something of the scheduler there is
+    /// [`App::ask`], which checks the right.
     pub fn handle(&self) -> &Handle {
-        self.node.handle()
+        self.handle.as_ref().unwrap_or_else(|| self.node.handle())
     }
 
     /// The version of the program, as clients see it.
@@ -199,19 +221,15 @@ impl App {
         &self,
         read: impl FnOnce(&dyn Queries) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let app = self.clone();
-        blocking(move || match app.view_now()? {
-            None => read(&**app.node.reader()),
-            Some(view) => read(&ScopedQueries::new(app.node.reader().clone(), Arc::new(view))),
-        })
-        .await
+        let reader = self.handle().reader().clone();
+        blocking(move || read(&*reader)).await
     }
 
     /// The part of the server that the caller may see; none if they may see everything.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub async fn view(&self) -> Result<Option<View>, StoreError> {
+    pub async fn view(&self) -> Result<Option<Arc<View>>, StoreError> {
         if self.grants().is_none_or(|grants| grants.allow(Right::View, None)) {
             return Ok(None);
         }
@@ -219,15 +237,16 @@ impl App {
         blocking(move || app.view_now()).await
     }
 
-    fn view_now(&self) -> Result<Option<View>, StoreError> {
+    /// The same, where reading may block.
+    pub(crate) fn view_now(&self) -> Result<Option<Arc<View>>, StoreError> {
         let Some(grants) = self.grants().filter(|grants| !grants.allow(Right::View, None)) else { return Ok(None) };
-        Ok(Some(View::new(grants.scope(Right::View), self.known_projects()?)))
+        Ok(Some(Arc::new(View::new(grants.scope(Right::View), self.known_projects()?))))
     }
 
     /// The grants of the caller by now; none for the server itself.
     fn grants(&self) -> Option<Grants> {
         let identity = self.identity.as_deref()?;
-        Some(self.access.grants_now(self.handle(), identity))
+        Some(self.access.grants_now(self.node.handle(), identity))
     }
 
     /// Whether the caller has a right for a project; for none, for all projects.
@@ -248,7 +267,7 @@ impl App {
     /// When the caller lacks it.
     pub fn require(&self, right: Right, project: Option<&str>, action: &str) -> Result<(), AskError> {
         let Some(identity) = self.identity().filter(|_| !self.may(right, project)) else { return Ok(()) };
-        self.access.refused(self.handle(), identity, right, project, action);
+        self.access.refused(self.node.handle(), identity, right, project, action);
         Err(AskError::Forbidden {
             actor: identity.actor.to_string(),
             right: right.name(),

@@ -1,5 +1,6 @@
 //! The part of a server that a caller may see: the workflows of their projects, and the names of what these depend on.
 
+mod caller;
 mod capacity;
 mod reader;
 
@@ -14,8 +15,9 @@ use kelos_trust::Scope;
 
 use crate::fault::Fault;
 
-pub(crate) use capacity::seen as seen_capacity;
-pub use reader::ScopedQueries;
+pub(crate) use caller::CallerQueries;
+pub(crate) use capacity::{inspection as seen_inspection, seen as seen_capacity};
+use reader::ScopedQueries;
 
 /// The projects of all workflows, as they were defined at one moment.
 #[derive(Debug, Default)]

@@ -97,7 +97,7 @@ async fn sign_in(
     if !app.access().is_required() {
         return Ok(asked::back_to(&back));
     }
-    let session = app.access().sign_in(app.handle(), &sent.name, &sent.password, identity.actor.address).await;
+    let session = app.access().sign_in(app.node().handle(), &sent.name, &sent.password, identity.actor.address).await;
     let session = match session {
         Ok(session) => session,
         Err(fault) if fault.status.is_client_error() => return Ok(page(&back, &sent.name, Some(&fault))),
@@ -115,7 +115,7 @@ async fn sign_out(
 ) -> Result<Response, Fault> {
     let is_secure = client.is_some_and(|client| client.is_secure);
     if let Some((session, _)) = identity.session() {
-        app.access().sign_out(app.handle(), &identity.actor, session).await?;
+        app.access().sign_out(app.node().handle(), &identity.actor, session).await?;
     }
     let mut response = asked::back_to(SIGN_IN);
     response.headers_mut().append(header::SET_COOKIE, Access::no_cookie(is_secure));
@@ -123,7 +123,7 @@ async fn sign_out(
 }
 
 async fn show(app: App, Extension(identity): Extension<Arc<Identity>>) -> Result<Response, Fault> {
-    let directory = app.access().directory(app.handle())?;
+    let directory = app.access().directory(app.node().handle())?;
     let is_auditor = app.may(Right::Audit, None);
     let body = html! {
         h1 { "Access" }
@@ -194,7 +194,7 @@ fn tokens(app: &App, directory: &Directory) -> Markup {
                             td { (roles(&token.roles)) }
                             td { (token.owner.as_ref().map_or("–", |owner| owner.as_str())) }
                             td { @match token.expires_at { None => "never", Some(end) if end <= now => { "expired " (time::at(end)) } Some(end) => (time::at(end)) } }
-                            td { @match app.access().last_use(app.handle(), id) { Some(at) => (time::at(at)), None => "never" } }
+                            td { @match app.access().last_use(app.node().handle(), id) { Some(at) => (time::at(at)), None => "never" } }
                         }
                     }
                 }

@@ -21,7 +21,7 @@ const MOST_READ: usize = 50_000;
 /// A reader that answers as if nothing existed but what a view has.
 ///
 /// Positions in the log are those of the whole log: from the gaps one can tell that others do something, but not what.
-pub struct ScopedQueries {
+pub(super) struct ScopedQueries {
     inner: Arc<dyn Queries>,
     view: Arc<View>,
 }
@@ -29,7 +29,7 @@ pub struct ScopedQueries {
 impl ScopedQueries {
     /// A reader of what a view has.
     #[must_use]
-    pub fn new(inner: Arc<dyn Queries>, view: Arc<View>) -> ScopedQueries {
+    pub(super) fn new(inner: Arc<dyn Queries>, view: Arc<View>) -> ScopedQueries {
         ScopedQueries { inner, view }
     }
 

@@ -83,7 +83,7 @@ pub(super) async fn login(
         return Err(Fault::conflict("no-access-control", what).with_hint("start it with --auth"));
     }
     let from = identity.actor.address;
-    app.access().sign_in(app.handle(), &asked.user, &asked.password, from).await?;
+    app.access().sign_in(app.node().handle(), &asked.user, &asked.password, from).await?;
     let owner = name(&asked.user)?;
     let roles = directory(&app)?.user(owner.as_str()).map(|user| user.roles.clone()).unwrap_or_default();
     let by = Actor::person(owner.as_str()).with_address(from);
@@ -145,7 +145,7 @@ pub(super) async fn put_user(
         user.epoch = user.epoch.saturating_add(1);
     }
     let value = serde_json::to_value(&user).map_err(|error| Fault::bad_request("bad-body", error.to_string()))?;
-    app.access().set(app.handle(), &by, UserRecord::key(&name), Some(value), asked.reason).await?;
+    app.access().set(app.node().handle(), &by, UserRecord::key(&name), Some(value), asked.reason).await?;
     Ok(Json(shown(name.as_str(), &user)))
 }
 
@@ -168,9 +168,9 @@ pub(super) async fn delete_user(
     }
     let owned = directory.tokens().filter(|(_, token)| token.owner.as_ref() == Some(&name));
     for (id, _) in owned {
-        app.access().set(app.handle(), &by, TokenRecord::key(id), None, because.reason.clone()).await?;
+        app.access().set(app.node().handle(), &by, TokenRecord::key(id), None, because.reason.clone()).await?;
     }
-    app.access().set(app.handle(), &by, UserRecord::key(&name), None, because.reason).await?;
+    app.access().set(app.node().handle(), &by, UserRecord::key(&name), None, because.reason).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -202,7 +202,7 @@ fn of_token(app: &App, id: &TokenId, token: &TokenRecord) -> TokenDto {
         owner: token.owner.as_ref().map(ToString::to_string),
         made_at: token.made_at.into(),
         expires_at: token.expires_at.map(Into::into),
-        last_used_at: app.access().last_use(app.handle(), id).map(Into::into),
+        last_used_at: app.access().last_use(app.node().handle(), id).map(Into::into),
     }
 }
 
@@ -257,8 +257,8 @@ pub(super) async fn revoke(
         let what = format!("there is no token \"{}\", or several have that name", path.id.escape_debug());
         return Err(Fault::not_found("token-not-found", what).with_hint("`kelos token list` shows their ids"));
     };
-    app.access().set(app.handle(), &by, TokenRecord::key(id), None, because.reason.clone()).await?;
-    app.access().set(app.handle(), &by, Directory::key_of_use(id), None, because.reason).await?;
+    app.access().set(app.node().handle(), &by, TokenRecord::key(id), None, because.reason.clone()).await?;
+    app.access().set(app.node().handle(), &by, Directory::key_of_use(id), None, because.reason).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -343,7 +343,7 @@ impl NewToken {
         })?;
         let record = TokenRecord { name, digest: token.digest(), roles, owner, made_at: now, expires_at };
         let value = serde_json::to_value(&record).map_err(|error| Fault::bad_request("bad-body", error.to_string()))?;
-        app.access().set(app.handle(), by, TokenRecord::key(token.id()), Some(value), reason).await?;
+        app.access().set(app.node().handle(), by, TokenRecord::key(token.id()), Some(value), reason).await?;
         Ok(NewTokenDto { secret: token.reveal().to_owned(), token: of_token(app, token.id(), &record) })
     }
 }
@@ -356,7 +356,7 @@ fn end(now: Timestamp, seconds: u64) -> Result<Timestamp, Fault> {
 }
 
 fn directory(app: &App) -> Result<Arc<Directory>, Fault> {
-    Ok(app.access().directory(app.handle())?)
+    Ok(app.access().directory(app.node().handle())?)
 }
 
 fn name(text: &str) -> Result<AccountName, Fault> {

@@ -270,7 +270,10 @@ fn times(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
 /// Adds the effect on existing slots. A project that would take a name of another's is refused.
 async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
     // A script may name another project for what it defines.
-    for project in prepared.after().workflows.iter().map(|one| one.project.as_str()).collect::<BTreeSet<_>>() {
+    let (before, after) = (&prepared.before().workflows, &prepared.after().workflows);
+    let changed =
+        after.iter().filter(|one| !before.contains(one)).chain(before.iter().filter(|one| !after.contains(one)));
+    for project in changed.map(|one| one.project.as_str()).collect::<BTreeSet<_>>() {
         app.require(Right::Author, Some(project), "a deployment")?;
     }
     let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();

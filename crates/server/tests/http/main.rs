@@ -1,5 +1,6 @@
 //! The server, asked as it is over the wire, but without a port.
 
+mod access;
 mod backfill_pages;
 mod backfills;
 mod batches;
