@@ -209,7 +209,11 @@ impl Access {
             self.note_use(handle, &directory, token.id());
         }
         Ok(admitted.map(|(record, grants)| {
-            let actor = Actor::new(ActorKind::Token, record.name.as_str());
+            // A person's own token acts for the person; its id says that it was the token.
+            let actor = match &record.owner {
+                Some(owner) => Actor::person(owner.as_str()),
+                None => Actor::new(ActorKind::Token, record.name.as_str()),
+            };
             Identity::new(actor, grants, Credential::Token(token.id().clone()), from)
         }))
     }

@@ -1,7 +1,7 @@
 // The project of the data engineers: fetches each hour what the shops sold.
 kelos.workflow("ingest.sales", {
-    schedule: "0 * * * *",
+    description: "fetches what the shops sold",
+    schedule: "hourly",
     catchUp: "latest",
-    job: kelos.command(["sh", "-c", "echo fetched the sales of ${year}-${month}-${day}T${hour}"]),
-    about: "fetches what the shops sold"
+    shell: 'echo "fetched the sales of $hour:00 of $year-$month-$day"'
 });
