@@ -147,6 +147,14 @@ impl Trust {
         }
     }
 
+    /// All authorities that are trusted, in PEM, for a client with a TLS of its own; none where these are those of the system.
+    #[must_use]
+    pub fn authorities(&self) -> Option<String> {
+        let own = &self.verifier.authorities;
+        let all = || rustls_native_certs::load_native_certs().certs.into_iter().chain(own.iter().cloned());
+        (!own.is_empty()).then(|| all().map(|one| files::pem(&one)).collect())
+    }
+
     /// The configuration of a client that trusts so.
     #[must_use]
     pub fn config(&self) -> ClientConfig {
