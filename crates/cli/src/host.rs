@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::SignedDuration;
-use kelos::{Node, NodeConfig, NodeError};
+use jiff::{SignedDuration, Timestamp};
+use kelos::{Node, NodeConfig, NodeError, ProblemSource};
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
 use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links};
 use kelos_kafka::Cluster;
-use kelos_sandbox::Folders;
 use kelos_sandbox::apps::AppsSource;
+use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_server::{Limits, Transport, router};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store_sqlite::SqliteStore;
-use kelos_tls::{Trust, TrustSettings};
+use kelos_tls::{ServerCertificate, Trust, TrustSettings};
 use kelos_trust::Rules;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -303,6 +303,9 @@ impl Host {
                 .with_limiter(Limiter::new(pages.limits.quota()))
                 .with_groups(pages.groups)
                 .with_links(pages.links);
+            if let Some(certificate) = reach.certificate.clone() {
+                node.add_problems(certificate_problems(certificate));
+            }
             ready();
             let desk = node.desk().clone();
             let ended = async move {
@@ -328,6 +331,15 @@ impl Host {
         runtime.shutdown_timeout(Duration::from_secs(2));
         outcome
     }
+}
+
+/// The problems of a certificate, at the time when they are asked for.
+fn certificate_problems(certificate: ServerCertificate) -> ProblemSource {
+    Box::new(move || {
+        let file = certificate.file().display().to_string();
+        let problem = certificate.problem(Timestamp::now());
+        problem.into_iter().map(|message| Problem::error(&file, ProblemCode::BadCertificate, message)).collect()
+    })
 }
 
 fn socket(error: &std::io::Error) -> Failure {

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "scripts")]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kelos_core::Config;
@@ -185,7 +187,13 @@ pub struct Node {
     storage: Storage,
     desk: Hub,
     sources: Sources,
+    #[cfg(feature = "scripts")]
+    others: Arc<Mutex<Vec<ProblemSource>>>,
 }
+
+/// A function that finds problems of something outside of the node, whenever they are asked for.
+#[cfg(feature = "scripts")]
+pub type ProblemSource = Box<dyn Fn() -> Vec<Problem> + Send>;
 
 impl Node {
     /// The launcher of a node with this configuration.
@@ -259,6 +267,8 @@ impl Node {
             storage,
             desk,
             sources,
+            #[cfg(feature = "scripts")]
+            others: Arc::default(),
         })
     }
 
@@ -340,7 +350,14 @@ impl Node {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
         problems.extend(self.sources.standings().iter().flat_map(source_problems));
+        problems.extend(self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|find| find()));
         problems
+    }
+
+    #[cfg(feature = "scripts")]
+    /// Adds a source of problems to those that the node has itself.
+    pub fn add_problems(&self, source: ProblemSource) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
     #[cfg(feature = "scripts")]

@@ -8,6 +8,7 @@
 mod api;
 mod embedded;
 mod guarded;
+mod headers;
 mod limited;
 mod rights;
 mod serve;
@@ -52,6 +53,7 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(limiter, limited::limit))
         .layer(middleware::from_fn_with_state(hosts, guard::check))
         .layer(middleware::from_fn(render))
+        .layer(middleware::from_fn(headers::protect))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))
 }
 

@@ -162,6 +162,12 @@ impl ServerCertificate {
         self.held.read().unwrap_or_else(PoisonError::into_inner).loaded.certificate.clone()
     }
 
+    /// The file of the certificate.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.files.certificate
+    }
+
     /// Looks whether the files have changed, and reads them again if so. Files that can't be used are refused at the second
     /// look that finds them so, because a certificate and its key are never replaced at the same moment.
     pub fn look(&self) -> Change {

@@ -48,4 +48,5 @@ mod stuck;
 mod support;
 mod timeline;
 mod tls;
+mod transport;
 mod wire;
