@@ -45,7 +45,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 17] = [
     "port",
     "workflows",
     "defaults",
@@ -58,6 +58,11 @@ const OPTIONS: [&str; 12] = [
     "hue",
     "planning-window",
     "max-running",
+    "tls-cert",
+    "tls-key",
+    "tls-client-ca",
+    "trusted-proxy",
+    "host",
 ];
 
 /// The default folder of the log, besides standard error, if it exists and no other is named.
