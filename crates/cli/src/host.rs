@@ -96,7 +96,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) pages: Pages,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
-    /// How it is reached there.
+    /// The way in which it is reached there.
     pub(crate) reach: Reach,
     /// The terms for workers, if jobs are left to them.
     pub(crate) workers: Option<Workers>,

@@ -8,7 +8,7 @@ use kelos_tls::{ServerCertificate, ServerFiles};
 
 use crate::failure::Failure;
 
-/// How a server is reached.
+/// The options of how a server is reached.
 #[derive(Default, clap::Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportOptions {
@@ -35,7 +35,7 @@ pub(crate) struct TransportOptions {
     insecure: bool,
 }
 
-/// How a server is reached, once the options are read.
+/// The way in which a server is reached, once the options are read.
 #[derive(Clone, Default)]
 pub(crate) struct Reach {
     /// The certificate that it shows, if it speaks TLS.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// The form that messages about mistakes show.
 const FORM: &str = "{\"limits\": {\"connections\": 4096, \"connectionsPerAddress\": 256, \"requestsPerSecond\": 100, \"burst\": 1000, \"streams\": 64}}";
 
-/// What each client may ask, unless it has no limits.
+/// The limits of each client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Requests per second in the long run.
@@ -38,7 +38,7 @@ pub struct LimitSettings {
 
 /// The part of a server's file that is about limits.
 #[derive(Deserialize)]
-struct File {
+struct LimitsFile {
     #[serde(default)]
     limits: LimitSettings,
 }
@@ -49,7 +49,7 @@ impl LimitSettings {
     /// # Errors
     /// The mistake, and what was expected.
     pub fn parse(text: &str) -> Result<LimitSettings, String> {
-        let File { limits } = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
+        let LimitsFile { limits } = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
         let all = [
             ("connections", limits.connections),
             ("connectionsPerAddress", limits.connections_per_address),
@@ -63,7 +63,7 @@ impl LimitSettings {
         }
     }
 
-    /// What each client may ask.
+    /// The limits of each client.
     #[must_use]
     pub fn quota(&self) -> Quota {
         let usual = Quota::default();

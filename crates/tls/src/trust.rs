@@ -19,7 +19,7 @@ use crate::distrust::Distrust;
 use crate::files;
 use crate::fingerprint::Fingerprint;
 
-/// What a client is to trust, beside the authorities of the system, and what it shows of itself.
+/// The settings of what a client trusts, beside the authorities of the system, and shows of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustSettings {
     /// Files with more authorities, in PEM.
@@ -95,7 +95,7 @@ fn pins(value: &Value) -> Result<BTreeMap<String, Vec<Fingerprint>>, String> {
     all.iter().map(pin).collect()
 }
 
-/// What a client trusts. Cheap to clone; the authorities of the system are read at the first handshake.
+/// The trust of a client. Cheap to clone; the authorities of the system are read at the first handshake.
 #[derive(Clone, Debug)]
 pub struct Trust {
     verifier: Arc<Verifier>,

@@ -28,7 +28,7 @@ use crate::guarded::guarded;
 /// Largest head of a request, and most bytes of an answer that wait to be sent.
 const BUFFER: usize = 64 << 10;
 
-/// What all connections of a port share.
+/// The settings that all connections of a port share.
 pub(super) struct Port {
     pub(super) router: Router,
     pub(super) limits: Limits,
@@ -46,7 +46,7 @@ impl Port {
     }
 }
 
-/// What is known of the other end of a connection, for each of its requests.
+/// The other end of a connection, for each of its requests.
 struct Peer {
     address: Option<ClientAddress>,
     certificate: Option<ClientCertificate>,

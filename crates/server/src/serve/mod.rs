@@ -74,7 +74,7 @@ impl Limits {
     }
 }
 
-/// How a server is reached.
+/// The way in which a server is reached.
 #[derive(Clone, Debug)]
 pub struct Transport {
     /// The limits on connections and requests.
