@@ -296,6 +296,7 @@ impl Host {
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
+            reach.warn(bound);
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
                 .with_hosts(reach.hosts(bound).of_instance(instance))
                 .with_deployments(takes_deployments)

@@ -44,9 +44,17 @@ pub(crate) struct Reach {
     pub(crate) proxies: Option<TrustedProxies>,
     names: Vec<String>,
     any_name: bool,
+    is_unprotected: bool,
 }
 
 impl Reach {
+    /// Tells the log that others may come in unprotected, if so.
+    pub(crate) fn warn(&self, bound: SocketAddr) {
+        if self.is_unprotected {
+            tracing::warn!("other machines reach {bound} without TLS or without authentication, because of --insecure");
+        }
+    }
+
     /// The hosts that requests to a socket may be addressed to.
     pub(crate) fn hosts(&self, bound: SocketAddr) -> Hosts {
         let hosts = Hosts::for_bind(bound, self.names.clone()).with_certificate(self.certificate.clone());
@@ -65,11 +73,13 @@ impl TransportOptions {
         // A proxy on this machine lets others in as well.
         let is_open = !bind.is_loopback() || proxies.is_some();
         let has_tls = certificate.is_some() || proxies.is_some();
-        if is_open && !self.insecure {
-            exposure(bind, has_tls, has_authentication)?;
+        let protected = if is_open { exposure(bind, has_tls, has_authentication) } else { Ok(()) };
+        let is_unprotected = protected.is_err();
+        if !self.insecure {
+            protected?;
         }
         let any_name = self.insecure && is_open && self.host.is_empty();
-        Ok(Reach { certificate, proxies, names: self.host.clone(), any_name })
+        Ok(Reach { certificate, proxies, names: self.host.clone(), any_name, is_unprotected })
     }
 
     /// Reads the certificate, if the server is to have one.
@@ -93,9 +103,13 @@ fn exposure(bind: IpAddr, has_tls: bool, has_authentication: bool) -> Result<(),
         (false, false) => "TLS and without authentication",
     };
     let failure = Failure::usage(format!("let other machines reach {bind}: the server is without {lacks}"));
-    let tls = "--tls-cert and --tls-key give it TLS, --trusted-proxy leaves that to a proxy";
-    let insecure = "--insecure lets anyone who can reach the port do everything";
-    Err(failure.hint(if has_tls { insecure.to_owned() } else { format!("{tls}; {insecure}") }))
+    let ways = [
+        (has_tls, "--tls-cert and --tls-key give it TLS, --trusted-proxy leaves that to a proxy"),
+        (has_authentication, "--auth asks everybody for a credential"),
+        (false, "--insecure lets anyone who can reach the port do everything"),
+    ];
+    let ways: Vec<&str> = ways.into_iter().filter(|(is_there, _)| !is_there).map(|(_, way)| way).collect();
+    Err(failure.hint(ways.join("; ")))
 }
 
 /// Refuses what can't be a name of a server.
@@ -142,10 +156,9 @@ mod tests {
             (false, &["--insecure"], None),
         ] {
             let told = reach("0.0.0.0", authenticated, args).err().map(|(message, hint)| {
-                assert!(
-                    hint.contains("--insecure")
-                        && hint.contains("--tls-cert") == lacks.is_some_and(|l| l.contains("TLS"))
-                );
+                let lacks = |what| lacks.is_some_and(|lacks| lacks.contains(what));
+                let ways = ["--tls-cert", "--auth", "--insecure"].map(|way| hint.contains(way));
+                assert_eq!(ways, [lacks("TLS"), lacks("authentication"), true], "{hint}");
                 message
             });
             let expected =
