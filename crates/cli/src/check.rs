@@ -11,7 +11,7 @@ use kelos_core::Config;
 use kelos_model::WorkflowId;
 use kelos_model::workflow::{HeldBack, PastSlots};
 use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, unserved};
-use kelos_storage::{Storage, StorageConfig};
+use kelos_storage::Storage;
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
@@ -20,6 +20,7 @@ use crate::failure::{BAD, Failure};
 use crate::folder;
 use crate::options::{Form, Scripts};
 use crate::text::{self, count};
+use crate::trust::storage_config;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     let loaded = check(folders, Limits::default(), apps::format(), Some(apps));
     let mut loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
-    let storage = Storage::new(StorageConfig::from_env());
+    let storage = Storage::new(storage_config()?);
     let serves = |uri: &str| storage.check(uri).map_err(|error| error.to_string());
     let unserved = unserved(&loaded, &serves);
     loaded.problems.extend(unserved);

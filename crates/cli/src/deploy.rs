@@ -8,7 +8,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use kelos_door_celos::deploy::{self, Bundle, DeployError, DeploymentPlan, HDFS_ROOT, ProjectName, Site};
-use kelos_storage::StorageConfig;
 use kelos_wire::{BundleDto, Code, DeploymentDto, FileChangeDto, SlotEffectDto};
 use serde::Serialize;
 
@@ -21,6 +20,7 @@ use crate::folder::problem_lines;
 use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, count};
+use crate::trust::storage_config;
 
 /// The mode of Celos's own tool.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -157,7 +157,7 @@ async fn prepare(
 ) -> Result<DeploymentPlan, Failure> {
     let user = std::env::var(USER).ok().filter(|user| !user.is_empty());
     let root = args.hdfs_root.as_deref().unwrap_or(HDFS_ROOT);
-    let site = Site::of_target(&url(target)?, user.as_deref(), root, StorageConfig::from_env(), apps::format()).await;
+    let site = Site::of_target(&url(target)?, user.as_deref(), root, storage_config()?, apps::format()).await;
     let mut site = site.map_err(|error| failure(&error))?;
     if args.no_hdfs {
         site.hdfs = site.hdfs.left_alone();

@@ -23,6 +23,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::folder;
 use crate::host::{self, Host, Plan, Role, Tunables, Workers};
 use crate::location::{self, DATABASE, Location, STATE};
+use crate::transport::Reach;
 use crate::trust::TrustOptions;
 
 /// How long a leader that holds the lock and does not answer is waited for: until its lease has run out, at the most.
@@ -166,9 +167,9 @@ impl Fleet {
             pace: Pace::ByItself,
             reload_every: Duration::from_secs(1),
             tunables: &Tunables::default(),
-            pages: host::Pages::default(),
+            pages: host::Pages::without_file()?,
             listener,
-            certificate: None,
+            reach: Reach::default(),
             workers,
             instance: location.instance.clone(),
         })?;

@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::SignedDuration;
-use kelos::{Node, NodeConfig, NodeError};
+use jiff::{SignedDuration, Timestamp};
+use kelos::{Node, NodeConfig, NodeError, ProblemSource};
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
-use kelos_front::{Access, App, Groups, Hosts, Links};
+use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links};
 use kelos_kafka::Cluster;
-use kelos_sandbox::Folders;
 use kelos_sandbox::apps::AppsSource;
+use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_server::{Limits, Transport, router};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store_sqlite::SqliteStore;
-use kelos_tls::ServerCertificate;
+use kelos_tls::{ServerCertificate, Trust, TrustSettings};
 use kelos_trust::Rules;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::access::{self, AccessOptions};
 use crate::failure::Failure;
-use crate::transport::TransportOptions;
+use crate::transport::{Reach, TransportOptions};
 use crate::{folder, text};
 
 /// The settings of a server.
@@ -59,6 +59,13 @@ pub(crate) struct Tunables {
     pub(crate) transport: TransportOptions,
 }
 
+impl Tunables {
+    /// The way in which a server with these settings is reached.
+    pub(crate) fn reach(&self, pages: &Pages) -> Result<Reach, Failure> {
+        self.transport.reach(self.bind, self.access.auth || pages.rules.is_some())
+    }
+}
+
 impl Default for Tunables {
     fn default() -> Tunables {
         Tunables {
@@ -89,8 +96,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) pages: Pages,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
-    /// The certificate that it shows, if it speaks TLS.
-    pub(crate) certificate: Option<ServerCertificate>,
+    /// The way in which it is reached there.
+    pub(crate) reach: Reach,
     /// The terms for workers, if jobs are left to them.
     pub(crate) workers: Option<Workers>,
     /// The name by which clients know it again, where it writes down how it is found.
@@ -115,7 +122,7 @@ pub(crate) struct Host {
     pages: Pages,
     runtime: Runtime,
     listener: TcpListener,
-    certificate: Option<ServerCertificate>,
+    reach: Reach,
 }
 
 /// The role of a server that has just started.
@@ -143,6 +150,10 @@ pub(crate) struct Pages {
     kafka: Vec<Cluster>,
     /// The rules of access.
     rules: Option<Rules>,
+    /// The trust of the node in services.
+    trust: Trust,
+    /// The limits on clients.
+    limits: LimitSettings,
 }
 
 /// Longest file of `--config`.
@@ -151,12 +162,18 @@ pub(crate) const LONGEST_CONFIG: u64 = 16 << 20;
 impl Pages {
     /// The configuration by the options; without a file there are no groups.
     pub(crate) fn read(tunables: &Tunables) -> Result<Pages, Failure> {
-        let pages = tunables.config.as_deref().map_or_else(|| Ok(Pages::default()), Pages::of_file)?;
+        let pages = tunables.config.as_deref().map_or_else(Pages::without_file, Pages::of_file)?;
         let links = match &tunables.hue {
             Some(hue) => pages.links.with_hue(hue).map_err(|why| Failure::usage(format!("use --hue: {why}")))?,
             None => pages.links,
         };
         Ok(Pages { links, ..pages })
+    }
+
+    /// The configuration of a server that has no file.
+    pub(crate) fn without_file() -> Result<Pages, Failure> {
+        let trust = Trust::new(TrustSettings::of_environment()).map_err(Failure::usage)?;
+        Ok(Pages { trust, ..Pages::default() })
     }
 
     fn of_file(path: &Path) -> Result<Pages, Failure> {
@@ -165,21 +182,30 @@ impl Pages {
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         let kafka = Cluster::parse(&text).map_err(fail)?;
         let rules = Rules::parse(&text).map_err(|error| fail(error.to_string()))?;
-        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules })
+        let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
+        let trust = Trust::new(trust).map_err(Failure::usage)?;
+        let limits = LimitSettings::parse(&text).map_err(fail)?;
+        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules, trust, limits })
     }
 }
 
 /// Has a node read the topics of clusters of Kafka, and send messages to them.
 #[cfg(feature = "kafka")]
-fn use_kafka(config: &mut NodeConfig, clusters: Vec<Cluster>) -> Result<(), Failure> {
-    let connected = clusters.into_iter().map(kelos::kafka::Kafka::new).collect::<Result<_, _>>();
+fn use_kafka(config: &mut NodeConfig, clusters: Vec<Cluster>, trust: &Trust) -> Result<(), Failure> {
+    let authorities = trust.authorities();
+    let trusting = |cluster: Cluster| match &authorities {
+        Some(authorities) => cluster.with_authorities(authorities),
+        None => cluster,
+    };
+    let connected = clusters.into_iter().map(|cluster| kelos::kafka::Kafka::new(trusting(cluster)));
+    let connected = connected.collect::<Result<_, _>>();
     config.kafka = connected.map_err(|error| Failure::usage(error.to_string()))?;
     Ok(())
 }
 
 /// Refuses clusters of Kafka, whose client is not in this program.
 #[cfg(not(feature = "kafka"))]
-fn use_kafka(_: &mut NodeConfig, clusters: Vec<Cluster>) -> Result<(), Failure> {
+fn use_kafka(_: &mut NodeConfig, clusters: Vec<Cluster>, _: &Trust) -> Result<(), Failure> {
     let Some(cluster) = clusters.first() else { return Ok(()) };
     let why = format!("use the Kafka cluster \"{}\" of --config: this program was built without Kafka", cluster.name);
     Err(Failure::usage(why)
@@ -196,14 +222,15 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     folder::make_private(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
     let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::of_store(&error))?;
     let mut config = NodeConfig::new(runs, local::own_shim());
-    config.storage = Storage::new(StorageConfig::from_env());
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
     config.update_schedules = plan.tunables.update_schedules;
     config.pace = plan.pace;
     let mut pages = plan.pages;
+    config.storage = Storage::new(StorageConfig { trust: pages.trust.clone(), ..StorageConfig::from_env() });
+    config.trust = pages.trust.clone();
     config.watches = std::mem::take(&mut pages.watches);
-    use_kafka(&mut config, std::mem::take(&mut pages.kafka))?;
+    use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);
@@ -219,8 +246,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     })?;
     let takes_deployments = plan.tunables.allow_deploy;
     let instance = plan.instance;
-    let Plan { listener, certificate, .. } = plan;
-    Ok(Host { node, takes_deployments, access, instance, pages, runtime, listener, certificate })
+    let Plan { listener, reach, .. } = plan;
+    Ok(Host { node, takes_deployments, access, instance, pages, runtime, listener, reach })
 }
 
 impl Host {
@@ -264,17 +291,22 @@ impl Host {
         ready: impl FnOnce(),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Host { node, takes_deployments, access, instance, pages, runtime, listener, certificate } = self;
+        let Host { node, takes_deployments, access, instance, pages, runtime, listener, reach } = self;
         let outcome = runtime.block_on(async {
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
+            reach.warn(bound);
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
-                .with_hosts(Hosts::for_bind(bound, []).of_instance(instance))
+                .with_hosts(reach.hosts(bound).of_instance(instance))
                 .with_deployments(takes_deployments)
                 .with_access(access)
+                .with_limiter(Limiter::new(pages.limits.quota()))
                 .with_groups(pages.groups)
                 .with_links(pages.links);
+            if let Some(certificate) = reach.certificate.clone() {
+                node.add_problems(certificate_problems(certificate));
+            }
             ready();
             let desk = node.desk().clone();
             let ended = async move {
@@ -282,7 +314,11 @@ impl Host {
                 // Those who wait for work hear at once that it is to be had elsewhere.
                 desk.close();
             };
-            let transport = Transport { limits: Limits::of_process(), certificate };
+            let transport = Transport {
+                limits: Limits::of_process().with(&pages.limits),
+                certificate: reach.certificate,
+                proxies: reach.proxies,
+            };
             let served = kelos_server::serve(listener, router(app), transport, ended).await;
             let status = node.handle().status();
             node.stop().await;
@@ -296,6 +332,15 @@ impl Host {
         runtime.shutdown_timeout(Duration::from_secs(2));
         outcome
     }
+}
+
+/// The problems of a certificate, at the time when they are asked for.
+fn certificate_problems(certificate: ServerCertificate) -> ProblemSource {
+    Box::new(move || {
+        let file = certificate.file().display().to_string();
+        let problem = certificate.problem(Timestamp::now());
+        problem.into_iter().map(|message| Problem::error(&file, ProblemCode::BadCertificate, message)).collect()
+    })
 }
 
 fn socket(error: &std::io::Error) -> Failure {

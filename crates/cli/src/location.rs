@@ -139,6 +139,7 @@ mod tests {
             instance: Some("i".into()),
             token: None,
             pin: Some(Fingerprint::of(b"c")),
+            owner: None,
         };
         new.write(dir.path()).expect("a file");
         assert!(Location::read(dir.path()) == Some(new));

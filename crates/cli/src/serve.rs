@@ -45,7 +45,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 17] = [
     "port",
     "workflows",
     "defaults",
@@ -58,6 +58,11 @@ const OPTIONS: [&str; 12] = [
     "hue",
     "planning-window",
     "max-running",
+    "tls-cert",
+    "tls-key",
+    "tls-client-ca",
+    "trusted-proxy",
+    "host",
 ];
 
 /// The default folder of the log, besides standard error, if it exists and no other is named.
@@ -94,13 +99,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
     };
     let pages = host::Pages::read(&args.tunables)?;
-    let certificate = args.tunables.transport.certificate()?;
+    let reach = args.tunables.reach(&pages)?;
     let data = folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
     let logs = logs_folder(args)?;
     let daily = logs.as_deref().map(|folder| logging::Daily { folder, days: usize::from(args.log_days) });
     let _logging = logging::start("info", daily)?;
     let listener = host::listen(args.tunables.bind, Some(args.port), args.port)?;
-    let address = host::address(&listener, certificate.is_some());
+    let address = host::address(&listener, reach.certificate.is_some());
     let apps = args.apps.source(&folders.workflows)?;
     let host = host::start(host::Plan {
         folders,
@@ -111,7 +116,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         pages,
         listener,
-        certificate,
+        reach,
         workers: None,
         instance: None,
     })?;

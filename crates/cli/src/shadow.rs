@@ -14,7 +14,7 @@ use kelos_engine::clock::{system_clock, whole_millis};
 use kelos_model::WorkflowId;
 use kelos_model::time::format_full;
 use kelos_sandbox::Folders;
-use kelos_storage::{Storage, StorageConfig};
+use kelos_storage::Storage;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use ureq::Agent;
@@ -23,7 +23,7 @@ use crate::address::escape;
 use crate::failure::{BAD, Failure, UNREACHABLE};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::text::{self, count, to_the_second};
-use crate::trust::TrustOptions;
+use crate::trust::{TrustOptions, storage_config};
 use crate::{agent, apps, folder, logging};
 
 #[derive(clap::Args)]
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ShadowArgs) -> Result<u8, Failure> {
         format: apps::format(),
         folders,
         registers,
-        storage: Storage::new(StorageConfig::from_env()),
+        storage: Storage::new(storage_config()?),
         runtime: runtime.handle().clone(),
         clock: system_clock(),
         grace: args.grace,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use kelos_storage::StorageConfig;
 use kelos_tls::{Fingerprint, Trust, TrustSettings};
 
 use crate::credential::TokenOptions;
@@ -26,6 +27,12 @@ pub(crate) struct TrustOptions {
     client_key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) token: TokenOptions,
+}
+
+/// The settings of storage by the environment, with the trust in its servers.
+pub(crate) fn storage_config() -> Result<StorageConfig, Failure> {
+    let trust = Trust::new(TrustSettings::of_environment()).map_err(Failure::usage)?;
+    Ok(StorageConfig { trust, ..StorageConfig::from_env() })
 }
 
 impl TrustOptions {

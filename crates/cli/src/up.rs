@@ -39,7 +39,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let from = std::env::current_dir().unwrap_or_default();
     // Before the folder is entered, because the path is as people see it from outside.
     let pages = host::Pages::read(&args.tunables)?;
-    let certificate = args.tunables.transport.certificate()?;
+    let reach = args.tunables.reach(&pages)?;
     let dir = folder::existing("folder of scripts", &args.dir)?;
     let apps = args.apps.source(&dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
@@ -50,9 +50,10 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     location::make_state(&state)?;
     let folders = folder::folders(&dir, None);
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
-    let address = host::address(&listener, certificate.is_some());
+    let address = host::address(&listener, reach.certificate.is_some());
     let token = args.workers.then(location::random).transpose()?;
     let instance = Some(location::random()?);
+    let certificate = reach.certificate.clone();
     let pin = certificate.as_ref().map(|shown| shown.certificate().fingerprint);
     let location = Location { address: address.clone(), instance, token: token.clone(), pin, owner: None };
     let workers = token.map(|token| host::Workers { lease: args.lease.lease, token });
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         pages,
         listener,
-        certificate: certificate.clone(),
+        reach,
         workers,
         instance: location.instance.clone(),
     })?;

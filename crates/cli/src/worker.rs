@@ -1,7 +1,7 @@
 //! `kelos worker`: jobs of many apps, so many at a time, until it is told to end.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kelos::local_executors;
@@ -11,6 +11,7 @@ use kelos_executors::local::{self, Launcher};
 use kelos_executors::workers::{Door, News, NoAnswer, Roll, Worker, WorkerOffer};
 use kelos_model::{Outcome, RunId, WorkflowId};
 use kelos_sandbox::apps::AppsSource;
+use kelos_tls::Fingerprint;
 use kelos_wire::{AssignmentDto, ListDto, OfferRequest, ProblemDetailsDto, WorkflowDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -22,6 +23,7 @@ use crate::fleet::Fleet;
 use crate::host::Signals;
 use crate::location::{self, Location};
 use crate::options::Lease;
+use crate::trust::TrustOptions;
 use crate::{folder, logging, text};
 
 /// How long a connection to the leader may take, which is on this machine.
@@ -206,7 +208,7 @@ impl Crew {
             signature.map_err(|error| Failure::bad(format!("register as a worker of {}: {error}", runs.display())))?;
         let executors = local_executors(&self.launcher, self.runtime.handle());
         let executors = executors.adjusted(move |start| more.apply(start));
-        let door = Line { fleet: self.fleet.clone(), http: Http::with_patience(CONNECT, ANSWER) };
+        let door = Line { fleet: self.fleet.clone(), http: Mutex::default() };
         Ok(Worker::start(self.name.clone(), door, executors, wanted, signature))
     }
 }
@@ -245,7 +247,8 @@ fn hostname() -> String {
 /// A worker's line to whoever leads.
 pub(crate) struct Line {
     fleet: Arc<Fleet>,
-    http: Http,
+    /// The client, and the certificate of the leader that it is for.
+    http: Mutex<Option<(Option<Fingerprint>, Http)>>,
 }
 
 impl Door for Line {
@@ -259,14 +262,27 @@ impl Door for Line {
 }
 
 impl Line {
+    fn http(&self, place: &Location) -> Result<Http, NoAnswer> {
+        let mut known = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, http)) = known.as_ref().filter(|(pin, _)| *pin == place.pin) {
+            return Ok(http.clone());
+        }
+        let trust = TrustOptions::of_environment().and_then(|options| options.or_pin(place.pin).read());
+        let trust = trust.map_err(|failure| NoAnswer::Never(failure.message))?;
+        let http = Http::with_patience(&trust, CONNECT, ANSWER);
+        *known = Some((place.pin, http.clone()));
+        Ok(http)
+    }
+
     async fn ask(&self, place: &Location, worker: &str, offer: &OfferRequest) -> Result<Answer, NoAnswer> {
         let Some(token) = &place.token else {
             return Err(NoAnswer::Never(format!("run jobs for {}: the server there runs them itself", place.address)));
         };
         let url = format!("{}/api/v1/workers/{}/offer", place.address, escape(worker));
         let url = Url::parse(&url).map_err(|error| NoAnswer::Never(format!("reach {}: {error}", place.address)))?;
-        let request = self.http.request(Method::POST, url).map_err(away)?;
-        self.http.send(request.bearer_auth(token).json(offer)).await.map_err(away)
+        let http = self.http(place)?;
+        let request = http.request(Method::POST, url).map_err(away)?;
+        http.send(request.bearer_auth(token).json(offer)).await.map_err(away)
     }
 
     fn read(&self, place: &Location, answer: Answer) -> Result<AssignmentDto, NoAnswer> {

@@ -30,6 +30,104 @@ fn up(folder: &Folder) -> Server {
     Server::start(folder.path(), &[&["up"], &CERTIFICATE[..]].concat(), "Stop with Ctrl-C")
 }
 
+/// A folder whose trigger and whose job ask the server over TLS, with a file of settings.
+fn client_of(server: &Server) -> Folder {
+    let address = server.address().replace("127.0.0.1", "localhost");
+    let script = format!(
+        r#"celos.defineWorkflow({{
+            id: "asks",
+            schedule: celos.minutelySchedule(),
+            startTime: "{}",
+            schedulingStrategy: celos.serialSchedulingStrategy(1),
+            trigger: celos.pathTrigger("{address}/api/v1/version"),
+            externalService: celos.httpExternalService({{method: "GET", url: "{address}/api/v1/version"}})
+        }});"#,
+        jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() - 90).expect("a time"),
+    );
+    Folder::with(&[("workflows/asks.js", &script)])
+}
+
+#[test]
+fn jobs_and_paths_trust_what_the_file_of_the_server_says() {
+    let service = folder(&["localhost"]);
+    let server = up(&service);
+    let folder = client_of(&server);
+    let certificate = service.path().join("tls/live/cert.pem");
+    let settings = serde_json::json!({"tls": {"ca": certificate}, "limits": {"streams": 8}});
+    folder.write("settings.json", &settings.to_string());
+    let _server = Server::start(folder.path(), &["up", "--config", "settings.json"], "Stop with Ctrl-C");
+    eventually("the job has asked", || folder.states("asks").contains(&"succeeded".to_owned()).then_some(()));
+}
+
+#[test]
+fn what_is_not_trusted_is_told_where_it_is_asked_about() {
+    let service = folder(&["localhost"]);
+    let server = up(&service);
+    let folder = client_of(&server);
+    let _server = Server::up(&folder);
+    let told = eventually("told", || {
+        let why = folder.run(&["why", "asks"]);
+        (why.code == 0 && why.out.contains("signed by no authority")).then_some(why.out)
+    });
+    assert!(told.contains("its certificate is signed by no authority that is trusted here"), "{told}");
+    let pins = serde_json::json!({"tls": {"pin": {"localhost": "sha256:0"}}});
+    folder.write("settings.json", &pins.to_string());
+    let told = folder.run(&["up", "--config", "settings.json"]).fails(2);
+    assert!(told.contains("the pin of \"localhost\""), "{told}");
+    let said = folder.run(&["check", "--config", "settings.json"]);
+    assert!(said.code == 1 && said.out.contains("the pin of \"localhost\""), "{} {}", said.code, said.out);
+}
+
+#[test]
+fn workers_find_a_leader_that_speaks_tls() {
+    let folder = folder(&["kelos.example"]);
+    let tasks = serde_json::json!({"app1": {"job_id": "{date}_{client_id}", "bash_cmd": "true"}});
+    folder.write("tasks.json", &tasks.to_string());
+    let server = Server::start(folder.path(), &[&["up", "--workers"], &CERTIFICATE[..]].concat(), "Stop with Ctrl-C");
+    assert!(server.address().starts_with("https://"), "{}", server.said);
+    let _worker = Server::start(folder.path(), &["worker"], "is running");
+    folder.run(&["submit", "-a", "app1", "-j", "20140101_1"]).ok();
+    eventually("done", || folder.states("app1").contains(&"succeeded".to_owned()).then_some(()));
+}
+
+#[test]
+fn a_new_file_that_can_not_be_used_is_a_problem_and_the_old_certificate_stays() {
+    let folder = folder(&["kelos.example"]);
+    let server = up(&folder);
+    folder.write("tls/live/cert.pem", "broken");
+    let problem = eventually("told", || {
+        let problems: serde_json::Value = asked(&folder, &server, "/api/v1/problems");
+        problems["items"].as_array().and_then(|all| all.first().cloned())
+    });
+    assert_eq!(problem["code"], "bad-certificate");
+    let message = problem["message"].as_str().expect("text");
+    assert!(message.contains("it has no certificate") && message.contains("is still shown"), "{message}");
+    assert_eq!(folder.run(&["ls"]).ok(), "no workflows\n");
+}
+
+/// What the server of a folder answers, with its recorded pin.
+fn asked(folder: &Folder, server: &Server, path: &str) -> serde_json::Value {
+    let record = std::fs::read_to_string(folder.path().join(".kelos/server.json")).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    let pin = record["pin"].as_str().and_then(|pin| pin.parse().ok());
+    let trust = kelos_tls::Trust::new(kelos_tls::TrustSettings { pin, ..Default::default() }).expect("trust");
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    let http = kelos_executors::http::Http::new(&trust);
+    let url = format!("{}{path}", server.address()).parse().expect("a URL");
+    let request = http.request(kelos_executors::http::Method::GET, url).expect("a request");
+    runtime.block_on(http.send(request)).expect("an answer").json().expect("JSON")
+}
+
+#[test]
+fn other_machines_are_not_let_in_unprotected() {
+    let folder = folder(&["localhost"]);
+    let told = folder.run(&["up", "--bind", "0.0.0.0"]).fails(2);
+    assert!(told.contains("failed to let other machines reach 0.0.0.0: the server is without TLS"), "{told}");
+    assert!(told.contains("--insecure lets anyone who can reach the port do everything"), "{told}");
+    let server = Server::start(folder.path(), &["up", "--bind", "0.0.0.0", "--insecure"], "Stop with Ctrl-C");
+    assert!(server.address().starts_with("http://127.0.0.1:"), "{}", server.said);
+}
+
 fn fails(mut command: Command, code: i32) -> String {
     let out = command.output().expect("kelos");
     assert_eq!(out.status.code(), Some(code), "{out:?}");

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use kelos_tls::{Trust, explain};
 pub use reqwest::header;
 use reqwest::header::HeaderMap;
 pub use reqwest::{Method, RequestBuilder, StatusCode};
@@ -56,20 +57,25 @@ pub struct Answer {
 }
 
 impl Default for Http {
-    /// A client with the patience of this module.
+    /// A client that trusts the authorities of the system.
     fn default() -> Self {
-        Self::with_patience(CONNECT, REQUEST)
+        Self::new(&Trust::default())
     }
 }
 
 impl Http {
+    /// A client with the patience of this module, and this trust in servers of `https:`.
+    #[must_use]
+    pub fn new(trust: &Trust) -> Self {
+        Self::with_patience(trust, CONNECT, REQUEST)
+    }
+
     /// A client with these timeouts for a connection, and for a whole answer. It never fails: an error is reported at
     /// the first request.
     #[must_use]
-    pub fn with_patience(connect: Duration, request: Duration) -> Self {
-        // The first one installs it, and for the others it is there.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    pub fn with_patience(trust: &Trust, connect: Duration, request: Duration) -> Self {
         let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(trust.config())
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(connect)
             .timeout(request)
@@ -232,7 +238,10 @@ fn place_of(url: &Url) -> String {
 }
 
 /// The innermost cause, which is what people can do something about.
-fn cause(error: &dyn Error) -> String {
+fn cause(error: &(dyn Error + 'static)) -> String {
+    if let Some(distrust) = explain(error) {
+        return distrust.to_string();
+    }
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -17,6 +17,7 @@ use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule, parse_instant};
 use kelos_model::workflow::Job;
 use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
+use kelos_tls::Trust;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -286,7 +287,7 @@ async fn a_service_that_is_down_defers() {
 #[tokio::test]
 async fn a_service_that_is_silent_defers_and_leaves_doubt() {
     let service = Service::new(|_| Reply::Silence).await;
-    let http = Http::with_patience(Duration::from_secs(5), Duration::from_millis(50));
+    let http = Http::with_patience(&Trust::default(), Duration::from_secs(5), Duration::from_millis(50));
     let mut job = OneRun::with(json!({"url": service.address}), http, system_clock());
     job.start();
     let reason = job.deferred().await;

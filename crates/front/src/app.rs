@@ -23,6 +23,8 @@ use crate::fault::Fault;
 use crate::groups::Groups;
 use crate::guard::Hosts;
 use crate::identity::{Credential, Identity, of_request};
+use crate::limiter::Limiter;
+use crate::limits::Quota;
 use crate::links::Links;
 use crate::scope::{CallerQueries, Projects, View, bucket_project, seen_capacity, seen_inspection};
 
@@ -76,6 +78,7 @@ pub struct App {
     deploying: Arc<tokio::sync::Mutex<()>>,
     changing_schedules: Arc<tokio::sync::Mutex<()>>,
     access: Access,
+    limiter: Limiter,
     projects: Arc<RwLock<KnownProjects>>,
     /// The caller; none for the server itself, which may do everything.
     identity: Option<Arc<Identity>>,
@@ -104,6 +107,7 @@ impl App {
             deploying: Arc::default(),
             changing_schedules: Arc::default(),
             access: Access::default(),
+            limiter: Limiter::new(Quota::default()),
             projects: Arc::default(),
             identity: None,
             handle: None,
@@ -161,6 +165,18 @@ impl App {
     #[must_use]
     pub fn with_access(self, access: Access) -> App {
         App { access, ..self }
+    }
+
+    /// The same, with these limits on what one client may ask.
+    #[must_use]
+    pub fn with_limiter(self, limiter: Limiter) -> App {
+        App { limiter, ..self }
+    }
+
+    /// The limits on what one client may ask.
+    #[must_use]
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
     }
 
     /// The access to the server.

@@ -46,7 +46,7 @@ struct GroupsState {
     from: Option<String>,
 }
 
-/// The file of a server's groups, links, watched paths and topics.
+/// The file of a server's settings, of which only the groups are read here.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -67,6 +67,12 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "rules of access are read elsewhere")]
     access: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "trust in servers is read elsewhere")]
+    tls: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "limits are read elsewhere")]
+    limits: serde::de::IgnoredAny,
 }
 
 impl Groups {

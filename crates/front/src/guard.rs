@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use kelos_tls::ServerCertificate;
 
 use crate::fault::{Fault, is_native};
 
@@ -19,6 +20,10 @@ use crate::fault::{Fault, is_native};
 pub struct Hosts {
     any: bool,
     names: Arc<[String]>,
+    /// The address that other machines reach; the unspecified one stands for all of this machine.
+    open: Option<IpAddr>,
+    /// The certificate whose names count, too.
+    certificate: Option<ServerCertificate>,
     instance: Option<Arc<str>>,
 }
 
@@ -30,15 +35,27 @@ impl Hosts {
     /// Loopback names and addresses only.
     #[must_use]
     pub fn loopback() -> Hosts {
-        Hosts { any: false, names: Arc::default(), instance: None }
+        Hosts { any: false, names: Arc::default(), open: None, certificate: None, instance: None }
     }
 
-    /// The hosts for a listener: names of this machine and `names` where only this machine can connect; otherwise any,
-    /// because nobody knows by which names other machines call it.
+    /// The hosts for a listener: names of this machine and `names`, and its address where other machines can connect.
     #[must_use]
     pub fn for_bind(bound: SocketAddr, names: impl IntoIterator<Item = String>) -> Hosts {
-        let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
-        Hosts { any: !bound.ip().is_loopback(), names, instance: None }
+        let names = names.into_iter().map(|name| name.trim_end_matches('.').to_ascii_lowercase()).collect();
+        let open = Some(bound.ip().to_canonical()).filter(|ip| !ip.is_loopback());
+        Hosts { names, open, ..Hosts::loopback() }
+    }
+
+    /// The same, and the names of the certificate that the server shows at the time of a request.
+    #[must_use]
+    pub fn with_certificate(self, certificate: Option<ServerCertificate>) -> Hosts {
+        Hosts { certificate, ..self }
+    }
+
+    /// Any name, for a server that is not to be protected by names.
+    #[must_use]
+    pub fn or_any(self, any: bool) -> Hosts {
+        Hosts { any, ..self }
     }
 
     /// The same, of the server with this name; without one, requests that are meant for a certain server are refused.
@@ -55,9 +72,26 @@ impl Hosts {
     fn is_ours(&self, host: &str) -> bool {
         let name = without_port(host).trim_end_matches('.').to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        name == "localhost"
-            || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-            || self.names.contains(&name)
+        name == "localhost" || address.parse().is_ok_and(|address| self.is_own_address(address)) || self.is_named(&name)
+    }
+
+    /// A page of another name can't take an address for its own, so that any of this machine will do.
+    fn is_own_address(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_loopback() || self.open.is_some_and(|open| open.is_unspecified() || open == address)
+    }
+
+    /// Whether a name was configured, or is one of the certificate.
+    fn is_named(&self, name: &str) -> bool {
+        let is_of_certificate = |shown: &ServerCertificate| {
+            let shown = shown.certificate();
+            let matches = |known: &String| match (known.strip_prefix("*."), name.split_once('.')) {
+                (Some(domain), Some((_, rest))) => domain.eq_ignore_ascii_case(rest),
+                _ => known.eq_ignore_ascii_case(name.trim_start_matches('[').trim_end_matches(']')),
+            };
+            shown.names.iter().any(matches)
+        };
+        self.names.iter().any(|known| known == name) || self.certificate.as_ref().is_some_and(is_of_certificate)
     }
 }
 
@@ -102,7 +136,7 @@ fn refuse(hosts: &Hosts, request: &Request) -> Option<Refusal> {
     let named = request.uri().authority().map(|authority| authority.as_str());
     if let Some(host) = named.into_iter().chain([host]).find(|host| !hosts.allow(host)) {
         let why = format!(
-            "this server does not answer to the host name \"{host}\", expected localhost, a loopback address or a configured name"
+            "this server does not answer to the host name \"{host}\", expected localhost, its address, a name of its certificate or one of --host"
         );
         return Some((StatusCode::FORBIDDEN, "unknown-host", why));
     }
@@ -126,7 +160,7 @@ fn foreign_site(hosts: &Hosts, host: &str, headers: &HeaderMap) -> Option<String
         return (!matches!(site, "same-origin" | "none")).then(other);
     }
     let authority = origin?.split_once("://").map(|(_, authority)| authority);
-    let named = |authority: &str| hosts.names.iter().any(|name| name == without_port(authority));
+    let named = |authority: &str| hosts.is_named(&without_port(authority).to_ascii_lowercase());
     let own = authority.is_some_and(|from| from.eq_ignore_ascii_case(host) || named(from));
     (!own).then(other)
 }
@@ -152,8 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_for_other_machines_answers_to_any_name() {
-        let hosts = Hosts::for_bind("0.0.0.0:80".parse().unwrap(), []);
-        assert!(hosts.allow("scheduler.example:80"));
+    fn a_listener_for_other_machines_answers_to_its_addresses_and_names() {
+        let allowed = |bound: &str, host: &str| {
+            let hosts = Hosts::for_bind(bound.parse().unwrap(), ["Kelos.example.".to_owned()]);
+            (hosts.allow(host), hosts.or_any(true).allow(host))
+        };
+        assert_eq!(allowed("0.0.0.0:80", "scheduler.example:80"), (false, true));
+        assert_eq!(allowed("0.0.0.0:80", "10.0.0.7:80"), (true, true));
+        assert_eq!(allowed("[::]:80", "[2001:db8::7]:80"), (true, true));
+        assert_eq!(allowed("10.0.0.7:80", "10.0.0.7"), (true, true));
+        assert_eq!(allowed("10.0.0.7:80", "10.0.0.8"), (false, true));
+        assert_eq!(allowed("10.0.0.7:80", "kelos.example"), (true, true));
+        assert_eq!(allowed("127.0.0.1:80", "10.0.0.7"), (false, true));
     }
 }

@@ -194,6 +194,20 @@ impl Cluster {
         Ok(())
     }
 
+    /// The same with these authorities, in PEM, for its brokers, where it speaks TLS and names none itself.
+    #[must_use]
+    pub fn with_authorities(self, pem: &str) -> Cluster {
+        let is = |name: &str, values: &[&str]| match self.settings.get(name) {
+            Some(Setting::Value(value)) => values.iter().any(|one| one.eq_ignore_ascii_case(value)),
+            _ => false,
+        };
+        let speaks_tls = is("security.protocol", &["ssl", "sasl_ssl"]);
+        if !speaks_tls || self.settings.keys().any(|name| name.starts_with("ssl.ca.")) {
+            return self;
+        }
+        self.setting("ssl.ca.pem", Setting::Value(pem.to_owned()))
+    }
+
     /// The settings of the client, secrets included.
     ///
     /// # Errors
@@ -227,6 +241,21 @@ mod tests {
         assert_eq!(settings["sasl.password"], Setting::Env("P".to_owned()));
         assert_eq!(all[0].topics[0].topic, "orders");
         assert!(Cluster::parse("{}").unwrap().is_empty());
+    }
+
+    #[test]
+    fn authorities_are_for_brokers_that_speak_tls_and_name_none() {
+        let set = |name: &str, value: &str| (name.to_owned(), Setting::Value(value.to_owned()));
+        let with = |settings: &[(String, Setting)]| {
+            let cluster = Cluster::new("main", "a:9093");
+            let cluster = settings.iter().fold(cluster, |cluster, (name, value)| cluster.setting(name, value.clone()));
+            cluster.with_authorities("PEM").settings.get("ssl.ca.pem").cloned()
+        };
+        let pem = Some(Setting::Value("PEM".to_owned()));
+        assert_eq!(with(&[set("security.protocol", "SASL_SSL")]), pem);
+        assert_eq!(with(&[set("security.protocol", "ssl")]), pem);
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[set("security.protocol", "ssl"), set("ssl.ca.location", "ca.pem")]), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "scripts")]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kelos_core::Config;
@@ -42,6 +44,8 @@ use kelos_sandbox::{Folders, Limits, Problem, ProblemCode, Severity};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
+#[cfg(feature = "http")]
+use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
 /// The error of a node that could not be started. Messages complete "failed to …".
@@ -100,6 +104,9 @@ pub struct NodeConfig {
     pub watches: Vec<Watch>,
     /// Other sources of facts.
     pub sources: Vec<Box<dyn FactSource>>,
+    /// The trust in services that jobs reach over TLS: by default in the authorities of the system.
+    #[cfg(feature = "http")]
+    pub trust: Trust,
     /// The clusters of Kafka whose topics are read, and to which jobs send messages.
     #[cfg(feature = "kafka")]
     pub kafka: Vec<Kafka>,
@@ -128,6 +135,8 @@ impl NodeConfig {
             worker_lease: workers::LEASE,
             watches: Vec::new(),
             sources: Vec::new(),
+            #[cfg(feature = "http")]
+            trust: Trust::default(),
             #[cfg(feature = "kafka")]
             kafka: Vec::new(),
         }
@@ -145,8 +154,8 @@ pub fn local_executors(launcher: &Launcher, runtime: &Runtime) -> Executors {
 
 /// The executors of services with an HTTP API.
 #[cfg(feature = "http")]
-fn services(records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
-    let http = Http::default();
+fn services(trust: &Trust, records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
+    let http = Http::new(trust);
     Executors::default()
         .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
         .with("http", HttpExecutor::new(http, records.clone(), clock.clone(), runtime.clone()))
@@ -178,7 +187,13 @@ pub struct Node {
     storage: Storage,
     desk: Hub,
     sources: Sources,
+    #[cfg(feature = "scripts")]
+    others: Arc<Mutex<Vec<ProblemSource>>>,
 }
+
+/// A function that finds problems of something outside of the node, whenever they are asked for.
+#[cfg(feature = "scripts")]
+pub type ProblemSource = Box<dyn Fn() -> Vec<Problem> + Send>;
 
 impl Node {
     /// The launcher of a node with this configuration.
@@ -211,7 +226,7 @@ impl Node {
         let desk = Hub::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
         let executors = local_executors(&launcher, &runtime).with(WORKER, desk.clone());
         #[cfg(feature = "http")]
-        let executors = executors.and(services(&records, &config.clock, &runtime));
+        let executors = executors.and(services(&config.trust, &records, &config.clock, &runtime));
         let mut sources = config.sources;
         #[cfg(feature = "kafka")]
         let executors = with_kafka(executors, config.kafka, &mut sources, &runtime);
@@ -252,6 +267,8 @@ impl Node {
             storage,
             desk,
             sources,
+            #[cfg(feature = "scripts")]
+            others: Arc::default(),
         })
     }
 
@@ -333,7 +350,14 @@ impl Node {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
         problems.extend(self.sources.standings().iter().flat_map(source_problems));
+        problems.extend(self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|find| find()));
         problems
+    }
+
+    #[cfg(feature = "scripts")]
+    /// Adds a source of problems to those that the node has itself.
+    pub fn add_problems(&self, source: ProblemSource) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
     #[cfg(feature = "scripts")]

@@ -132,6 +132,8 @@ codes! {
     PathWrittenTwice "path-written-twice",
     /// A file of `--config` is wrong.
     BadConfig "bad-config",
+    /// The certificate of the server ends soon, or its new files can't be used.
+    BadCertificate "bad-certificate",
     /// Definitions differ in the size of a pool.
     PoolDisputed "pool-disputed",
     /// A run takes more permits than its pool has, or more tokens than add up.

@@ -7,6 +7,9 @@
 
 mod api;
 mod embedded;
+mod guarded;
+mod headers;
+mod limited;
 mod rights;
 mod serve;
 
@@ -37,7 +40,7 @@ pub struct Guide;
 
 /// All routes of a server.
 pub fn router(app: App) -> Router {
-    let hosts = app.hosts().clone();
+    let (hosts, limiter) = (app.hosts().clone(), app.limiter().clone());
     let front = Front::new(app.clone());
     Router::new()
         .merge(api::router())
@@ -46,9 +49,11 @@ pub fn router(app: App) -> Router {
         .merge(celos::router())
         .with_state(front)
         .fallback(unknown_path)
+        .layer(middleware::from_fn_with_state(limiter, limited::limit))
         .layer(middleware::from_fn_with_state(app, rights::admit))
         .layer(middleware::from_fn_with_state(hosts, guard::check))
         .layer(middleware::from_fn(render))
+        .layer(middleware::from_fn(headers::protect))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))
 }
 

@@ -19,6 +19,7 @@ use kelos_trust::{Right, Session};
 use kelos_ui as ui;
 
 use crate::api::unknown_worker;
+use crate::limited::unknown;
 
 /// Methods, a route, and the rights of which one is needed, for any project; `public` where none is.
 const TABLE: &str = include_str!("rights.txt");
@@ -61,11 +62,11 @@ pub(crate) async fn admit(State(app): State<App>, mut request: Request, next: Ne
     let door = Door::of(request.uri().path());
     let identity = match app.access().identify(app.node().handle(), request.headers(), request.extensions(), door) {
         Ok(identity) => identity,
-        Err(fault) => return challenged(fault, door),
+        Err(fault) => return limited(&app, &request, challenged(fault, door)),
     };
     let needed = needed(request.method(), &route);
     if let Err(response) = check(&app, &identity, needed, &request, &route) {
-        return response;
+        return limited(&app, &request, response);
     }
     if let Credential::Session { session, .. } = &identity.credential
         && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
@@ -79,6 +80,11 @@ pub(crate) async fn admit(State(app): State<App>, mut request: Request, next: Ne
     }
     request.extensions_mut().insert(std::sync::Arc::new(identity));
     next.run(request).await
+}
+
+/// The answer to a request that is not let in, unless its address has sent too many of them.
+fn limited(app: &App, request: &Request, response: Response) -> Response {
+    unknown(app.limiter(), request.extensions()).unwrap_or(response)
 }
 
 fn check(

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "web")]
+use kelos_tls::Trust;
+
 use crate::environment::{first, text};
 use crate::hadoop::HadoopConf;
 use crate::kerberos::Kerberos;
@@ -34,6 +37,9 @@ pub struct StorageConfig {
     /// The settings of `sftp:`.
     #[cfg(feature = "sftp")]
     pub ssh: SshSettings,
+    /// The trust in servers that are reached over TLS: by default in the authorities of the system.
+    #[cfg(feature = "web")]
+    pub trust: Trust,
 }
 
 impl StorageConfig {
@@ -55,6 +61,8 @@ impl StorageConfig {
             azure: AzureSettings::from_env(),
             #[cfg(feature = "sftp")]
             ssh: SshSettings::from_env(),
+            #[cfg(feature = "web")]
+            trust: Trust::default(),
         }
     }
 }

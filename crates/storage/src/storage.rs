@@ -207,7 +207,7 @@ impl StorageState {
 
     #[cfg(feature = "web")]
     fn web(&self) -> Result<Web, String> {
-        self.web.get_or_init(Web::new).clone()
+        self.web.get_or_init(|| Web::new(&self.config.trust)).clone()
     }
 
     fn properties(&self) -> Result<Arc<Properties>, StorageError> {

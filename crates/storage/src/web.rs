@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use kelos_tls::{Trust, explain};
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
@@ -39,11 +40,10 @@ pub(crate) struct Answer {
 }
 
 impl Web {
-    pub(crate) fn new() -> Result<Self, String> {
-        // The first caller installs it; for all others it is installed already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    pub(crate) fn new(trust: &Trust) -> Result<Self, String> {
         let client = |redirects| {
             Client::builder()
+                .tls_backend_preconfigured(trust.config())
                 .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(CONNECT)
                 .read_timeout(STALLED)
@@ -118,6 +118,9 @@ pub(crate) fn fault(asked: &Operation<'_>, error: reqwest::Error) -> StorageErro
 
 /// The innermost cause, in few words.
 fn connection_words(error: &reqwest::Error) -> String {
+    if let Some(distrust) = explain(error) {
+        return distrust.to_string();
+    }
     let mut cause: &(dyn Error + 'static) = error;
     loop {
         if let Some(io) = cause.downcast_ref::<std::io::Error>()

@@ -13,7 +13,7 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage, OtherError};
 pub struct Distrust {
     /// The reason, as a sentence without its end: "its certificate expired at …".
     pub reason: String,
-    /// What can be done about it.
+    /// The way out.
     pub hint: String,
 }
 

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -34,6 +36,13 @@ pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
             other => fail(&format!("it is no PEM file: {other}")),
         }
     })
+}
+
+/// A certificate as PEM.
+pub(crate) fn pem(certificate: &CertificateDer<'_>) -> String {
+    let text = STANDARD.encode(certificate);
+    let lines = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
+    format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
 }
 
 /// The error of a key that does not belong to its certificate, or is of a kind that is not known.

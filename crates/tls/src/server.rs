@@ -31,11 +31,11 @@ pub struct ServerFiles {
 #[derive(Clone, Debug)]
 pub struct ServerCertificate {
     files: Arc<ServerFiles>,
-    held: Arc<RwLock<Held>>,
+    held: Arc<RwLock<ServerState>>,
     told: Arc<OnceLock<Listener>>,
 }
 
-/// Who is told of a new certificate.
+/// The function that is told of a new certificate.
 struct Listener(Box<dyn Fn(&Certificate) + Send + Sync>);
 
 impl fmt::Debug for Listener {
@@ -44,7 +44,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// What became of a look at the files.
+/// The outcome of a look at the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing, or too little to tell yet: the files are replaced one after the other.
@@ -56,8 +56,8 @@ pub enum Change {
 }
 
 #[derive(Debug)]
-struct Held {
-    loaded: Loaded,
+struct ServerState {
+    loaded: Material,
     /// The state of the files when they were last taken or refused.
     seen: Vec<Option<Stamp>>,
     /// The state of files that could not be used at the last look.
@@ -67,12 +67,12 @@ struct Held {
 }
 
 #[derive(Debug)]
-struct Loaded {
+struct Material {
     config: Arc<ServerConfig>,
     certificate: Arc<Certificate>,
 }
 
-/// What changes when a file is replaced, also by a rename or through a link to a folder.
+/// The marks that change when a file is replaced, also by a rename or through a link to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),
@@ -99,7 +99,7 @@ impl ServerFiles {
         all.into_iter().flatten().map(|file| Stamp::of(file)).collect()
     }
 
-    fn load(&self) -> Result<Loaded, String> {
+    fn load(&self) -> Result<Material, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain = files::certificates(&self.certificate, "a certificate")?;
         let key = files::key(&self.key)?;
@@ -115,7 +115,7 @@ impl ServerFiles {
         };
         let mut config = builder.with_single_cert(chain, key).map_err(|error| fail(files::of_key(&error)))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Loaded { config: Arc::new(config), certificate: Arc::new(certificate) })
+        Ok(Material { config: Arc::new(config), certificate: Arc::new(certificate) })
     }
 }
 
@@ -141,7 +141,7 @@ impl ServerCertificate {
     /// When they can't be used; the message completes "failed to …".
     pub fn open(files: ServerFiles) -> Result<ServerCertificate, String> {
         let seen = files.stamps();
-        let held = Held { loaded: files.load()?, seen, suspect: None, broken: None };
+        let held = ServerState { loaded: files.load()?, seen, suspect: None, broken: None };
         Ok(ServerCertificate { files: Arc::new(files), held: Arc::new(RwLock::new(held)), told: Arc::default() })
     }
 
@@ -162,6 +162,12 @@ impl ServerCertificate {
         self.held.read().unwrap_or_else(PoisonError::into_inner).loaded.certificate.clone()
     }
 
+    /// The file of the certificate.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.files.certificate
+    }
+
     /// Looks whether the files have changed, and reads them again if so. Files that can't be used are refused at the second
     /// look that finds them so, because a certificate and its key are never replaced at the same moment.
     pub fn look(&self) -> Change {
@@ -174,7 +180,7 @@ impl ServerCertificate {
         match loaded {
             Ok(loaded) => {
                 let renewed = loaded.certificate.clone();
-                *held = Held { loaded, seen: stamps, suspect: None, broken: None };
+                *held = ServerState { loaded, seen: stamps, suspect: None, broken: None };
                 drop(held);
                 if let Some(Listener(tell)) = self.told.get() {
                     tell(&renewed);
@@ -192,7 +198,7 @@ impl ServerCertificate {
         }
     }
 
-    /// What is wrong with the certificate or its files at a moment: a sentence without its end.
+    /// The problem of the certificate or its files at a moment, if there is one: a sentence without its end.
     #[must_use]
     pub fn problem(&self, now: Timestamp) -> Option<String> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);

@@ -19,7 +19,7 @@ use crate::distrust::Distrust;
 use crate::files;
 use crate::fingerprint::Fingerprint;
 
-/// What a client is to trust, beside the authorities of the system, and what it shows of itself.
+/// The settings of what a client trusts, beside the authorities of the system, and shows of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustSettings {
     /// Files with more authorities, in PEM.
@@ -95,7 +95,7 @@ fn pins(value: &Value) -> Result<BTreeMap<String, Vec<Fingerprint>>, String> {
     all.iter().map(pin).collect()
 }
 
-/// What a client trusts. Cheap to clone; the authorities of the system are read at the first handshake.
+/// The trust of a client. Cheap to clone; the authorities of the system are read at the first handshake.
 #[derive(Clone, Debug)]
 pub struct Trust {
     verifier: Arc<Verifier>,
@@ -145,6 +145,14 @@ impl Trust {
             Ok(_) => Ok(trust),
             Err(error) => Err(format!("use {} as a client certificate: {}", file.display(), files::of_key(&error))),
         }
+    }
+
+    /// All authorities that are trusted, in PEM, for a client with a TLS of its own; none where these are those of the system.
+    #[must_use]
+    pub fn authorities(&self) -> Option<String> {
+        let own = &self.verifier.authorities;
+        let all = || rustls_native_certs::load_native_certs().certs.into_iter().chain(own.iter().cloned());
+        (!own.is_empty()).then(|| all().map(|one| files::pem(&one)).collect())
     }
 
     /// The configuration of a client that trusts so.

@@ -95,9 +95,15 @@ fn page(
             p.soft { "What to do: " (THAWING) "." }
         }
         @let is_of_source = |problem: &&Problem| matches!(problem.code, ProblemCode::SourceFails | ProblemCode::SourceNotice);
-        @if problems.iter().any(|problem| !is_of_source(&problem)) {
+        @let is_of_server = |problem: &&Problem| problem.code == ProblemCode::BadCertificate;
+        @for problem in problems.iter().filter(is_of_server) {
+            h2 { "Certificate" }
+            (definition(problem))
+        }
+        @let is_of_definition = |problem: &&Problem| !is_of_source(problem) && !is_of_server(problem);
+        @if problems.iter().any(|problem| is_of_definition(&problem)) {
             h2 { "Definitions" }
-            @for problem in problems.iter().filter(|problem| !is_of_source(problem)) { (definition(problem)) }
+            @for problem in problems.iter().filter(is_of_definition) { (definition(problem)) }
         }
         @if problems.iter().any(|problem| is_of_source(&problem)) {
             h2 { "Sources of facts" }

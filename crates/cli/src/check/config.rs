@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kelos_engine::sources::Watch;
-use kelos_front::{Groups, Links};
+use kelos_front::{Groups, LimitSettings, Links};
 use kelos_kafka::Cluster;
 use kelos_model::Subject;
 use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest};
+use kelos_tls::{Trust, TrustSettings};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -35,6 +36,8 @@ pub(super) fn problems(
         Links::parse(&file.text).err(),
         watches.as_ref().err().cloned(),
         clusters.as_ref().err().cloned(),
+        TrustSettings::default().with_file(&file.text).and_then(Trust::new).err(),
+        LimitSettings::parse(&file.text).err(),
     ];
     let mut found = Vec::new();
     for mistake in mistakes.into_iter().flatten() {

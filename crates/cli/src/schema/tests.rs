@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use kelos_engine::sources::Watch;
-use kelos_front::{Groups, Links};
+use kelos_front::{Groups, LimitSettings, Links};
 use kelos_kafka::Cluster;
 use kelos_sandbox::apps::Settings;
+use kelos_tls::TrustSettings;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 
@@ -88,6 +89,8 @@ fn is_config(text: &str) -> bool {
         && Links::parse(text).is_ok()
         && Watch::parse(text).is_ok()
         && Cluster::parse(text).is_ok()
+        && TrustSettings::default().with_file(text).is_ok()
+        && LimitSettings::parse(text).is_ok()
 }
 
 fn is_tasks(text: &str) -> bool {
@@ -136,9 +139,25 @@ fn the_schema_of_config_agrees_with_the_program() {
                     {"topic": "approvals", "signal": "approval", "workflow": "buy", "run": "${key}", "payload": {"by": "${value/by}"},
                         "when": {"/kind": ["approved"]}, "rejectedTo": "approvals.rejected"}
                 ]}]}"#,
+            r#"{"tls": {}, "limits": {}}"#,
+            r#"{"tls": {"ca": "ca.pem", "cert": "own.pem", "key": "own-key.pem",
+                "pin": {"oozie.example": "sha256:00000000000000000000000000000000000000000000000000000000000000aF"}}}"#,
+            r#"{"tls": {"ca": ["a.pem", "b.pem"], "pin": {"::1": ["sha256:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00"]}}}"#,
+            r#"{"limits": {"connections": 100, "connectionsPerAddress": 10, "requestsPerSecond": 5, "burst": 20, "streams": 3}}"#,
         ],
         &[
             "[]",
+            r#"{"tls": []}"#,
+            r#"{"tls": {"ca": ""}}"#,
+            r#"{"tls": {"ca": [7]}}"#,
+            r#"{"tls": {"cas": "ca.pem"}}"#,
+            r#"{"tls": {"cert": "own.pem"}}"#,
+            r#"{"tls": {"key": "own-key.pem"}}"#,
+            r#"{"tls": {"pin": {"oozie.example": "sha256:00"}}}"#,
+            r#"{"tls": {"pin": {"https://oozie.example": "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}}"#,
+            r#"{"limits": {"burst": 0}}"#,
+            r#"{"limits": {"burst": "1"}}"#,
+            r#"{"limits": {"requests": 1}}"#,
             r#"{"group": []}"#,
             r#"{"$schema": 7}"#,
             r#"{"groups": [{"name": "a"}]}"#,

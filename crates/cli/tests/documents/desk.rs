@@ -327,8 +327,8 @@ fn lasting(command: &str) -> Option<(bool, &'static str)> {
 }
 
 fn address(said: &str) -> Option<String> {
-    let line = said.lines().find(|line| line.contains(" at http://"))?;
-    let rest = &line[line.find("http://")?..];
+    let line = said.lines().find(|line| line.contains(" at http"))?;
+    let rest = &line[line.find(" at http")? + 4..];
     let end = rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len());
     Some(rest[..end].trim_end_matches('/').to_owned())
 }

@@ -1,43 +1,67 @@
 //! One connection: requests, answers, and what ends it.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::response::Response;
-use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use kelos_front::{ClientAddress, ClientCertificate};
+use kelos_front::fault::Fault;
+use kelos_front::limiter::line;
+use kelos_front::{ClientAddress, ClientCertificate, TrustedProxies};
 use kelos_tls::ServerCertificate;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutWriter;
 use tower::Service;
 
-use super::connections::{Admission, RequestGuard};
+use super::connections::Admission;
 use super::{Limits, Shutdown, handshake};
+use crate::guarded::guarded;
 
 /// Largest head of a request, and most bytes of an answer that wait to be sent.
 const BUFFER: usize = 64 << 10;
 
-/// What all connections of a port share.
+/// The settings that all connections of a port share.
 pub(super) struct Port {
     pub(super) router: Router,
     pub(super) limits: Limits,
     pub(super) certificate: Option<ServerCertificate>,
+    pub(super) proxies: Option<TrustedProxies>,
     pub(super) closing: Shutdown,
 }
 
-/// What is known of the other end of a connection, for each of its requests.
+impl Port {
+    /// The address that a connection counts for: none for those of this machine and of proxies, which are many clients.
+    pub(super) fn counted(&self, stream: &TcpStream) -> Option<IpAddr> {
+        let ip = stream.peer_addr().ok()?.ip().to_canonical();
+        let is_proxy = self.proxies.as_ref().is_some_and(|proxies| proxies.include(ip));
+        (!ip.is_loopback() && !is_proxy).then(|| line(ip))
+    }
+}
+
+/// The other end of a connection, for each of its requests.
 struct Peer {
     address: Option<ClientAddress>,
     certificate: Option<ClientCertificate>,
+}
+
+impl Peer {
+    /// Tells a request who sent it.
+    fn introduce<B>(&self, request: &mut hyper::Request<B>, proxies: Option<&TrustedProxies>) -> Result<(), Fault> {
+        if let Some(connection) = self.address {
+            let client = proxies.map_or(Ok(connection), |proxies| proxies.client(connection, request.headers()))?;
+            request.extensions_mut().insert(client);
+        }
+        self.certificate.clone().map(|certificate| request.extensions_mut().insert(certificate));
+        Ok(())
+    }
 }
 
 /// Answers the requests of a connection until the client or a limit ends it, another connection needs its room, or the
@@ -64,12 +88,19 @@ where
 {
     let Admission { handle, ended } = admission;
     let (router, limits, mut closing) = (port.router.clone(), port.limits, port.closing.clone());
+    let proxies = port.proxies.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let request_guard = handle.begin();
-        peer.address.map(|address| request.extensions_mut().insert(address));
-        peer.certificate.clone().map(|certificate| request.extensions_mut().insert(certificate));
-        let answer = router.clone().call(request.map(Body::new));
-        async move { Ok::<Response, Infallible>(guarded(answer.await, request_guard)) }
+        let introduced = peer.introduce(&mut request, proxies.as_ref());
+        let answer = introduced.map(|()| router.clone().call(request.map(Body::new)));
+        async move {
+            let answer = match answer {
+                Ok(answer) => answer.await?,
+                Err(fault) => fault.text(fault.status, format!("failed to answer: {}\n", fault.what)),
+            };
+            // The connection is busy until the last byte has been taken.
+            Ok::<Response, Infallible>(guarded(answer, request_guard))
+        }
     });
     let mut writer = TimeoutWriter::new(stream);
     writer.set_timeout(Some(limits.stall));
@@ -101,35 +132,4 @@ pub(super) fn turn_away(stream: &TcpStream) {
         Content-Type: text/plain\r\nContent-Length: 59\r\n\r\n\
         failed to answer: all connections of the server are in use\n";
     let _ = stream.try_write(ANSWER);
-}
-
-/// An answer that keeps its connection busy until the last byte has been taken.
-fn guarded(answer: Result<Response, Infallible>, request_guard: RequestGuard) -> Response {
-    let Ok(answer) = answer;
-    answer.map(|body| Body::new(GuardedBody { body, _request: request_guard }))
-}
-
-struct GuardedBody {
-    body: Body,
-    _request: RequestGuard,
-}
-
-impl HttpBody for GuardedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

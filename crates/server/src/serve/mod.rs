@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use axum::{Extension, Router};
 use kelos_front::stream::Shutdown;
+use kelos_front::{LimitSettings, TrustedProxies};
 use kelos_tls::{Change, ServerCertificate};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -31,11 +32,17 @@ const RENEWALS: Duration = Duration::from_secs(1);
 /// Most connections at a time, however many descriptors there are.
 const MOST_CONNECTIONS: usize = 8192;
 
+/// The part of all connections that one address may have.
+const SHARE: usize = 4;
+
 /// The limits on connections and requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at a time. One more ends the one that has been idle longest; if none is idle, it is answered 503.
     pub connections: usize,
+    /// Connections of one address at a time, but of this machine and of trusted proxies. One more ends the one of that address that has
+    /// been idle longest; if none is idle, it is answered 503.
+    pub connections_per_address: usize,
     /// The time for the whole head of a request, counted from the moment at which one could begin: also the longest that a
     /// connection stays idle.
     pub head: Duration,
@@ -52,23 +59,36 @@ impl Limits {
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let half = descriptors.map_or(MOST_CONNECTIONS, |most| usize::try_from(most / 2).unwrap_or(MOST_CONNECTIONS));
         let patience = Duration::from_secs(30);
-        Limits { connections: half.clamp(1, MOST_CONNECTIONS), head: patience, body: patience, stall: patience }
+        let connections = half.clamp(1, MOST_CONNECTIONS);
+        let connections_per_address = connections.div_ceil(SHARE);
+        Limits { connections, connections_per_address, head: patience, body: patience, stall: patience }
+    }
+
+    /// The same, but for what a file sets. More connections than there is room for are never taken.
+    #[must_use]
+    pub fn with(self, settings: &LimitSettings) -> Limits {
+        let at_most = |set: Option<u32>, most: usize| set.map(|set| usize::try_from(set).unwrap_or(most).min(most));
+        let connections = at_most(settings.connections, self.connections).unwrap_or(self.connections);
+        let of_address = at_most(settings.connections_per_address, connections);
+        Limits { connections, connections_per_address: of_address.unwrap_or(connections.div_ceil(SHARE)), ..self }
     }
 }
 
-/// How a server is reached.
+/// The way in which a server is reached.
 #[derive(Clone, Debug)]
 pub struct Transport {
     /// The limits on connections and requests.
     pub limits: Limits,
     /// The certificate of a server that speaks TLS, and nothing else.
     pub certificate: Option<ServerCertificate>,
+    /// The proxies that speak TLS in place of the server, if it is behind some; then it answers to nobody else but this machine.
+    pub proxies: Option<TrustedProxies>,
 }
 
 impl From<Limits> for Transport {
     /// Without TLS.
     fn from(limits: Limits) -> Transport {
-        Transport { limits, certificate: None }
+        Transport { limits, certificate: None, proxies: None }
     }
 }
 
@@ -83,17 +103,17 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     listener.local_addr()?;
-    let Transport { limits, certificate } = transport.into();
+    let Transport { limits, certificate, proxies } = transport.into();
     let (close, closing) = Shutdown::channel();
     let router = router
         .layer(RequestBodyTimeoutLayer::new(limits.body))
         .layer(Extension(closing.clone()))
         // Once for all connections: otherwise each connection would build all routes again.
         .with_state(());
-    let connections = Arc::new(Connections::new(limits.connections));
+    let connections = Arc::new(Connections::new(limits.connections, limits.connections_per_address));
     let mut tasks = JoinSet::new();
     let renewals = certificate.clone().map(|certificate| tokio::spawn(keep_current(certificate)));
-    let port = Arc::new(Port { router, limits, certificate, closing });
+    let port = Arc::new(Port { router, limits, certificate, proxies, closing });
     tokio::pin!(shutdown);
     loop {
         let stream = tokio::select! {
@@ -101,7 +121,7 @@ pub async fn serve(
             Some(_) = tasks.join_next() => continue,
             stream = accept(&listener, &connections) => stream,
         };
-        match connections.admit() {
+        match connections.admit(port.counted(&stream)) {
             Some(admission) => {
                 tasks.spawn(connection::run(stream, port.clone(), admission));
             }

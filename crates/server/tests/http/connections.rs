@@ -20,7 +20,7 @@ use crate::support::PATIENCE;
 const ASK: &[u8] = b"GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn limits(connections: usize) -> Limits {
-    Limits { connections, head: PATIENCE, body: PATIENCE, stall: PATIENCE }
+    Limits { connections, connections_per_address: connections, head: PATIENCE, body: PATIENCE, stall: PATIENCE }
 }
 
 /// Set once the body of an answer has been dropped.

@@ -49,4 +49,5 @@ mod stuck;
 mod support;
 mod timeline;
 mod tls;
+mod transport;
 mod wire;

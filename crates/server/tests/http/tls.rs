@@ -98,7 +98,8 @@ struct Secure {
     authority: Authority,
 }
 
-const LIMITS: Limits = Limits { connections: 16, head: PATIENCE, body: PATIENCE, stall: PATIENCE };
+const LIMITS: Limits =
+    Limits { connections: 16, connections_per_address: 16, head: PATIENCE, body: PATIENCE, stall: PATIENCE };
 
 impl Secure {
     async fn start() -> Secure {
@@ -116,7 +117,7 @@ impl Secure {
         let router = Router::new().route("/who", get(who)).route("/stream", get(ticks));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let transport = Transport { limits, certificate: Some(shown.clone()) };
+        let transport = Transport { certificate: Some(shown.clone()), ..limits.into() };
         tokio::spawn(kelos_server::serve(listener, router, transport, std::future::pending()));
         Secure { address, shown, authority }
     }

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use kelos_tls::explain;
 use opendal::{Error, ErrorKind};
 
 use crate::StorageError;
@@ -58,6 +59,9 @@ fn unexpected(asked: &Operation<'_>, error: &Error) -> StorageError {
 
 /// The error of the connection, if that is the cause.
 fn of_connection(error: &Error) -> Option<String> {
+    if let Some(distrust) = explain(error) {
+        return Some(distrust.to_string());
+    }
     let mut cause = error.source();
     let mut is_of_request = false;
     while let Some(deeper) = cause {
