@@ -32,26 +32,36 @@ const PROOF: &str = "kelos-proof";
 /// The rights of which a route needs one; none where it is public.
 type Needed = Option<Vec<Right>>;
 
-static NEEDS: LazyLock<HashMap<(Method, &str), Needed>> = LazyLock::new(|| {
-    let mut needs = HashMap::new();
+static NEEDS: LazyLock<HashMap<&str, Vec<(Method, Needed)>>> = LazyLock::new(|| {
+    let mut needs: HashMap<&str, Vec<(Method, Needed)>> = HashMap::new();
     for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let (Some(methods), Some(path), Some(rights)) = (words.next(), words.next(), words.next()) else { continue };
         let right = |name: &str| Right::ALL.into_iter().find(|right| right.name() == name);
         let needed = (rights != "public").then(|| rights.split('|').filter_map(right).collect());
         for method in methods.split('|').filter_map(|name| Method::from_bytes(name.as_bytes()).ok()) {
-            needs.insert((method, path), needed.clone());
+            needs.entry(path).or_default().push((method, needed.clone()));
         }
     }
     needs
 });
 
-/// What a route needs; none if the table does not have it.
-fn needed(method: &Method, path: &str) -> Option<&'static Needed> {
-    let method = if *method == Method::HEAD { Method::GET } else { method.clone() };
+/// What the table says of a method and a route.
+enum Entry {
+    /// The rights that it needs.
+    Needs(&'static Needed),
+    /// The route is there, but not with that method.
+    OtherMethods,
+    /// The route is not there.
+    Missing,
+}
+
+fn entry(method: &Method, path: &str) -> Entry {
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
     // The programs of an application are the same in each of its versions.
     let path = path.replace("/versions/{version}", "");
-    NEEDS.iter().find_map(|((of, route), needed)| (*of == method && *route == path).then_some(needed))
+    let Some(methods) = NEEDS.get(path.as_str()) else { return Entry::Missing };
+    methods.iter().find(|(of, _)| of == method).map_or(Entry::OtherMethods, |(_, needed)| Entry::Needs(needed))
 }
 
 /// Makes the identity of a request, and lets it through if that has the right which the route needs.
@@ -64,9 +74,18 @@ pub(crate) async fn admit(State(app): State<App>, mut request: Request, next: Ne
         Ok(identity) => identity,
         Err(fault) => return limited(&app, &request, challenged(fault, door)),
     };
-    let needed = needed(request.method(), &route);
-    if let Err(response) = check(&app, &identity, needed, &request, &route) {
-        return limited(&app, &request, response);
+    match entry(request.method(), &route) {
+        Entry::Needs(None) => {}
+        Entry::Needs(Some(rights)) => {
+            if let Err(response) = check(&app, &identity, rights, &request, &route) {
+                return limited(&app, &request, response);
+            }
+        }
+        Entry::OtherMethods => return wrong_method(request, next).await,
+        Entry::Missing => {
+            let what = format!("{} {route} declares no right; this is a bug in the server", request.method());
+            return Fault::new(StatusCode::FORBIDDEN, "bug", what).into_response();
+        }
     }
     if let Credential::Session { session, .. } = &identity.credential
         && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
@@ -87,28 +106,13 @@ fn limited(app: &App, request: &Request, response: Response) -> Response {
     unknown(app.limiter(), request.extensions()).unwrap_or(response)
 }
 
-fn check(
-    app: &App,
-    identity: &Identity,
-    needed: Option<&Needed>,
-    request: &Request,
-    route: &str,
-) -> Result<(), Response> {
-    let rights = match needed {
-        Some(None) => return Ok(()),
-        Some(Some(rights)) => rights,
-        None if is_answered_by_none(request.method()) => return Ok(()),
-        None => {
-            let what = format!("{} {route} declares no right; this is a bug in the server", request.method());
-            return Err(Fault::new(StatusCode::FORBIDDEN, "bug", what).into_response());
-        }
-    };
+fn check(app: &App, identity: &Identity, rights: &[Right], request: &Request, route: &str) -> Result<(), Response> {
     if rights.iter().any(|right| identity.grants.allow_somewhere(*right)) {
         return Ok(());
     }
     let Some(right) = rights.first().copied() else { return Ok(()) };
     let door = Door::of(request.uri().path());
-    let is_of_workers = rights.as_slice() == [Right::Work];
+    let is_of_workers = *rights == [Right::Work];
     match identity.credential {
         Credential::Open | Credential::Missing if is_of_workers => Err(unknown_worker(app).into_response()),
         Credential::Missing if door == Door::Web => Err(to_sign_in(request)),
@@ -126,9 +130,21 @@ fn check(
     }
 }
 
-/// Whether the table leaves out a method because a route that exists answers it as a wrong one.
-fn is_answered_by_none(method: &Method) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE)
+/// A method that no route has.
+const NO_METHOD: &str = "NO-SUCH-METHOD";
+
+/// The answer of a route to a method that the table does not have for it. The route gets to see another method, which none has: so what
+/// is left out of the table by mistake is closed, and each door says in its own way what is possible.
+async fn wrong_method(mut request: Request, next: Next) -> Response {
+    let asked = request.method().to_string();
+    if let Ok(none) = Method::from_bytes(NO_METHOD.as_bytes()) {
+        *request.method_mut() = none;
+    }
+    let mut response = next.run(request).await;
+    if let Some(fault) = response.extensions_mut().get_mut::<Fault>() {
+        fault.what = fault.what.replace(NO_METHOD, &asked);
+    }
+    response
 }
 
 /// The answer to a request whose credential is missing or wrong: it says which kind is expected.

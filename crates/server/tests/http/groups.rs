@@ -1,7 +1,9 @@
 //! Which workflows stand together on the board, and who says so.
 
 use axum::http::Method;
+use kelos_core::SetRegister;
 use kelos_front::{App, Groups};
+use kelos_model::Actor;
 use kelos_server::router;
 use serde_json::json;
 
@@ -72,8 +74,12 @@ async fn groups_that_are_not_understood_are_refused_with_what_is_wrong() {
         assert_eq!(reply.status, 400, "{body}");
         assert!(reply.text.contains(said) && reply.text.contains("urn:kelos:problem:bad-groups"), "{}", reply.text);
     }
-    // Nobody is kept from writing nonsense into the register itself; the board goes on without.
-    server.ask(Method::PUT, "/api/v1/registers/kelos/board-groups", "7").await.ok();
+    // The register itself is for nobody to set; whatever an older version let in, the board goes on without.
+    let set = server.ask(Method::PUT, "/api/v1/registers/kelos/board-groups", "7").await;
+    assert_eq!((set.status.as_u16(), &set.json()["code"]), (403, &"reserved-bucket".into()));
+    let (bucket, key) = ("kelos".to_owned(), "board-groups".to_owned());
+    let nonsense = SetRegister { bucket, key, value: Some(7.into()), reason: None };
+    server.node.handle().ask(&Actor::system("test"), nonsense).await.unwrap();
     let page = server.get("/ui").await.ok().text;
     assert!(page.contains("Groups that were set are left out: the register kelos/board-groups is of no use"), "{page}");
     assert_eq!(names(&page), ["test"]);
