@@ -139,7 +139,8 @@ impl Fleet {
         };
         let Some(lead) = lead else { return Ok(()) };
         // No other process writes it while this one holds the lock.
-        if Location::read(&self.state) == location {
+        let instance = |location: Option<Location>| location.and_then(|location| location.instance);
+        if instance(Location::read(&self.state)) == instance(location) {
             Location::remove(&self.state);
         }
         let _ = lead.stop.send(());

@@ -38,6 +38,17 @@ pub(super) struct Port {
 }
 
 impl Port {
+    /// Answers a connection for which there is no room. It never waits: whatever does not fit the socket's buffer is lost. A client that
+    /// expects TLS could not read the answer, and gets none.
+    pub(super) fn turn_away(&self, stream: &TcpStream) {
+        const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\
+            Content-Type: text/plain\r\nContent-Length: 59\r\n\r\n\
+            failed to answer: all connections of the server are in use\n";
+        if self.certificate.is_none() {
+            let _ = stream.try_write(ANSWER);
+        }
+    }
+
     /// The address that a connection counts for: none for those of this machine and of proxies, which are many clients.
     pub(super) fn counted(&self, stream: &TcpStream) -> Option<IpAddr> {
         let ip = stream.peer_addr().ok()?.ip().to_canonical();
@@ -124,12 +135,4 @@ fn log(outcome: hyper::Result<()>) {
     if let Err(error) = outcome {
         tracing::debug!("a connection ended early: {error}");
     }
-}
-
-/// Answers a connection for which there is no room. It never waits: whatever does not fit the socket's buffer is lost.
-pub(super) fn turn_away(stream: &TcpStream) {
-    const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\
-        Content-Type: text/plain\r\nContent-Length: 59\r\n\r\n\
-        failed to answer: all connections of the server are in use\n";
-    let _ = stream.try_write(ANSWER);
 }

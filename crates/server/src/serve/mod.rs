@@ -125,7 +125,7 @@ pub async fn serve(
             Some(admission) => {
                 tasks.spawn(connection::run(stream, port.clone(), admission));
             }
-            None => connection::turn_away(&stream),
+            None => port.turn_away(&stream),
         }
     }
     if let Some(renewals) = renewals {

@@ -295,4 +295,14 @@ async fn a_handshake_that_does_not_end_is_given_up_and_makes_room_for_others() {
     let mut stream = server.connect(server.authority.trusted()).await.unwrap();
     assert!(ask(&mut stream, "/who", "nobody.").await.unwrap().starts_with("HTTP/1.1 200 OK"));
     assert!(is_closed(&mut silent).await);
+    // Where all are busy, one more is let go, without an answer that it could not read.
+    let stream_of = async |server: &Secure| {
+        let mut stream = server.connect(server.authority.trusted()).await.unwrap();
+        ask(&mut stream, "/stream", "tick 0\n\r\n").await.unwrap();
+        stream
+    };
+    drop(stream);
+    let _busy = (stream_of(&server).await, stream_of(&server).await);
+    let mut late = TcpStream::connect(server.address).await.unwrap();
+    assert!(is_closed(&mut late).await);
 }
