@@ -92,7 +92,7 @@ pub(super) struct Viewer {
     /// The name of the person who is signed in.
     pub(super) name: Option<String>,
     /// The proof that forms carry, of a person who is signed in.
-    proof: Option<String>,
+    pub(super) proof: Option<String>,
     /// Whether the person may change something of any project.
     pub(super) operates: bool,
 }
