@@ -329,8 +329,13 @@ const EXAMPLES: &[Examples] = &[
     of("export", &[("kelos export celos celos-db --dir .", "the state of `kelos up` in this folder")]),
     of(
         "verify",
-        &[("kelos verify", "the state of this folder"), ("kelos verify --db /var/lib/kelos --json", "of a server")],
+        &[
+            ("kelos verify", "the state of this folder"),
+            ("kelos verify --db /var/lib/kelos --json", "of a server"),
+            ("kelos verify --against s3://audit/checkpoints --public-key checkpoint.pem", "with its checkpoints"),
+        ],
     ),
+    of("key show", &[("kelos key show > checkpoint.pem", "of this folder"), ("kelos key show --db /var/lib/kelos", "of a server")]),
     of(
         "shadow",
         &[

@@ -29,6 +29,8 @@ pub struct Verification {
     pub events: u64,
     /// Slots to which the log folds as they are in the table.
     pub slots: u64,
+    /// The first turn at which the chain of digests breaks: it, or a turn after it, is not what was committed.
+    pub broken_at: Option<u64>,
     /// The disagreements; no more than were asked for.
     pub disagreements: Vec<Disagreement>,
 }
@@ -92,6 +94,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Tells that the chain breaks at a turn.
+    fn breaks(&mut self, disagreement: Disagreement, turn: u64) {
+        self.verified.broken_at.get_or_insert(turn);
+        self.tell(disagreement);
+    }
+
     fn tell(&mut self, disagreement: Disagreement) {
         if self.verified.disagreements.len() < self.limit {
             self.verified.disagreements.push(disagreement);
@@ -107,7 +115,8 @@ impl Walk<'_> {
                 match read(self.reader.turns(PageRequest::oldest(AT_ONCE).after(from.as_deref())))? {
                     Ok(page) => page,
                     Err(what) => {
-                        self.tell(Disagreement { what, ..Disagreement::default() });
+                        let next = before.map_or(1, |before| before.turn + 1);
+                        self.breaks(Disagreement { what, ..Disagreement::default() }, next);
                         return Ok(before);
                     }
                 };
@@ -127,15 +136,19 @@ impl Walk<'_> {
         self.verified.events = self.verified.events.saturating_add(turn.events);
         let at = |what: String| Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() };
         if !turn.follows(before) {
-            self.tell(at(out_of_order(turn, before)));
+            let next = before.map_or(1, |before| before.turn + 1);
+            self.breaks(at(out_of_order(turn, before)), next.min(turn.turn));
         }
         let digest = before.map_or_else(Digest::default, |before| before.digest);
         let mut deletions = Deletions::default();
         match read(self.reader.recount(turn, &digest))? {
-            Err(what) => self.tell(at(what)),
+            Err(what) => self.breaks(at(what), turn.turn),
             Ok(counted) => match counted.missing {
-                Some(event) => self.tell(Disagreement { event: Some(event), ..at("it is missing".to_owned()) }),
-                None if counted.digest != turn.digest => self.tell(at(changed(turn))),
+                Some(event) => {
+                    let missing = Disagreement { event: Some(event), ..at("it is missing".to_owned()) };
+                    self.breaks(missing, turn.turn);
+                }
+                None if counted.digest != turn.digest => self.breaks(at(changed(turn)), turn.turn),
                 None => deletions = counted.deletions,
             },
         }
