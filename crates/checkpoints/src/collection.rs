@@ -127,15 +127,21 @@ mod tests {
 
     #[test]
     fn they_are_found_in_every_kind_of_log() {
-        let (one, two, three) = (checkpoint(1).json().to_string(), checkpoint(2).json().to_string(), checkpoint(3).json());
-        let of_program = serde_json::json!({"timestamp": "…", "level": "INFO", "message": three.to_string(), "target": "kelos"});
+        let (one, two, three) =
+            (checkpoint(1).json().to_string(), checkpoint(2).json().to_string(), checkpoint(3).json());
+        let of_program =
+            serde_json::json!({"timestamp": "…", "level": "INFO", "message": three.to_string(), "target": "kelos"});
         let log = format!(
             "{one}\n2026-01-31T00:00:00Z \u{1b}[32m INFO\u{1b}[0m kelos_checkpoints::recorder: {two}\n{of_program}\nother \"checkpoint\"\n{{\"a\": 1}}\n"
         );
         let mut collection = Collection::default();
         collection.add_file("kelos.log", &log);
-        let found: Vec<(String, u64)> = collection.checkpoints.into_iter().map(|(name, one)| (name, one.turn)).collect();
-        assert_eq!(found, [("kelos.log:1".to_owned(), 1), ("kelos.log:2".to_owned(), 2), ("kelos.log:3".to_owned(), 3)]);
+        let found: Vec<(String, u64)> =
+            collection.checkpoints.into_iter().map(|(name, one)| (name, one.turn)).collect();
+        assert_eq!(
+            found,
+            [("kelos.log:1".to_owned(), 1), ("kelos.log:2".to_owned(), 2), ("kelos.log:3".to_owned(), 3)]
+        );
         assert!(collection.unreadable.is_empty());
     }
 
@@ -157,7 +163,8 @@ mod tests {
             std::fs::write(folder.path().join(checkpoint.object_name()), checkpoint.json().to_string()).unwrap();
         }
         std::fs::write(folder.path().join("readme.json"), "{}").unwrap();
-        let (storage, path) = (Storage::new(kelos_storage::StorageConfig::default()), folder.path().display().to_string());
+        let (storage, path) =
+            (Storage::new(kelos_storage::StorageConfig::default()), folder.path().display().to_string());
         let read = Collection::read(&storage, &path).await.unwrap();
         let turns: Vec<u64> = read.checkpoints.iter().map(|(_, one)| one.turn).collect();
         assert_eq!((turns, read.unreadable.len()), (vec![2, 9], 0));

@@ -29,7 +29,11 @@ impl CheckedLog {
     ///
     /// # Errors
     /// When the medium fails. Damaged turns are left out.
-    pub fn read(reader: &dyn Queries, collection: &Collection, broken_at: Option<u64>) -> Result<CheckedLog, StoreError> {
+    pub fn read(
+        reader: &dyn Queries,
+        collection: &Collection,
+        broken_at: Option<u64>,
+    ) -> Result<CheckedLog, StoreError> {
         let end = |paging: PageRequest<'_>| readable(reader.turns(paging).map(|page| page.rows.into_iter().next()));
         let (first, last) = (end(PageRequest::oldest(1))?, end(PageRequest::newest(1))?);
         let mut digests = BTreeMap::new();
@@ -134,7 +138,8 @@ pub enum Contradiction {
 pub fn compare(collection: &Collection, keys: &[PublicKey], log: &CheckedLog) -> Comparison {
     let mut comparison = Comparison::default();
     let unreadable = collection.unreadable.iter();
-    let unreadable = unreadable.map(|(name, why)| Contradiction::Unreadable { name: name.clone(), why: why.to_string() });
+    let unreadable =
+        unreadable.map(|(name, why)| Contradiction::Unreadable { name: name.clone(), why: why.to_string() });
     comparison.contradictions.extend(unreadable);
     let (ours, foreign): (Vec<_>, Vec<_>) =
         collection.checkpoints.iter().partition(|(_, checkpoint)| keys.contains(&checkpoint.key));
@@ -185,7 +190,8 @@ impl Comparison {
         self.contradictions.extend(accepted.map(|turn| Contradiction::Accepted { first, turn }));
         if let Some(one) = replaced.first() {
             let held = ours.iter().map(|(_, checkpoint)| checkpoint.turn);
-            let is_held = |turn: &u64| *turn < one.turn && !is_before(*turn) && log.broken_at.is_none_or(|broken| *turn < broken);
+            let is_held =
+                |turn: &u64| *turn < one.turn && !is_before(*turn) && log.broken_at.is_none_or(|broken| *turn < broken);
             let (held, more) = (held.filter(is_held).max(), replaced.len() - 1);
             self.contradictions.push(Contradiction::Replaced { turn: one.turn, signed: one.at, held, more });
         }
@@ -242,7 +248,10 @@ impl fmt::Display for Contradiction {
                         f,
                         "the history was replaced at or before turn {turn}; the newest checkpoint before it that still holds is of turn {held}"
                     )?,
-                    None => write!(f, "the history was replaced at or before turn {turn}, and no checkpoint before it holds")?,
+                    None => write!(
+                        f,
+                        "the history was replaced at or before turn {turn}, and no checkpoint before it holds"
+                    )?,
                 }
                 match more {
                     0 => Ok(()),
@@ -252,7 +261,10 @@ impl fmt::Display for Contradiction {
             }
             Contradiction::Cut { last, turn, signed } => {
                 let at = format_full(*signed);
-                write!(f, "the log ends at turn {last}, but the checkpoint of turn {turn} was signed at {at}: its tail was cut off, or an older copy restored")
+                write!(
+                    f,
+                    "the log ends at turn {last}, but the checkpoint of turn {turn} was signed at {at}: its tail was cut off, or an older copy restored"
+                )
             }
             Contradiction::Accepted { first, turn } => write!(
                 f,

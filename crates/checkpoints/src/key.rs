@@ -60,7 +60,8 @@ impl PrivateKey {
         let mut text = String::new();
         opened.take(LONGEST_FILE).read_to_string(&mut text).map_err(|error| fail(error.to_string()))?;
         let bytes = of_pem(&text, "PRIVATE KEY", &PRIVATE);
-        let expected = "it is no private key of Ed25519 in PEM, expected such as `openssl genpkey -algorithm ed25519` makes";
+        let expected =
+            "it is no private key of Ed25519 in PEM, expected such as `openssl genpkey -algorithm ed25519` makes";
         let seed = bytes.ok_or_else(|| fail(expected.to_owned()))?;
         Ok(Some(PrivateKey(SigningKey::from_bytes(&seed))))
     }
@@ -92,7 +93,8 @@ impl PublicKey {
             Some(bytes) => bytes.try_into().ok(),
             None => of_pem(text, "PUBLIC KEY", &PUBLIC),
         };
-        let expected = "it is no public key of Ed25519, expected 64 hexadecimal digits or PEM, as `kelos key show` prints";
+        let expected =
+            "it is no public key of Ed25519, expected 64 hexadecimal digits or PEM, as `kelos key show` prints";
         let bytes = found.filter(|bytes| VerifyingKey::from_bytes(bytes).is_ok());
         bytes.map(PublicKey).ok_or_else(|| expected.to_owned())
     }
@@ -194,7 +196,10 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path().join("keys")).unwrap().count(), 1);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         let refused = PrivateKey::keep(&file).err().unwrap();
-        assert!(refused.ends_with("its permissions are 0640, expected 0600: others could sign in its name"), "{refused}");
+        assert!(
+            refused.ends_with("its permissions are 0640, expected 0600: others could sign in its name"),
+            "{refused}"
+        );
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&file, "secret").unwrap();
         assert!(PrivateKey::keep(&file).err().unwrap().contains("it is no private key of Ed25519 in PEM"));
@@ -205,7 +210,8 @@ mod tests {
         let key = PrivateKey::of_seed([1; 32]).public();
         assert_eq!(PublicKey::read(&key.to_string()), Ok(key));
         assert_eq!(PublicKey::read(&key.pem()), Ok(key));
-        for wrong in ["", "00", "x", &"g".repeat(64), "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "é"] {
+        for wrong in ["", "00", "x", &"g".repeat(64), "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "é"]
+        {
             assert!(PublicKey::read(wrong).is_err(), "{wrong}");
         }
     }

@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use kelos_engine::{Handle, Status};
 use kelos_executors::http::Http;
-use kelos_store::{PageRequest, Queries, TurnRecord};
 use kelos_storage::Storage;
+use kelos_store::{PageRequest, Queries, TurnRecord};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -220,11 +220,14 @@ impl Recorder {
         let last = newest_turn(&**reader)?;
         if last.is_none_or(|last| last.turn < checkpoint.turn) {
             let last = last.map_or(0, |last| last.turn);
-            return Ok(Some(format!("the log ends at turn {last}, before {checkpoint}: an older copy was put in its place")));
+            return Ok(Some(format!(
+                "the log ends at turn {last}, before {checkpoint}: an older copy was put in its place"
+            )));
         }
         let found = turn_of(&**reader, checkpoint.turn).map_err(words)?;
         let holds = found.is_some_and(|turn| turn.digest == checkpoint.digest);
-        Ok((!holds).then(|| format!("turn {} has another digest than {checkpoint}: history was replaced", checkpoint.turn)))
+        Ok((!holds)
+            .then(|| format!("turn {} has another digest than {checkpoint}: history was replaced", checkpoint.turn)))
     }
 
     fn make_here(&self) -> Result<Option<Checkpoint>, String> {

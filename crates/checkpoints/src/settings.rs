@@ -59,16 +59,22 @@ impl Settings {
     /// # Errors
     /// The mistake, and what was expected.
     pub fn parse(text: &str) -> Result<Settings, String> {
-        const FORM: &str = "{\"checkpoints\": {\"every\": \"1h\", \"to\": [\"s3://bucket/checkpoints\", \"https://host/hook\"]}}";
+        const FORM: &str =
+            "{\"checkpoints\": {\"every\": \"1h\", \"to\": [\"s3://bucket/checkpoints\", \"https://host/hook\"]}}";
         let file: File = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
         let Some(part) = file.checkpoints else { return Ok(Settings::default()) };
         let of = |why: String| format!("its checkpoints: {why}");
         if part.to.len() > MOST_TARGETS {
             return Err(of(format!("they go to {} places, expected at most {MOST_TARGETS}", part.to.len())));
         }
-        let targets = part.to.iter().map(|to| Target::read(to).map_err(|why| format!("`to` has \"{}\": {why}", Target::safe(to))));
+        let targets = part
+            .to
+            .iter()
+            .map(|to| Target::read(to).map_err(|why| format!("`to` has \"{}\": {why}", Target::safe(to))));
         let to: Vec<Target> = targets.collect::<Result<_, _>>().map_err(of)?;
-        if let Some((at, target)) = to.iter().enumerate().find(|(at, target)| to.iter().take(*at).any(|one| one == *target)) {
+        if let Some((at, target)) =
+            to.iter().enumerate().find(|(at, target)| to.iter().take(*at).any(|one| one == *target))
+        {
             return Err(of(format!("`to` has \"{target}\" twice, the second time at place {}", at + 1)));
         }
         let key = part.key.map(std::path::absolute).transpose();
@@ -76,7 +82,10 @@ impl Settings {
             every: part.every.as_deref().map_or(Ok(EVERY), every).map_err(of)?,
             to,
             key: key.map_err(|error| of(format!("`key` is no path: {error}")))?,
-            instance: part.instance.map(|name| named(&name).map_err(|why| of(format!("`instance`: {why}")))).transpose()?,
+            instance: part
+                .instance
+                .map(|name| named(&name).map_err(|why| of(format!("`instance`: {why}"))))
+                .transpose()?,
         })
     }
 }
@@ -99,22 +108,40 @@ mod tests {
         assert_eq!(settings.every, Duration::from_secs(900));
         let names: Vec<String> = settings.to.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["/backup/checkpoints", "s3://b/c", "https://a.example/hook"]);
-        assert_eq!((settings.key, settings.instance), (Some("/etc/kelos/checkpoint.key".into()), Some("shop".to_owned())));
+        assert_eq!(
+            (settings.key, settings.instance),
+            (Some("/etc/kelos/checkpoint.key".into()), Some("shop".to_owned()))
+        );
         assert_eq!(Settings::parse("{}"), Ok(Settings::default()));
     }
 
     #[test]
     fn mistakes_say_what_was_expected() {
         for (part, words) in [
-            (r#"{"every": "0s"}"#, "its checkpoints: `every` is \"0s\", expected a duration from 1s to 7d (168h), such as \"1h\""),
-            (r#"{"to": ["backup"]}"#, "its checkpoints: `to` has \"backup\": expected a URI of a folder such as s3://bucket/folder, an absolute path, or the https: address of a webhook"),
-            (r#"{"to": ["https://me:secret@host/"]}"#, "its checkpoints: `to` has \"https://host/\": a name or password does not belong in a URL: it would be seen in logs"),
+            (
+                r#"{"every": "0s"}"#,
+                "its checkpoints: `every` is \"0s\", expected a duration from 1s to 7d (168h), such as \"1h\"",
+            ),
+            (
+                r#"{"to": ["backup"]}"#,
+                "its checkpoints: `to` has \"backup\": expected a URI of a folder such as s3://bucket/folder, an absolute path, or the https: address of a webhook",
+            ),
+            (
+                r#"{"to": ["https://me:secret@host/"]}"#,
+                "its checkpoints: `to` has \"https://host/\": a name or password does not belong in a URL: it would be seen in logs",
+            ),
             (r#"{"to": ["/a", "/a/"]}"#, "its checkpoints: `to` has \"/a\" twice, the second time at place 2"),
-            (r#"{"instance": "a\nb"}"#, "its checkpoints: `instance`: expected a name of at most 200 bytes without control characters"),
+            (
+                r#"{"instance": "a\nb"}"#,
+                "its checkpoints: `instance`: expected a name of at most 200 bytes without control characters",
+            ),
         ] {
             assert_eq!(Settings::parse(&format!("{{\"checkpoints\": {part}}}")), Err(words.to_owned()));
         }
         let unknown = Settings::parse(r#"{"checkpoints": {"too": []}}"#).unwrap_err();
-        assert!(unknown.starts_with("unknown field `too`, expected one of `every`, `to`, `key`, `instance` at line 1"), "{unknown}");
+        assert!(
+            unknown.starts_with("unknown field `too`, expected one of `every`, `to`, `key`, `instance` at line 1"),
+            "{unknown}"
+        );
     }
 }

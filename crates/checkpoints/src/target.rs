@@ -22,8 +22,7 @@ pub(crate) enum Target {
 impl Target {
     /// Reads the URI of a folder, an absolute path, or the address of a webhook.
     pub(crate) fn read(text: &str) -> Result<Target, String> {
-        const EXPECTED: &str =
-            "expected a URI of a folder such as s3://bucket/folder, an absolute path, or the https: address of a webhook";
+        const EXPECTED: &str = "expected a URI of a folder such as s3://bucket/folder, an absolute path, or the https: address of a webhook";
         let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         if scheme == "http" || scheme == "https" {
             let url = Url::parse(text).map_err(|error| format!("{error}; {EXPECTED}"))?;
@@ -65,9 +64,14 @@ async fn add_object(place: &Place, checkpoint: &Checkpoint) -> Result<(), String
     let words = |error: kelos_storage::StorageError| error.to_string();
     if place.files.stat(&path).await.map_err(words)?.is_some() {
         let bytes = place.files.read(&path, LARGEST_OBJECT).await.map_err(words)?;
-        let is_same = Checkpoint::read(&String::from_utf8_lossy(&bytes))
-            .is_ok_and(|found| (found.turn, found.digest, found.key) == (checkpoint.turn, checkpoint.digest, checkpoint.key));
-        return if is_same { Ok(()) } else { Err(format!("write {path}: something else is there, and nothing is replaced")) };
+        let is_same = Checkpoint::read(&String::from_utf8_lossy(&bytes)).is_ok_and(|found| {
+            (found.turn, found.digest, found.key) == (checkpoint.turn, checkpoint.digest, checkpoint.key)
+        });
+        return if is_same {
+            Ok(())
+        } else {
+            Err(format!("write {path}: something else is there, and nothing is replaced"))
+        };
     }
     let content = format!("{}\n", checkpoint.json());
     place.files.put(&path, &mut content.as_bytes()).await.map_err(words)

@@ -55,9 +55,7 @@ impl Signed {
 /// The comparison for programs.
 pub(crate) fn written(compared: &Comparison) -> Value {
     let Comparison { holding, newest, contradictions, after, others } = compared;
-    let contradiction = |one: &kelos_checkpoints::Contradiction| {
-        json!({ "code": one.code(), "turn": one.turn(), "what": one.to_string() })
-    };
+    let contradiction = |one: &kelos_checkpoints::Contradiction| json!({ "code": one.code(), "turn": one.turn(), "what": one.to_string() });
     json!({
         "holding": holding,
         "newest": newest.as_ref().map(kelos_checkpoints::Checkpoint::json),

@@ -169,7 +169,7 @@ commands! {
     Events(watch::EventsArgs) => watch::run,
     /// Import the state of another scheduler; only while no server runs
     Import(import::ImportArgs) => import::run,
-    /// Export the state for another scheduler, so that it can continue; only while no server runs
+    /// Export the state for another scheduler, or the log for whoever verifies it without Kelos
     Export(export::ExportArgs) => export::run,
     /// Verify the integrity of the database: turns, log, slots, checksums. Can accept a damaged one or an old backup
     Verify(verify::VerifyArgs) => verify::run,

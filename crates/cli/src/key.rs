@@ -40,7 +40,8 @@ pub(crate) fn run(args: &KeyArgs) -> Result<u8, Failure> {
         None => data::find(&args.place)?.checkpoint_key(),
     };
     let key = PublicKey::open(&file).map_err(Failure::usage);
-    let key = key.map_err(|failure| failure.hint("a server makes it with its first checkpoint; --file names another one"))?;
+    let key =
+        key.map_err(|failure| failure.hint("a server makes it with its first checkpoint; --file names another one"))?;
     if args.form.json {
         text::json(&json!({ "algorithm": "ed25519", "key": key.to_string(), "pem": key.pem() }));
     } else {

@@ -108,7 +108,8 @@ fn replace_history(database: &Path) -> u64 {
     let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, u64>(0)).expect("a number");
     let event = number("SELECT min(seq) FROM events WHERE instr(body, 'started')");
     let changed = number(&format!("SELECT max(turn) FROM turns WHERE first_event <= {event}"));
-    conn.execute(&format!("UPDATE events SET at = at + 1, check_value = NULL WHERE seq = {event}"), []).expect("a change");
+    conn.execute(&format!("UPDATE events SET at = at + 1, check_value = NULL WHERE seq = {event}"), [])
+        .expect("a change");
     let reader = SqliteStore::look(database).expect("a store").reader();
     let turns = reader.turns(PageRequest::oldest(100_000)).expect("turns").rows;
     let mut before = Digest::default();
@@ -164,7 +165,8 @@ fn checkpoints_go_outside_and_tell_a_log_from_another() {
     let found = contradictions(&folder, 4);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "history-replaced");
-    let first_after = names.iter().map(|name| name[11..31].parse::<u64>().expect("a turn")).find(|turn| *turn >= changed);
+    let first_after =
+        names.iter().map(|name| name[11..31].parse::<u64>().expect("a turn")).find(|turn| *turn >= changed);
     let expected = format!("turn {} has another digest than the checkpoint of ", first_after.expect("a later one"));
     assert!(found[0].1.starts_with(&expected), "{found:?}, {changed}");
     let said = folder.run(&["verify", "--against", "outside"]).out;
@@ -203,7 +205,8 @@ fn a_target_that_is_away_is_a_problem_and_gets_all_later() {
         let found: Value = serde_json::from_str(&text).expect("JSON");
         let of = |one: &Value| one["code"] == "checkpoint-fails";
         let listed = found["items"].as_array().expect("items").clone();
-        let files: Vec<String> = listed.into_iter().filter(of).map(|one| one["file"].as_str().expect("a file").to_owned()).collect();
+        let files: Vec<String> =
+            listed.into_iter().filter(of).map(|one| one["file"].as_str().expect("a file").to_owned()).collect();
         (files.len() >= 2).then_some(files)
     };
     let files = eventually("problems", &mut api);
@@ -244,4 +247,82 @@ fn get(url: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
+}
+
+/// Recomputes the digests of an exported log, as somebody does without Kelos; returns the number of turns.
+fn recomputed(log: &str) -> usize {
+    use sha2::{Digest as _, Sha256};
+    fn column(hash: &mut Sha256, value: &Value) {
+        match value {
+            Value::Null => hash.update([0]),
+            Value::Number(number) => {
+                hash.update([1]);
+                hash.update(number.as_i64().expect("a number").to_le_bytes());
+            }
+            Value::String(text) => {
+                hash.update([3]);
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text.as_bytes());
+            }
+            other => panic!("{other}"),
+        }
+    }
+    let (mut before, mut turns, mut open) = (Vec::new(), 0, None::<(Sha256, Value)>);
+    let unhex = |text: &str| {
+        (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hex")).collect::<Vec<u8>>()
+    };
+    let mut end = |open: Option<(Sha256, Value)>, before: &mut Vec<u8>| {
+        let Some((hash, digest)) = open else { return };
+        *before = hash.finalize().to_vec();
+        assert_eq!(*before, unhex(digest.as_str().expect("a digest")));
+        turns += 1;
+    };
+    for line in log.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        if let Some(digest) = line["before"].as_str() {
+            before = unhex(digest);
+        } else if line["turn"].is_u64() {
+            end(open.take(), &mut before);
+            let mut hash = Sha256::new();
+            hash.update(&before);
+            ["turn", "epoch", "at", "firstEvent", "events", "body"]
+                .iter()
+                .for_each(|name| column(&mut hash, &line[*name]));
+            open = Some((hash, line["digest"].clone()));
+        } else {
+            let hash = &mut open.as_mut().expect("a turn").0;
+            line["event"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .chain(line.get("deletions"))
+                .for_each(|value| column(hash, value));
+        }
+    }
+    end(open, &mut before);
+    turns
+}
+
+#[test]
+fn an_exported_log_is_verified_without_kelos() {
+    let folder = folder(&[]);
+    let server = up(&folder);
+    await_more(&folder, 1);
+    assert!(server.stop().success());
+    let said = folder.run(&["export", "log", "log.jsonl"]).ok();
+    assert!(said.starts_with("wrote ") && said.ends_with(" to log.jsonl\n"), "{said}");
+    let log = std::fs::read_to_string(folder.path().join("log.jsonl")).expect("a log");
+    let turns = recomputed(&log);
+    assert!(turns > 2);
+    let part = folder.run(&["export", "log", "-", "--from", "2", "--to", "4"]).ok();
+    assert_eq!(recomputed(&part), 3);
+    let part = folder.run(&["export", "log", "-", "--from", "3", "--to", "3"]).ok();
+    assert_eq!(recomputed(&part), 1);
+    let events = folder.run(&["export", "log", "-", "--workflow", "tick"]).ok();
+    assert!(events.lines().count() > 3 && events.lines().all(|line| line.starts_with("{\"event\":[")), "{events}");
+    let said = folder.run(&["export", "log", "log.jsonl"]).fails(1);
+    assert!(said.contains("write log.jsonl: File exists") && said.contains("hint: --force overwrites it"), "{said}");
+    folder.run(&["export", "log", "log.jsonl", "--force"]).ok();
+    let said = folder.run(&["export", "log", "-", "--from", "4", "--to", "2"]).fails(2);
+    assert!(said.contains("export turns 4 to 2: expected --from before --to"), "{said}");
 }

@@ -452,8 +452,12 @@ fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
     });
     let away = recorder.targets().into_iter().filter_map(|target| {
         let lacks = target.lacks;
-        let hint = format!("it lacks {lacks} checkpoint{}; it is tried again, and gets them then", if lacks == 1 { "" } else { "s" });
-        let problem = Problem::error(&target.name, ProblemCode::CheckpointFails, format!("failed to {}", target.problem?));
+        let hint = format!(
+            "it lacks {lacks} checkpoint{}; it is tried again, and gets them then",
+            if lacks == 1 { "" } else { "s" }
+        );
+        let problem =
+            Problem::error(&target.name, ProblemCode::CheckpointFails, format!("failed to {}", target.problem?));
         Some(Problem { hint: Some(hint), ..problem })
     });
     own.chain(away).collect()
