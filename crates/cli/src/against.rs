@@ -13,13 +13,13 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Checkpoints, and the keys with which they must be signed.
-pub(crate) struct Signed {
+pub(crate) struct Evidence {
     collection: Collection,
     keys: Vec<PublicKey>,
 }
 
 /// Reads the checkpoints of a place, and the keys: those that were named, or that of the folder of state.
-pub(crate) fn read(place: &str, public_keys: &[PathBuf], data: &Data) -> Result<Signed, Failure> {
+pub(crate) fn read(place: &str, public_keys: &[PathBuf], data: &Data) -> Result<Evidence, Failure> {
     let keys = if public_keys.is_empty() {
         let file = data.checkpoint_key();
         let key = PublicKey::open(&file).map_err(Failure::usage);
@@ -41,10 +41,10 @@ pub(crate) fn read(place: &str, public_keys: &[PathBuf], data: &Data) -> Result<
         return Err(Failure::usage(format!("read checkpoints from {place}: there are none"))
             .hint("name the folder, the file or the log to which a server sent them: see `checkpoints` of --config"));
     }
-    Ok(Signed { collection, keys })
+    Ok(Evidence { collection, keys })
 }
 
-impl Signed {
+impl Evidence {
     /// Compares them with a verified log, whose chain breaks at a turn, if it does.
     pub(crate) fn compare(&self, reader: &dyn Queries, broken_at: Option<u64>) -> Result<Comparison, StoreError> {
         let log = CheckedLog::read(reader, &self.collection, broken_at)?;

@@ -63,10 +63,15 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
         let accepted = store.accept().map_err(|error| Failure::of_store(&error))?;
         accepted.ok_or_else(|| data.in_use("accept the database"))?;
     }
-    let damage = store.damage(NAMED).map_err(|error| Failure::of_store(&error))?;
     let reader: Arc<dyn Queries> = store.reader();
-    let verified = verify(&*reader, NAMED).map_err(|error| Failure::of_store(&error))?;
-    let compared = checkpoints.map(|signed| signed.compare(&*reader, verified.broken_at)).transpose();
+    let (damage, verified) = std::thread::scope(|scope| {
+        let verified = scope.spawn(|| verify(&*reader, NAMED));
+        let damage = store.damage(NAMED);
+        (damage, verified.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let damage = damage.map_err(|error| Failure::of_store(&error))?;
+    let verified = verified.map_err(|error| Failure::of_store(&error))?;
+    let compared = checkpoints.map(|evidence| evidence.compare(&*reader, verified.broken_at)).transpose();
     let found = Findings { damage, verified, against: compared.map_err(|error| Failure::of_store(&error))? };
     if args.form.json {
         text::json(&found.written(args));

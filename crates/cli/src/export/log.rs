@@ -77,7 +77,7 @@ pub(super) fn run(args: &LogArgs) -> Result<u8, Failure> {
 
 /// What was written.
 #[derive(Default)]
-struct Written {
+struct ExportCount {
     turns: u64,
     events: u64,
 }
@@ -104,13 +104,13 @@ fn unwritten(file: &Path, error: &io::Error) -> Failure {
     Failure::bad(format!("write {}: {error}", file.display()))
 }
 
-fn write_turns(reader: &dyn Queries, args: &LogArgs, out: &mut dyn Write) -> Result<Written, Failure> {
+fn write_turns(reader: &dyn Queries, args: &LogArgs, out: &mut dyn Write) -> Result<ExportCount, Failure> {
     let is_whole = args.workflow.is_none();
     let to = args.to.unwrap_or(u64::MAX);
     let fail = |error: StoreError| Failure::of_store(&error);
     let line =
         |out: &mut dyn Write, value: Value| writeln!(out, "{value}").map_err(|error| unwritten(&args.file, &error));
-    let mut written = Written::default();
+    let mut written = ExportCount::default();
     let mut before = None;
     // The turn before the first one has the digest that goes into it.
     let mut from = args.from.checked_sub(2).filter(|from| *from > 0).map(|from| from.to_string());
