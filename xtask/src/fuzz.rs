@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct FuzzArguments {
-    /// What the program is given: --target NAME, --seconds S, --seed N, --list, --help.
+    /// The arguments of the program: --target NAME, --seconds S, --seed N, --list, --help.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }

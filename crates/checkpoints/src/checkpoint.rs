@@ -47,7 +47,7 @@ pub enum CheckpointProblem {
         field: &'static str,
         /// Its value.
         found: String,
-        /// What it should be.
+        /// The values that it may have.
         expected: &'static str,
     },
     /// The signature is not that of its key over what it says.

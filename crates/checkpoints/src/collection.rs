@@ -18,7 +18,7 @@ const MARK: &str = "{\"checkpoint\":";
 pub struct Collection {
     /// The checkpoints, each with the name of where it is, in the order of their turns and then of their moments.
     pub checkpoints: Vec<(String, Checkpoint)>,
-    /// What is in their place, and the reason for which it is no checkpoint.
+    /// The names of things in their place, each with the reason for which it is no checkpoint.
     pub unreadable: Vec<(String, CheckpointProblem)>,
 }
 

@@ -45,7 +45,7 @@ impl CheckedLog {
     }
 }
 
-/// What was read; nothing if it is damaged, which verification has named.
+/// The record that was read; none if it is damaged, which verification has named.
 fn readable(read: Result<Option<TurnRecord>, StoreError>) -> Result<Option<TurnRecord>, StoreError> {
     match read {
         Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -83,14 +83,14 @@ pub enum Contradiction {
     NoneOfKey,
     /// Something in the place of a checkpoint is none.
     Unreadable {
-        /// Where it is.
+        /// The place of it.
         name: String,
-        /// Why it is none.
+        /// The reason for which it is none.
         why: String,
     },
     /// A checkpoint is signed with another key than expected.
     OtherKey {
-        /// Where it is.
+        /// The place of it.
         name: String,
         /// Its turn.
         turn: u64,
@@ -101,7 +101,7 @@ pub enum Contradiction {
     Disputed {
         /// The turn.
         turn: u64,
-        /// Where they are.
+        /// The places of both.
         names: [String; 2],
     },
     /// The log has another digest for the turn of a checkpoint.

@@ -38,7 +38,7 @@ pub(crate) fn file(path: &str) -> Vec<u8> {
     fs::read(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Texts.
+/// Texts as a corpus.
 pub(crate) fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }

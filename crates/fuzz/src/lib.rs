@@ -47,11 +47,11 @@ pub struct Target {
 pub struct Finding {
     /// The name of the target.
     pub target: &'static str,
-    /// What broke.
+    /// The property that broke, or the words of the panic.
     pub what: String,
     /// The input.
     pub input: Vec<u8>,
-    /// Where it is kept.
+    /// The file that keeps it.
     pub file: PathBuf,
 }
 

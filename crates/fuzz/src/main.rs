@@ -14,7 +14,7 @@ struct Arguments {
     /// Only these targets.
     #[arg(long, value_name = "NAME")]
     target: Vec<String>,
-    /// How long, for all targets together.
+    /// Seconds for all targets together.
     #[arg(long, value_name = "S", default_value_t = 60)]
     seconds: u64,
     /// The seed: with the same one, each target gets the same input in the same order.

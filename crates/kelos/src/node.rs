@@ -268,10 +268,7 @@ impl Node {
         }
         let sources = Sources::start(sources, &handle, &runs_on);
         #[cfg(feature = "checkpoints")]
-        let checkpoints = config.checkpoints.map(|(settings, folder)| {
-            let parts = RecorderParts { settings, folder, storage: storage.clone(), handle: handle.clone() };
-            Recorder::start(parts, &runs_on)
-        });
+        let checkpoints = config.checkpoints.map(|settings| recorder(settings, &storage, &handle, &runs_on));
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -406,6 +403,13 @@ impl Node {
             checkpoints.end().await;
         }
     }
+}
+
+/// The recorder of a node's checkpoints, by its settings and the folder in which they are kept.
+#[cfg(feature = "checkpoints")]
+fn recorder((settings, folder): (Settings, PathBuf), storage: &Storage, handle: &Handle, runtime: &Runtime) -> Recorder {
+    let parts = RecorderParts { settings, folder, storage: storage.clone(), handle: handle.clone() };
+    Recorder::start(parts, runtime)
 }
 
 /// The scripts of a node, where it has folders of them.

