@@ -7,7 +7,7 @@ use kelos_model::flow::{FLOW, is_carried_out_by_the_scheduler};
 use kelos_model::{Run, RunId, Slot, SlotRef, SlotState, Workflow};
 
 use crate::turn::Turn;
-use crate::{RestoredState, Command, Config, Core};
+use crate::{Command, Config, Core, RestoredState};
 
 impl Core {
     /// Restores a scheduler at the end of the store's log. The commands check all live runs. Slots are evaluated once

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{RestoredState, Command, Config, Core, Input, Offer, Past, StepError};
+use kelos_core::{Command, Config, Core, Input, Offer, Past, RestoredState, StepError};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{

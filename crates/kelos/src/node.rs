@@ -407,7 +407,12 @@ impl Node {
 
 /// The recorder of a node's checkpoints, by its settings and the folder in which they are kept.
 #[cfg(feature = "checkpoints")]
-fn recorder((settings, folder): (Settings, PathBuf), storage: &Storage, handle: &Handle, runtime: &Runtime) -> Recorder {
+fn recorder(
+    (settings, folder): (Settings, PathBuf),
+    storage: &Storage,
+    handle: &Handle,
+    runtime: &Runtime,
+) -> Recorder {
     let parts = RecorderParts { settings, folder, storage: storage.clone(), handle: handle.clone() };
     Recorder::start(parts, runtime)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{
-    Ask, RestoredState, Command, Config, Core, Deployment, Input, Past, Step, StepError, Surroundings, TakenName,
+    Ask, Command, Config, Core, Deployment, Input, Past, RestoredState, Step, StepError, Surroundings, TakenName,
     WorkflowFilter, live_through,
 };
 use kelos_model::backfill::Backfill;

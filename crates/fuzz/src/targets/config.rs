@@ -96,7 +96,8 @@ fn tasks() -> Target {
         // The first settings that have the identifiers: a large range takes its time.
         let templates = [Some("{date}_{client_id}_{collection_name}"), Some("{date}_{n}"), None];
         if let Some(settings) = templates.iter().find_map(|template| Settings::new(*template, Some(identifiers)).ok()) {
-            let _ = (kelos_door_stolos::apps(tasks, "tasks.json", &settings), kelos_door_stolos::read(tasks, &settings));
+            let _ =
+                (kelos_door_stolos::apps(tasks, "tasks.json", &settings), kelos_door_stolos::read(tasks, &settings));
         }
         Ok(())
     })
