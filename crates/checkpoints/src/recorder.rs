@@ -41,6 +41,8 @@ pub struct RecorderParts {
     pub folder: PathBuf,
     /// The file systems of targets.
     pub storage: Storage,
+    /// The client of webhooks.
+    pub http: Http,
     /// The engine whose turns they are of.
     pub handle: Handle,
 }
@@ -90,7 +92,7 @@ impl Recorder {
     /// Makes and sends checkpoints until the engine ends, and while it leads.
     #[must_use]
     pub fn start(parts: RecorderParts, runtime: &Runtime) -> Recorder {
-        let RecorderParts { settings, folder, storage, handle } = parts;
+        let RecorderParts { settings, folder, storage, http, handle } = parts;
         let status = |target: &Target| TargetStatus { name: target.to_string(), lacks: 0, problem: None };
         let standings = Standings { targets: settings.to.iter().map(status).collect(), ..Standings::default() };
         let shared = Arc::new(RecorderState {
@@ -99,7 +101,7 @@ impl Recorder {
             book: Book::in_folder(&folder),
             settings,
             storage,
-            http: Http::default(),
+            http,
             handle,
             making: Mutex::default(),
             made: watch::Sender::new(0),

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use kelos_checkpoints::{CheckedLog, Collection, Comparison, PublicKey, compare};
 use kelos_model::time::format_full;
-use kelos_storage::{Storage, StorageConfig};
+use kelos_storage::Storage;
 use kelos_store::{Queries, StoreError};
 use serde_json::{Value, json};
 
 use crate::data::Data;
 use crate::failure::Failure;
-use crate::text;
+use crate::{text, trust};
 
 /// Checkpoints, and the keys with which they must be signed.
 pub(crate) struct Evidence {
@@ -35,7 +35,7 @@ pub(crate) fn read(place: &str, public_keys: &[PathBuf], data: &Data) -> Result<
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::bad(format!("start threads: {error}")))?;
-    let storage = Storage::new(StorageConfig::from_env());
+    let storage = Storage::new(trust::storage_config()?);
     let collection = runtime.block_on(Collection::read(&storage, &uri)).map_err(Failure::usage)?;
     if collection.checkpoints.is_empty() && collection.unreadable.is_empty() {
         return Err(Failure::usage(format!("read checkpoints from {place}: there are none"))

@@ -192,7 +192,16 @@ impl Pages {
         let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
         let trust = Trust::new(trust).map_err(Failure::usage)?;
         let limits = LimitSettings::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules, trust, limits, checkpoints })
+        Ok(Pages {
+            groups,
+            links,
+            watches: Watch::parse(&text).map_err(fail)?,
+            kafka,
+            rules,
+            trust,
+            limits,
+            checkpoints,
+        })
     }
 }
 

@@ -6,8 +6,8 @@
 mod access;
 mod accounts;
 mod address;
-mod agent;
 mod against;
+mod agent;
 mod apps;
 mod args;
 mod backfill;

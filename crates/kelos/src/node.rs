@@ -268,7 +268,7 @@ impl Node {
         }
         let sources = Sources::start(sources, &handle, &runs_on);
         #[cfg(feature = "checkpoints")]
-        let checkpoints = config.checkpoints.map(|settings| recorder(settings, &storage, &handle, &runs_on));
+        let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runs_on));
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -409,11 +409,13 @@ impl Node {
 #[cfg(feature = "checkpoints")]
 fn recorder(
     (settings, folder): (Settings, PathBuf),
+    trust: &Trust,
     storage: &Storage,
     handle: &Handle,
     runtime: &Runtime,
 ) -> Recorder {
-    let parts = RecorderParts { settings, folder, storage: storage.clone(), handle: handle.clone() };
+    let (storage, http, handle) = (storage.clone(), Http::new(trust), handle.clone());
+    let parts = RecorderParts { settings, folder, storage, http, handle };
     Recorder::start(parts, runtime)
 }
 

@@ -185,7 +185,7 @@ impl Server {
                 Node::start(config, Box::new(MemoryStore::new()), tokio::runtime::Handle::current()).expect("a node");
             let leading = |status: &Status| matches!(status, Status::Leading { .. });
             node.handle().watch_status().wait_for(leading).await.expect("a leader");
-            kelos_server::router(App::new(node, "1.2.3").with_worker_token(Some("t".into())))
+            kelos_server::router(App::new(node, "1.2.3"))
         });
         let server = Server { runtime, router, _folder: folder };
         for request in ["POST /clear-cache", "POST /scheduler?time=2015-09-13T15:00Z"] {
