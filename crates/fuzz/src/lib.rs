@@ -30,6 +30,9 @@ const HANGS: Duration = Duration::from_secs(60);
 /// No more findings of one target are collected.
 const MOST_FINDINGS: usize = 20;
 
+/// A function that gives a parser an input; the error is a broken property.
+pub type Check = Box<dyn Fn(&[u8]) -> Result<(), String> + Send + Sync>;
+
 /// A parser, and what it is given.
 pub struct Target {
     /// Its name.
@@ -39,7 +42,7 @@ pub struct Target {
     /// Words that mean something to it.
     pub words: &'static [&'static str],
     /// Gives it an input; the error is a broken property.
-    pub check: Box<dyn Fn(&[u8]) -> Result<(), String> + Send + Sync>,
+    pub check: Check,
 }
 
 /// An input that broke something.
