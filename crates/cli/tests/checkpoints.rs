@@ -233,7 +233,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(said.contains("read checkpoints from workflows: there are none"), "{said}");
     let said = folder.run(&["verify", "--against", "outside", "--public-key", "config.json"]).fails(2);
     assert!(said.contains("it is no public key of Ed25519, expected 64 hexadecimal digits or PEM"), "{said}");
-    folder.write("other.hex", &"ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c".to_owned());
+    folder.write("other.hex", "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c");
     let said = folder.run(&["verify", "--against", "outside", "--public-key", "other.hex"]);
     assert_eq!(said.code, 4);
     assert!(said.out.contains("no checkpoint there is signed with the expected key\n"), "{}", said.out);
