@@ -1,9 +1,10 @@
-//! Tasks of the workspace: `cargo xtask sim`, `crash`, `tidy`, `package`, `release` and `dist`.
+//! Tasks of the workspace: `cargo xtask sim`, `crash`, `fuzz`, `tidy`, `package`, `release` and `dist`.
 
 #![forbid(unsafe_code)]
 
 mod crash;
 mod dist;
+mod fuzz;
 mod outside;
 mod packages;
 mod release;
@@ -26,6 +27,8 @@ enum Chore {
     Crash(crash::CrashArguments),
     /// Make what people install: tarballs, Python wheels, a container file, checksums.
     Dist(dist::DistArguments),
+    /// Give random input to every parser, and keep what breaks one.
+    Fuzz(fuzz::FuzzArguments),
     /// Package the crates that outsiders depend on, as for publication.
     Package(packages::PackageArguments),
     /// Set the version and close the changelog's section.
@@ -40,6 +43,7 @@ fn main() -> std::process::ExitCode {
     match Arguments::parse().chore {
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Dist(arguments) => dist::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Package(arguments) => packages::run(&arguments),
         Chore::Release(arguments) => release::run(&arguments),
         Chore::Sim(arguments) => sim::run(&arguments),

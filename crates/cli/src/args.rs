@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     accounts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export,
-    failures, flow, graph, groups, import, init, list, login, logs, man, new, pause, plan, relatives, run_job,
+    failures, flow, graph, groups, import, init, key, list, login, logs, man, new, pause, plan, relatives, run_job,
     schedule, schedules, schema, serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch,
     why, worker,
 };
@@ -169,10 +169,12 @@ commands! {
     Events(watch::EventsArgs) => watch::run,
     /// Import the state of another scheduler; only while no server runs
     Import(import::ImportArgs) => import::run,
-    /// Export the state for another scheduler, so that it can continue; only while no server runs
+    /// Export the state for another scheduler, or the log for whoever verifies it without Kelos
     Export(export::ExportArgs) => export::run,
     /// Verify the integrity of the database: turns, log, slots, checksums. Can accept a damaged one or an old backup
     Verify(verify::VerifyArgs) => verify::run,
+    /// Print the public key by which checkpoints of the log are verified
+    Key(key::KeyArgs) => key::run,
     /// Run in parallel with a live Celos without acting, and report every slot on which the two disagree
     Shadow(shadow::ShadowArgs) => shadow::run,
     /// Print kelos.d.ts, the type definitions of the script API for editors

@@ -61,6 +61,11 @@ impl Data {
         self.folder.join(DATABASE)
     }
 
+    /// The key that signs checkpoints, unless the settings name another file.
+    pub(crate) fn checkpoint_key(&self) -> PathBuf {
+        self.folder.join(kelos_checkpoints::KEY)
+    }
+
     /// Makes the folder, where it is `kelos up`'s.
     pub(crate) fn make(&self) -> Result<(), Failure> {
         if self.dir.is_some() { location::make_state(&self.folder) } else { Ok(()) }

@@ -326,10 +326,25 @@ const EXAMPLES: &[Examples] = &[
             ("kelos import celos /var/lib/celos/db --db /var/lib/kelos", "for `kelos serve --db`"),
         ],
     ),
-    of("export", &[("kelos export celos celos-db --dir .", "the state of `kelos up` in this folder")]),
+    of("export celos", &[("kelos export celos celos-db --dir .", "the state of `kelos up` in this folder")]),
+    of(
+        "export log",
+        &[
+            ("kelos export log log.jsonl", "the log of this folder"),
+            ("kelos export log - --from 790 --to 812 --db /var/lib/kelos", "some turns of a server"),
+        ],
+    ),
     of(
         "verify",
-        &[("kelos verify", "the state of this folder"), ("kelos verify --db /var/lib/kelos --json", "of a server")],
+        &[
+            ("kelos verify", "the state of this folder"),
+            ("kelos verify --db /var/lib/kelos --json", "of a server"),
+            ("kelos verify --against s3://audit/checkpoints --public-key checkpoint.pem", "with its checkpoints"),
+        ],
+    ),
+    of(
+        "key show",
+        &[("kelos key show > checkpoint.pem", "of this folder"), ("kelos key show --db /var/lib/kelos", "of a server")],
     ),
     of(
         "shadow",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
+use kelos_checkpoints::Settings;
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
@@ -47,7 +48,7 @@ pub(crate) struct Tunables {
     #[arg(long)]
     pub(crate) allow_deploy: bool,
     /// JSON file with the groups of the board [default: one per project], links from runs to other pages, prefixes
-    /// to watch for new files, and topics of Kafka to read
+    /// to watch for new files, topics of Kafka to read, and where checkpoints of the log are sent
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Address of Hue, for links from runs of Oozie
@@ -154,6 +155,8 @@ pub(crate) struct Pages {
     trust: Trust,
     /// The limits on clients.
     limits: LimitSettings,
+    /// The settings of checkpoints, for the node; none for a process that leads only while it has something to do.
+    checkpoints: Option<Settings>,
 }
 
 /// Longest file of `--config`.
@@ -162,7 +165,10 @@ pub(crate) const LONGEST_CONFIG: u64 = 16 << 20;
 impl Pages {
     /// The configuration by the options; without a file there are no groups.
     pub(crate) fn read(tunables: &Tunables) -> Result<Pages, Failure> {
-        let pages = tunables.config.as_deref().map_or_else(Pages::without_file, Pages::of_file)?;
+        let pages = match tunables.config.as_deref() {
+            Some(file) => Pages::of_file(file)?,
+            None => Pages { checkpoints: Some(Settings::default()), ..Pages::without_file()? },
+        };
         let links = match &tunables.hue {
             Some(hue) => pages.links.with_hue(hue).map_err(|why| Failure::usage(format!("use --hue: {why}")))?,
             None => pages.links,
@@ -181,11 +187,21 @@ impl Pages {
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         let kafka = Cluster::parse(&text).map_err(fail)?;
+        let checkpoints = Some(Settings::parse(&text).map_err(fail)?);
         let rules = Rules::parse(&text).map_err(|error| fail(error.to_string()))?;
         let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
         let trust = Trust::new(trust).map_err(Failure::usage)?;
         let limits = LimitSettings::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules, trust, limits })
+        Ok(Pages {
+            groups,
+            links,
+            watches: Watch::parse(&text).map_err(fail)?,
+            kafka,
+            rules,
+            trust,
+            limits,
+            checkpoints,
+        })
     }
 }
 
@@ -231,6 +247,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.trust = pages.trust.clone();
     config.watches = std::mem::take(&mut pages.watches);
     use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
+    config.checkpoints = pages.checkpoints.take().map(|settings| (settings, plan.data.clone()));
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);

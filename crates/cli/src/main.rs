@@ -6,6 +6,7 @@
 mod access;
 mod accounts;
 mod address;
+mod against;
 mod agent;
 mod apps;
 mod args;
@@ -35,6 +36,7 @@ mod groups;
 mod host;
 mod import;
 mod init;
+mod key;
 mod list;
 mod location;
 mod logging;

@@ -1,11 +1,16 @@
-//! `kelos verify`: what is stored, held against itself and its check values, and taken as it is where people say so.
+//! `kelos verify`: what is stored, held against itself, its check values and its checkpoints, and taken as it is where people say so.
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_checkpoints::Comparison;
 use kelos_explain::verify::{Disagreement, Verification, verify};
-use kelos_store::Journal;
+use kelos_store::{Journal, Queries};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
+use crate::against;
 use crate::data::{self, Place};
 use crate::failure::{DAMAGED, Failure};
 use crate::options::Form;
@@ -15,6 +20,13 @@ use crate::text;
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     place: Place,
+    /// Compare the log with the checkpoints there: a folder or its URI, a file, the log of a server
+    #[arg(long, value_name = "PLACE", value_hint = clap::ValueHint::AnyPath, conflicts_with = "accept")]
+    against: Option<String>,
+    /// File of the public key with which the checkpoints must be signed; may be repeated [default: that of the key in the
+    /// folder of state]
+    #[arg(long, value_name = "FILE", requires = "against", value_hint = clap::ValueHint::FilePath)]
+    public_key: Vec<PathBuf>,
     /// Accept the database as it is, with its present rows and without those that are missing; only while no server
     /// runs
     #[arg(long)]
@@ -26,6 +38,13 @@ pub(crate) struct VerifyArgs {
 /// Damage and disagreements that are named.
 const NAMED: usize = 100;
 
+/// All that was found.
+struct Findings {
+    damage: Vec<String>,
+    verified: Verification,
+    against: Option<Comparison>,
+}
+
 pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     let data = data::find(&args.place)?;
     let database = data.database();
@@ -36,51 +55,78 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     if args.accept && SqliteStore::is_led(&database, Timestamp::now()) {
         return Err(data.in_use("accept the database"));
     }
+    // Before the log is read, which takes longer.
+    let checkpoints = args.against.as_deref().map(|place| against::read(place, &args.public_key, &data)).transpose()?;
     let opened = if args.accept { SqliteStore::open(&database) } else { SqliteStore::look(&database) };
     let mut store = opened.map_err(|error| Failure::of_store(&error))?;
     if args.accept {
         let accepted = store.accept().map_err(|error| Failure::of_store(&error))?;
         accepted.ok_or_else(|| data.in_use("accept the database"))?;
     }
-    let damage = store.damage(NAMED).map_err(|error| Failure::of_store(&error))?;
-    let verified = verify(&*store.reader(), NAMED).map_err(|error| Failure::of_store(&error))?;
-    let sound = damage.is_empty() && (args.accept || verified.disagreements.is_empty());
-    if args.form.json {
-        text::json(&written(args, &damage, &verified));
-    } else {
-        print(args, &damage, &verified, sound, &database.display().to_string());
-    }
-    Ok(if sound { 0 } else { DAMAGED })
-}
-
-fn written(args: &VerifyArgs, damage: &[String], verified: &Verification) -> Value {
-    let place = |one: &Disagreement| {
-        let slot = one.slot.as_ref().map(ToString::to_string);
-        json!({ "turn": one.turn, "event": one.event, "slot": slot, "what": one.what })
-    };
-    let Verification { turns, events, slots, disagreements } = verified;
-    json!({
-        "accepted": args.accept,
-        "turns": turns,
-        "events": events,
-        "slots": slots,
-        "damage": damage,
-        "disagreements": disagreements.iter().map(place).collect::<Vec<_>>(),
-    })
-}
-
-fn print(args: &VerifyArgs, damage: &[String], verified: &Verification, sound: bool, database: &str) {
-    damage.iter().for_each(text::line);
-    verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
-    text::line(gone_through(verified));
-    text::line(match (sound, args.accept) {
-        (true, false) => format!("{database} matches its checksums, and no commit is missing"),
-        (true, true) => format!("{database} is accepted as it is; a server can use it again"),
-        (false, false) => {
-            format!("{database} is damaged; restore a backup, or accept it as it is: kelos verify --accept")
-        }
-        (false, true) => format!("{database} can't be accepted as it is: restore a backup"),
+    let reader: Arc<dyn Queries> = store.reader();
+    let (damage, verified) = std::thread::scope(|scope| {
+        let verified = scope.spawn(|| verify(&*reader, NAMED));
+        let damage = store.damage(NAMED);
+        (damage, verified.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
+    let damage = damage.map_err(|error| Failure::of_store(&error))?;
+    let verified = verified.map_err(|error| Failure::of_store(&error))?;
+    let compared = checkpoints.map(|evidence| evidence.compare(&*reader, verified.broken_at)).transpose();
+    let found = Findings { damage, verified, against: compared.map_err(|error| Failure::of_store(&error))? };
+    if args.form.json {
+        text::json(&found.written(args));
+    } else {
+        found.print(args, &database.display().to_string());
+    }
+    Ok(if found.is_sound(args) { 0 } else { DAMAGED })
+}
+
+impl Findings {
+    fn is_sound(&self, args: &VerifyArgs) -> bool {
+        let is_whole = self.damage.is_empty() && (args.accept || self.verified.disagreements.is_empty());
+        is_whole && self.against.as_ref().is_none_or(|compared| compared.contradictions.is_empty())
+    }
+
+    fn written(&self, args: &VerifyArgs) -> Value {
+        let place = |one: &Disagreement| {
+            let slot = one.slot.as_ref().map(ToString::to_string);
+            json!({ "turn": one.turn, "event": one.event, "slot": slot, "what": one.what })
+        };
+        let Verification { turns, events, slots, broken_at: _, disagreements } = &self.verified;
+        let mut written = json!({
+            "accepted": args.accept,
+            "turns": turns,
+            "events": events,
+            "slots": slots,
+            "damage": self.damage,
+            "disagreements": disagreements.iter().map(place).collect::<Vec<_>>(),
+        });
+        if let Some(compared) = &self.against {
+            written["checkpoints"] = against::written(compared);
+        }
+        written
+    }
+
+    fn print(&self, args: &VerifyArgs, database: &str) {
+        self.damage.iter().for_each(text::line);
+        self.verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
+        text::line(gone_through(&self.verified));
+        if let Some(compared) = &self.against {
+            against::print(compared);
+        }
+        let is_whole = self.damage.is_empty() && self.verified.disagreements.is_empty();
+        text::line(match (self.is_sound(args), args.accept) {
+            (true, false) => format!("{database} matches its checksums, and no commit is missing"),
+            (true, true) => format!("{database} is accepted as it is; a server can use it again"),
+            (false, false) if is_whole => {
+                format!("{database} agrees with itself, and not with the checkpoints: restore a backup that does")
+            }
+            (false, false) => {
+                format!("{database} is damaged; restore a backup, or accept it as it is: kelos verify --accept")
+            }
+            (false, true) => format!("{database} can't be accepted as it is: restore a backup"),
+        });
+    }
 }
 
 /// The counts of what was checked, and the findings.

@@ -12,7 +12,7 @@ use std::time::Instant;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Checkpoint, Config, Core, Input, Past};
+use kelos_core::{Config, Core, Input, Past, RestoredState};
 use kelos_model::ranges::Range;
 use kelos_model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos_model::trigger::Trigger;
@@ -124,7 +124,8 @@ fn main() {
             *n += 1;
         }
         let given = resident_mb();
-        let restored = Checkpoint { seq: all.unsigned_abs(), workflows: rows.clone(), slots, ..Checkpoint::default() };
+        let restored =
+            RestoredState { seq: all.unsigned_abs(), workflows: rows.clone(), slots, ..RestoredState::default() };
         let now = moment("2026-06-01T00:00:00Z");
         let begin = Instant::now();
         let (mut core, _) = Core::restore(Config::default(), restored, now);

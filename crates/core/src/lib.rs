@@ -76,7 +76,7 @@ use kelos_model::{Breach, Probe, WorkflowId};
 
 pub use deployment::{DEPLOYMENTS, Deployment, deployments_of};
 pub use filter::WorkflowFilter;
-pub use port::{Checkpoint, Command, Input, Rows, Step};
+pub use port::{Command, Input, RestoredState, Rows, Step};
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,

@@ -210,7 +210,7 @@ pub struct Rows {
 
 /// The stored state, for [`crate::Core::restore`].
 #[derive(Debug, Default)]
-pub struct Checkpoint {
+pub struct RestoredState {
     /// The position of the last event.
     pub seq: u64,
     /// All workflows that ever existed.

@@ -7,13 +7,13 @@ use kelos_model::flow::{FLOW, is_carried_out_by_the_scheduler};
 use kelos_model::{Run, RunId, Slot, SlotRef, SlotState, Workflow};
 
 use crate::turn::Turn;
-use crate::{Checkpoint, Command, Config, Core};
+use crate::{Command, Config, Core, RestoredState};
 
 impl Core {
     /// Restores a scheduler at the end of the store's log. The commands check all live runs. Slots are evaluated once
     /// the definitions have been given.
     #[must_use]
-    pub fn restore(config: Config, restored: Checkpoint, now: Timestamp) -> (Core, Vec<Command>) {
+    pub fn restore(config: Config, restored: RestoredState, now: Timestamp) -> (Core, Vec<Command>) {
         let mut core = Core::new(config);
         core.now = now;
         core.turn = Turn::after(restored.seq);

@@ -393,7 +393,8 @@ fn range(text: &str) -> Result<Vec<Arc<str>>, String> {
     if end <= start {
         return Err("which is empty: the end is excluded".to_owned());
     }
-    if (end - start) / step >= MOST {
+    // The distance of two numbers may be no number of 64 bits.
+    if (i128::from(end) - i128::from(start)) / i128::from(step) >= i128::from(MOST) {
         return Err(format!("expected at most {MOST} values"));
     }
     let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -410,6 +411,9 @@ mod tests {
         assert_eq!(told("10:20:2").as_deref(), Ok("10 12 14 16 18"));
         assert_eq!(told("3").as_deref(), Ok("0 1 2"));
         assert_eq!(told("-1:2").as_deref(), Ok("-1 0 1"));
+        let most = Err("expected at most 1000000 values".to_owned());
+        assert_eq!(told("-9223372036854775808:9223372036854775807"), most);
+        assert_eq!(told("-9223372036854775808:4:9223372036854775807").as_deref(), Ok("-9223372036854775808 -1"));
         assert_eq!(told("5:5").unwrap_err(), "which is empty: the end is excluded");
         assert_eq!(told("1:9:0").unwrap_err(), "expected a step above 0");
         assert!(told("1:2:3:4").unwrap_err().starts_with("expected a list, or whole numbers"));

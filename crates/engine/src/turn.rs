@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Checkpoint, Command, Config, Core, Input, Offer, Past, StepError};
+use kelos_core::{Command, Config, Core, Input, Offer, Past, RestoredState, StepError};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
@@ -326,7 +326,7 @@ impl Turns {
 fn restored(config: &Config, store: &mut dyn Journal, now: Timestamp) -> Result<(Core, Vec<Command>), StoreError> {
     let snapshot = store.restore()?;
     let pinned = pinned(&*store.reader(), &snapshot)?;
-    let restored = Checkpoint {
+    let restored = RestoredState {
         seq: snapshot.last_seq,
         workflows: snapshot.workflows,
         slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),

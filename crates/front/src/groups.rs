@@ -73,6 +73,9 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "limits are read elsewhere")]
     limits: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "checkpoints are made elsewhere")]
+    checkpoints: serde::de::IgnoredAny,
 }
 
 impl Groups {

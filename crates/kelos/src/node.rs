@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "checkpoints")]
+use kelos_checkpoints::{Recorder, RecorderParts, Settings};
 use kelos_core::Config;
 #[cfg(feature = "scripts")]
 use kelos_core::TakenName;
@@ -110,6 +112,9 @@ pub struct NodeConfig {
     /// The clusters of Kafka whose topics are read, and to which jobs send messages.
     #[cfg(feature = "kafka")]
     pub kafka: Vec<Kafka>,
+    /// The settings of signed checkpoints of the log, and the folder in which they are kept; none for a node that makes none.
+    #[cfg(feature = "checkpoints")]
+    pub checkpoints: Option<(Settings, PathBuf)>,
 }
 
 impl NodeConfig {
@@ -139,6 +144,8 @@ impl NodeConfig {
             trust: Trust::default(),
             #[cfg(feature = "kafka")]
             kafka: Vec::new(),
+            #[cfg(feature = "checkpoints")]
+            checkpoints: None,
         }
     }
 }
@@ -189,6 +196,8 @@ pub struct Node {
     sources: Sources,
     #[cfg(feature = "scripts")]
     others: Arc<Mutex<Vec<ProblemSource>>>,
+    #[cfg(feature = "checkpoints")]
+    checkpoints: Option<Recorder>,
 }
 
 /// A function that finds problems of something outside of the node, whenever they are asked for.
@@ -258,6 +267,8 @@ impl Node {
             scripts.watch(handle.clone(), config.reload_every)?;
         }
         let sources = Sources::start(sources, &handle, &runs_on);
+        #[cfg(feature = "checkpoints")]
+        let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runs_on));
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -269,6 +280,8 @@ impl Node {
             sources,
             #[cfg(feature = "scripts")]
             others: Arc::default(),
+            #[cfg(feature = "checkpoints")]
+            checkpoints,
         })
     }
 
@@ -344,13 +357,16 @@ impl Node {
     }
 
     #[cfg(feature = "scripts")]
-    /// The problems of the definitions, of scripts and of names that belong to other owners, and of the sources of facts.
+    /// The problems of the definitions, of scripts, of names that belong to other owners, of the sources of facts,
+    /// and the checkpoints.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
         problems.extend(self.sources.standings().iter().flat_map(source_problems));
         problems.extend(self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|find| find()));
+        #[cfg(feature = "checkpoints")]
+        problems.extend(self.checkpoints.iter().flat_map(checkpoint_problems));
         problems
     }
 
@@ -379,8 +395,28 @@ impl Node {
     /// Ends the node gracefully. Live runs continue.
     pub async fn stop(&self) {
         self.desk.take_back().await;
+        #[cfg(feature = "checkpoints")]
+        let leads = matches!(self.handle.status(), engine::Status::Leading { .. });
         self.handle.stop().await;
+        #[cfg(feature = "checkpoints")]
+        if let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| leads) {
+            checkpoints.end().await;
+        }
     }
+}
+
+/// The recorder of a node's checkpoints, by its settings and the folder in which they are kept.
+#[cfg(feature = "checkpoints")]
+fn recorder(
+    (settings, folder): (Settings, PathBuf),
+    trust: &Trust,
+    storage: &Storage,
+    handle: &Handle,
+    runtime: &Runtime,
+) -> Recorder {
+    let (storage, http, handle) = (storage.clone(), Http::new(trust), handle.clone());
+    let parts = RecorderParts { settings, folder, storage, http, handle };
+    Recorder::start(parts, runtime)
 }
 
 /// The scripts of a node, where it has folders of them.
@@ -416,6 +452,26 @@ fn source_problems(source: &SourceStatus) -> Vec<Problem> {
         ..of(ProblemCode::SourceNotice, format!("{}: {}", format_short(notice.at), notice.text))
     });
     fails.chain(notices).collect()
+}
+
+/// The problems of checkpoints, which have no file.
+#[cfg(all(feature = "checkpoints", feature = "scripts"))]
+fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
+    let own = recorder.problems().into_iter().map(|problem| {
+        let hint = Some("compare the log with the checkpoints: kelos verify --against PLACE".to_owned());
+        Problem { hint, ..Problem::error("checkpoints", ProblemCode::CheckpointFails, problem) }
+    });
+    let away = recorder.targets().into_iter().filter_map(|target| {
+        let lacks = target.lacks;
+        let hint = format!(
+            "it lacks {lacks} checkpoint{}; it is tried again, and gets them then",
+            if lacks == 1 { "" } else { "s" }
+        );
+        let problem =
+            Problem::error(&target.name, ProblemCode::CheckpointFails, format!("failed to {}", target.problem?));
+        Some(Problem { hint: Some(hint), ..problem })
+    });
+    own.chain(away).collect()
 }
 
 /// The problem of a definition whose name is taken.

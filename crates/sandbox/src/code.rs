@@ -144,6 +144,8 @@ codes! {
     SourceFails "source-fails",
     /// Something that a source of facts has read is no fact, or is gone.
     SourceNotice "source-notice",
+    /// A checkpoint can't be made or sent, or the log contradicts it.
+    CheckpointFails "checkpoint-fails",
     /// The description of an app is wrong.
     BadApp "bad-app",
     /// An app has nothing to run.

@@ -9,8 +9,8 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
 use kelos_store::{
-    BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
-    RegisterKeys, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, Tally, TurnRecord,
+    BackfillFilter, Columns, EventFilter, Page, PageRequest, PastDefinition, Queries, Register, RegisterKeys,
+    RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
 
@@ -285,8 +285,8 @@ impl Queries for SqliteReader {
         self.read("the turns", |tx, _| turns::page(tx, &paging))
     }
 
-    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
-        self.read("the events of a turn", |tx, _| turns::recount(tx, turn, before))
+    fn turn_body(&self, turn: &TurnRecord, columns: &mut dyn TurnColumns) -> Result<TurnContent, StoreError> {
+        self.read("the events of a turn", |tx, _| turns::body(tx, turn, columns))
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

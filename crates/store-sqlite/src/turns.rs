@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use kelos_store::adapter::{BODY, DigestBuilder, Span, stored};
-use kelos_store::{Deletions, Digest, Order, Page, PageRequest, Recount, TurnRecord};
+use kelos_store::{Deletions, Digest, Order, Page, PageRequest, TurnColumns, TurnContent, TurnRecord};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -44,8 +44,9 @@ fn open_with(conn: &Connection, turn: u64, body: u32, stored: &str) -> Result<()
     let at = conn.query_row(sql, [column(last)], |row| row.get::<_, i64>(0)).optional()?.unwrap_or(0);
     let at = Timestamp::from_millisecond(at).unwrap_or_default();
     let header = TurnRecord { turn, epoch: 0, at, first_event: 1, events: last, body, digest: Digest::default() };
-    let Recount { digest, .. } = recount_as(conn, &header, &Digest::default(), stored)?;
-    write(conn, &TurnRecord { digest, ..header }, &mut Sum::default())
+    let mut digesting = DigestBuilder::begin(&Digest::default(), header);
+    body_as(conn, &header, &mut digesting, stored)?;
+    write(conn, &digesting.end(), &mut Sum::default())
 }
 
 /// Takes all turns so far for one, if they do not agree with what is there.
@@ -66,7 +67,9 @@ fn agree(conn: &Connection) -> Result<bool, Fault> {
     while let Some(row) = rows.next()? {
         let Ok(turn) = read(row) else { return Ok(false) };
         let digest = before.map_or_else(Digest::default, |before| before.digest);
-        if !turn.follows(before.as_ref()) || recount(conn, &turn, &digest)?.digest != turn.digest {
+        let mut digesting = DigestBuilder::begin(&digest, turn);
+        body(conn, &turn, &mut digesting)?;
+        if !turn.follows(before.as_ref()) || digesting.end().digest != turn.digest {
             return Ok(false);
         }
         before = Some(turn);
@@ -74,13 +77,17 @@ fn agree(conn: &Connection) -> Result<bool, Fault> {
     Ok(before.map_or(0, |before| before.last_event()) == last_seq(conn)?)
 }
 
-/// The digest of a turn, made anew from its events as they are now.
-pub(super) fn recount(conn: &Connection, turn: &TurnRecord, before: &Digest) -> Result<Recount, Fault> {
-    recount_as(conn, turn, before, if turn.body < BODY { STORED_WITHOUT_KINDS } else { STORED })
+/// The body of a turn, as its events are now.
+pub(super) fn body(conn: &Connection, turn: &TurnRecord, columns: &mut dyn TurnColumns) -> Result<TurnContent, Fault> {
+    body_as(conn, turn, columns, if turn.body < BODY { STORED_WITHOUT_KINDS } else { STORED })
 }
 
-fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &str) -> Result<Recount, Fault> {
-    let mut digesting = DigestBuilder::begin(before, *turn);
+fn body_as(
+    conn: &Connection,
+    turn: &TurnRecord,
+    columns: &mut dyn TurnColumns,
+    stored: &str,
+) -> Result<TurnContent, Fault> {
     let (mut expected, mut missing) = (turn.first_event, None);
     if turn.events > 0 {
         let mut statement = conn.prepare_cached(stored)?;
@@ -91,24 +98,24 @@ fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &st
                 missing.get_or_insert(expected);
             }
             expected = seq + 1;
-            add(&mut digesting, row)?;
+            add(columns, row)?;
         }
     }
     if missing.is_none() && expected <= turn.last_event() {
         missing = Some(expected);
     }
-    let deletions = if turn.deletes() { add_deletions(conn, turn.turn, &mut digesting)? } else { Deletions::default() };
-    Ok(Recount { digest: digesting.end().digest, missing, deletions })
+    let deletions = if turn.deletes() { add_deletions(conn, turn.turn, columns)? } else { Deletions::default() };
+    Ok(TurnContent { missing, deletions })
 }
 
 /// Adds the deletions of a turn as they are stored in their table.
-fn add_deletions(conn: &Connection, turn: u64, digesting: &mut DigestBuilder) -> Result<Deletions, Fault> {
+fn add_deletions(conn: &Connection, turn: u64, columns: &mut dyn TurnColumns) -> Result<Deletions, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {DELETED} FROM deletions WHERE turn = ?1"))?;
     let mut rows = statement.query([column(turn)])?;
     let Some(row) = rows.next()? else { return Ok(Deletions::default()) };
     check::test(row, 0..2, 2, "what a turn deletes")?;
     let text = row.get_ref(1)?.as_str()?;
-    digesting.text(text.as_bytes());
+    columns.text(text.as_bytes());
     Ok(stored::read(text)?)
 }
 
@@ -132,16 +139,16 @@ pub(super) fn write_deletions(
 }
 
 /// Adds an event as it is stored in its table.
-fn add(digesting: &mut DigestBuilder, row: &Row<'_>) -> Result<(), Fault> {
+fn add(columns: &mut dyn TurnColumns, row: &Row<'_>) -> Result<(), Fault> {
     // The last one is the number of the workflow.
     let number = row.as_ref().column_count() - 1;
     for column in 0..number {
         // A number without a name is used itself.
         let nameless = column == 3 && row.get_ref(3)? == ValueRef::Null;
         match row.get_ref(if nameless { number } else { column })? {
-            ValueRef::Null => digesting.nothing(),
-            ValueRef::Integer(value) => digesting.number(value),
-            ValueRef::Text(bytes) => digesting.text(bytes),
+            ValueRef::Null => columns.nothing(),
+            ValueRef::Integer(value) => columns.number(value),
+            ValueRef::Text(bytes) => columns.text(bytes),
             ValueRef::Real(_) | ValueRef::Blob(_) => {
                 return Err(Fault::Damaged("an event holds what no event holds".to_owned()));
             }

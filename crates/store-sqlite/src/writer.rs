@@ -10,7 +10,7 @@ use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
 use kelos_store::adapter::cursor::{beyond_time, kind, order_time, time};
-use kelos_store::adapter::{DefinedAt, DigestBuilder, named_before, stored};
+use kelos_store::adapter::{DefinedAt, DigestBuilder, add_event, named_before, stored};
 use kelos_store::{Commit, Deletions, Lease, SlotRow, StoreError, TurnRecord};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
@@ -457,7 +457,7 @@ impl Turn<'_> {
             let DatabaseState { text, sum, .. } = &mut *self.known;
             stored::write_body(text, &record.event)?;
             let body = utf8(text)?;
-            digesting.event(record, body);
+            add_event(digesting, record, body);
             let mut row = Binding::new(&mut insert, sum);
             row.number(column(record.seq))?.number(record.at.as_millisecond())?.number(column(record.previous))?;
             row.number(workflow)?.number(key.and_then(time))?;

@@ -3,7 +3,7 @@
 pub use crate::backlog::Backlogs;
 pub use crate::contract::{DefinedAt, follows, named_before};
 pub use crate::cursor::{SlotPlace, Span};
-pub use crate::record::{BODY, DigestBuilder};
+pub use crate::record::{BODY, DigestBuilder, add_event};
 pub use crate::step_keys::StepKeys;
 pub use crate::stored::{EventSubject, Stored};
 pub use crate::tally::Tallies;

@@ -26,5 +26,5 @@ pub use queries::{
     About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, PageRequest, PastDefinition,
     Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,
 };
-pub use record::{Deletions, Digest, Recount, TurnRecord};
+pub use record::{Deletions, Digest, Recount, TurnColumns, TurnContent, TurnRecord};
 pub use tally::{Columns, Tally};

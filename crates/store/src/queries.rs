@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::{SlotRow, StoreError};
-use crate::record::{Digest, Recount, TurnRecord};
+use crate::record::{Digest, DigestBuilder, Recount, TurnColumns, TurnContent, TurnRecord};
 use crate::tally::{Columns, Tally};
 
 pub use crate::paging::{Cursor, Order, Page, PageRequest};
@@ -271,12 +271,22 @@ pub trait Queries: Send + Sync {
     /// When the medium fails or the cursor is not from this list.
     fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError>;
 
-    /// The digest of a turn, recomputed from its header, its stored events and the digest of the turn before. Costs a read of each
-    /// of the events.
+    /// Reads the body of a turn as it is stored: its columns go to a receiver in the order of its digest. Costs a read of each of the
+    /// events.
     ///
     /// # Errors
     /// When the medium fails.
-    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError>;
+    fn turn_body(&self, turn: &TurnRecord, columns: &mut dyn TurnColumns) -> Result<TurnContent, StoreError>;
+
+    /// The digest of a turn, recomputed from its header, its stored body and the digest of the turn before.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
+        let mut digesting = DigestBuilder::begin(before, *turn);
+        let TurnContent { missing, deletions } = self.turn_body(turn, &mut digesting)?;
+        Ok(Recount { digest: digesting.end().digest, missing, deletions })
+    }
 
     /// A reader of a snapshot of the data, unaffected by later writes. While it exists a store can't reclaim space, so it should not be
     /// kept for long.

@@ -86,6 +86,12 @@ pub struct TurnRecord {
 }
 
 impl TurnRecord {
+    /// The number of columns of each of its events.
+    #[must_use]
+    pub fn event_columns(&self) -> usize {
+        if self.body < BODY { 7 } else { 8 }
+    }
+
     /// The position of the last event up to and including this turn; 0 if there is none.
     #[must_use]
     pub fn last_event(&self) -> u64 {
@@ -158,6 +164,27 @@ impl Deletions {
     }
 }
 
+/// The receiver of the columns of a turn's body, in the order in which they go into its digest: those of each event, then its deletions.
+pub trait TurnColumns {
+    /// A column without a value.
+    fn nothing(&mut self);
+
+    /// A number.
+    fn number(&mut self, value: i64);
+
+    /// A text, in UTF-8.
+    fn text(&mut self, bytes: &[u8]);
+}
+
+/// The content of a turn's stored body, besides its columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnContent {
+    /// The position of the first event of the turn that is missing.
+    pub missing: Option<u64>,
+    /// The deletions in its body.
+    pub deletions: Deletions,
+}
+
 /// The digest of a turn, recomputed from its stored body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recount {
@@ -199,60 +226,9 @@ impl DigestBuilder {
         DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), turn)
     }
 
-    /// Adds an event with its body.
-    pub fn event(&mut self, record: &EventRecord, body: &str) {
-        let (workflow, key) = match &record.event {
-            Event::Slot { slot, .. } => (Some(slot.workflow.as_str()), Some(&slot.key)),
-            Event::Workflow { workflow, .. } => (Some(workflow.as_str()), None),
-            _ => (None, None),
-        };
-        self.number(record.seq.cast_signed());
-        self.number(record.at.as_millisecond());
-        self.number(record.previous.cast_signed());
-        self.text_if_any(workflow);
-        self.number_if_any(key.map(kind));
-        self.number_if_any(key.and_then(time));
-        self.text_if_any(key.map(beyond_time).as_deref());
-        self.text_if_any(Some(body));
-    }
-
     /// The number of the turn.
     pub fn turn(&self) -> u64 {
         self.turn.turn
-    }
-
-    /// Adds a column without a value.
-    pub fn nothing(&mut self) {
-        self.add(0, &[]);
-    }
-
-    /// Adds a number.
-    pub fn number(&mut self, value: i64) {
-        self.add(1, &value.to_le_bytes());
-    }
-
-    /// Adds a text.
-    pub fn text(&mut self, bytes: &[u8]) {
-        self.add(3, &(bytes.len() as u64).to_le_bytes());
-        self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() >= GATHERED {
-            self.hash.update(&self.gathered);
-            self.gathered.clear();
-        }
-    }
-
-    fn number_if_any(&mut self, number: Option<i64>) {
-        match number {
-            Some(number) => self.number(number),
-            None => self.nothing(),
-        }
-    }
-
-    fn text_if_any(&mut self, text: Option<&str>) {
-        match text {
-            Some(text) => self.text(text.as_bytes()),
-            None => self.nothing(),
-        }
     }
 
     fn add(&mut self, kind: u8, bytes: &[u8]) {
@@ -260,10 +236,60 @@ impl DigestBuilder {
         self.gathered.extend_from_slice(bytes);
     }
 
-    /// The finished record, once all events are added.
+    /// The finished record, once all columns are added.
     pub fn end(mut self) -> TurnRecord {
         self.hash.update(&self.gathered);
         TurnRecord { digest: Digest(self.hash.finalize().into()), ..self.turn }
+    }
+}
+
+impl TurnColumns for DigestBuilder {
+    fn nothing(&mut self) {
+        self.add(0, &[]);
+    }
+
+    fn number(&mut self, value: i64) {
+        self.add(1, &value.to_le_bytes());
+    }
+
+    fn text(&mut self, bytes: &[u8]) {
+        self.add(3, &(bytes.len() as u64).to_le_bytes());
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= GATHERED {
+            self.hash.update(&self.gathered);
+            self.gathered.clear();
+        }
+    }
+}
+
+/// Adds the columns of an event with its body.
+pub fn add_event(columns: &mut (impl TurnColumns + ?Sized), record: &EventRecord, body: &str) {
+    let (workflow, key) = match &record.event {
+        Event::Slot { slot, .. } => (Some(slot.workflow.as_str()), Some(&slot.key)),
+        Event::Workflow { workflow, .. } => (Some(workflow.as_str()), None),
+        _ => (None, None),
+    };
+    columns.number(record.seq.cast_signed());
+    columns.number(record.at.as_millisecond());
+    columns.number(record.previous.cast_signed());
+    add_text(columns, workflow);
+    add_number(columns, key.map(kind));
+    add_number(columns, key.and_then(time));
+    add_text(columns, key.map(beyond_time).as_deref());
+    add_text(columns, Some(body));
+}
+
+fn add_number(columns: &mut (impl TurnColumns + ?Sized), number: Option<i64>) {
+    match number {
+        Some(number) => columns.number(number),
+        None => columns.nothing(),
+    }
+}
+
+fn add_text(columns: &mut (impl TurnColumns + ?Sized), text: Option<&str>) {
+    match text {
+        Some(text) => columns.text(text.as_bytes()),
+        None => columns.nothing(),
     }
 }
 
@@ -288,7 +314,7 @@ mod tests {
         let record = EventRecord { seq: 7, at: moment(9), previous: 4, event };
         let before = Digest([9; 32]);
         let mut digesting = DigestBuilder::begin(&before, header(1));
-        digesting.event(&record, "{}");
+        add_event(&mut digesting, &record, "{}");
         let mut bytes = vec![9; 32];
         for number in [2, 3, -5, 7, 1, 2, 7, 9, 4] {
             bytes.push(1);

@@ -1,4 +1,4 @@
-//! Problems: unrepaired failures, files of definitions, sources of facts, endpoints that do not answer, runs that can't be started.
+//! Problems: unrepaired failures, files of definitions, sources of facts, checkpoints, endpoints that do not answer, runs that can't be started.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +100,8 @@ fn page(
             h2 { "Certificate" }
             (definition(problem))
         }
-        @let is_of_definition = |problem: &&Problem| !is_of_source(problem) && !is_of_server(problem);
+        @let is_of_checkpoints = |problem: &&Problem| problem.code == ProblemCode::CheckpointFails;
+        @let is_of_definition = |problem: &&Problem| !is_of_source(problem) && !is_of_server(problem) && !is_of_checkpoints(problem);
         @if problems.iter().any(|problem| is_of_definition(&problem)) {
             h2 { "Definitions" }
             @for problem in problems.iter().filter(is_of_definition) { (definition(problem)) }
@@ -108,6 +109,10 @@ fn page(
         @if problems.iter().any(|problem| is_of_source(&problem)) {
             h2 { "Sources of facts" }
             @for problem in problems.iter().filter(is_of_source) { (definition(problem)) }
+        }
+        @if problems.iter().any(|problem| is_of_checkpoints(&problem)) {
+            h2 { "Checkpoints" }
+            @for problem in problems.iter().filter(is_of_checkpoints) { (definition(problem)) }
         }
         @if !broken.is_empty() {
             h2 { "Endpoints" }

@@ -1,9 +1,11 @@
-//! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes, topics of Kafka.
+//! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes, topics of Kafka,
+//! checkpoints.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use kelos_checkpoints::Settings;
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, LimitSettings, Links};
 use kelos_kafka::Cluster;
@@ -38,6 +40,7 @@ pub(super) fn problems(
         clusters.as_ref().err().cloned(),
         TrustSettings::default().with_file(&file.text).and_then(Trust::new).err(),
         LimitSettings::parse(&file.text).err(),
+        Settings::parse(&file.text).err(),
     ];
     let mut found = Vec::new();
     for mistake in mistakes.into_iter().flatten() {

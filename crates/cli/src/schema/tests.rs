@@ -91,6 +91,7 @@ fn is_config(text: &str) -> bool {
         && Cluster::parse(text).is_ok()
         && TrustSettings::default().with_file(text).is_ok()
         && LimitSettings::parse(text).is_ok()
+        && kelos_checkpoints::Settings::parse(text).is_ok()
 }
 
 fn is_tasks(text: &str) -> bool {
@@ -131,6 +132,8 @@ fn the_schema_of_config_agrees_with_the_program() {
             r#"{"groups": [], "links": [{"name": "Logs", "url": "https://logs.example/${workflow}/${year}?job=${externalId}", "executor": "command"}]}"#,
             r#"{"watch": [{"prefix": "s3://bucket/in/", "dataset": "purchases", "every": "10s", "pattern": "*.parquet"},
                 {"prefix": "/data/daily", "dataset": "daily", "minAge": "1m", "since": "2026-01-01T00:00:00Z"}]}"#,
+            r#"{"checkpoints": {}}"#,
+            r#"{"checkpoints": {"every": "15m", "to": ["s3://bucket/checkpoints", "/backup", "https://host/hook"], "key": "/etc/key", "instance": "shop"}}"#,
             r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092, kafka2:9092"}]}"#,
             r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092",
                 "settings": {"security.protocol": "SASL_SSL", "socket.timeout.ms": 5000, "sasl.password": {"env": "KAFKA_PASSWORD"}},
@@ -168,6 +171,13 @@ fn the_schema_of_config_agrees_with_the_program() {
             r#"{"links": [{"name": "Logs", "url": "https://${workflow}.example/"}]}"#,
             r#"{"links": [{"name": "Logs", "url": "https://logs.example", "excutor": "command"}]}"#,
             r#"{"watch": [{"prefix": "/data"}]}"#,
+            r#"{"checkpoints": []}"#,
+            r#"{"checkpoints": {"to": "s3://bucket"}}"#,
+            r#"{"checkpoints": {"to": ["backup"]}}"#,
+            r#"{"checkpoints": {"to": ["/backup", "/backup"]}}"#,
+            r#"{"checkpoints": {"every": 60}}"#,
+            r#"{"checkpoints": {"instance": " "}}"#,
+            r#"{"checkpoints": {"where": []}}"#,
             r#"{"kafka": [{"name": "main"}]}"#,
             r#"{"kafka": [{"name": "a b", "brokers": "kafka1:9092"}]}"#,
             r#"{"kafka": [{"name": "main", "brokers": "me@kafka1:9092"}]}"#,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{
-    Ask, Checkpoint, Command, Config, Core, Deployment, Input, Past, Step, StepError, Surroundings, TakenName,
+    Ask, Command, Config, Core, Deployment, Input, Past, RestoredState, Step, StepError, Surroundings, TakenName,
     WorkflowFilter, live_through,
 };
 use kelos_model::backfill::Backfill;
@@ -253,7 +253,7 @@ impl World {
 
     /// Restores a scheduler from the stored state. Returns its commands.
     fn recall_stored(&mut self) -> Vec<Command> {
-        let restored = Checkpoint {
+        let restored = RestoredState {
             seq: self.disk.seq,
             workflows: self.disk.workflows.values().cloned().collect(),
             slots: self.disk.live(),

@@ -1,7 +1,9 @@
 //! Verification of what is stored: turns against their events, and the fold of the log against the slots.
 //!
-//! The log is read once, from its beginning, a page at a time. Only slots with events to come are in memory.
+//! The log is read from its beginning, a page at a time, once for the digests and beside it once for the slots. Only slots with events to
+//! come are in memory.
 
+mod chain;
 mod fold;
 mod registers;
 #[cfg(test)]
@@ -10,10 +12,9 @@ mod tests;
 use std::fmt;
 
 use kelos_model::{EventRecord, SlotRef};
-use kelos_store::{
-    Deletions, Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError, TurnRecord,
-};
+use kelos_store::{Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError, TurnRecord};
 
+use chain::Chain;
 use fold::Fold;
 use registers::Registers;
 
@@ -29,6 +30,8 @@ pub struct Verification {
     pub events: u64,
     /// Slots to which the log folds as they are in the table.
     pub slots: u64,
+    /// The first turn at which the chain of digests breaks: it, or a turn after it, is not what was committed.
+    pub broken_at: Option<u64>,
     /// The disagreements; no more than were asked for.
     pub disagreements: Vec<Disagreement>,
 }
@@ -59,17 +62,37 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// Verifies everything that a store has now, while others may continue to write; returns at most `limit` disagreements.
+/// Verifies everything that a store has now, while others may continue to write; returns at most `limit` disagreements. The turns are
+/// verified beside the slots, in a thread of their own.
 ///
 /// # Errors
 /// When the medium fails. Damaged rows that can't be read are a disagreement.
 pub fn verify(reader: &dyn Queries, limit: usize) -> Result<Verification, StoreError> {
-    let reader = &*reader.frozen()?;
-    let (fold, registers) = (Some(Fold::new(reader)), Registers::default());
-    let mut walk = Walk { reader, limit, fold, registers, verified: Verification::default() };
-    let last = walk.turns()?;
-    walk.end(last)?;
-    Ok(walk.verified)
+    let (of_slots, of_turns) = (reader.frozen()?, reader.frozen()?);
+    // The turns are read from the later snapshot, which has all that the other one has.
+    let last = read(of_slots.turns(PageRequest::newest(1)))?.ok().and_then(|page| page.rows.into_iter().next());
+    let last = last.map_or(u64::MAX, |last| last.turn);
+    let (chain, walk) = std::thread::scope(|scope| {
+        let chain = scope.spawn(|| Chain::verify(&*of_turns, last, limit));
+        let walk = Walk::through(&*of_slots, limit);
+        (chain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), walk)
+    });
+    let (chain, mut verified) = (chain?, walk?);
+    (verified.turns, verified.events, verified.broken_at) = (chain.turns, chain.events, chain.broken_at);
+    verified.disagreements.splice(0..0, chain.disagreements);
+    verified.disagreements.sort_by_key(|one| one.turn.unwrap_or(u64::MAX));
+    verified.disagreements.truncate(limit);
+    Ok(verified)
+}
+
+/// How many turns have their events read together: so many events, or one turn.
+fn some_turns(turns: &[TurnRecord]) -> usize {
+    let mut events = 0_u64;
+    let fitting = turns.iter().take_while(|turn| {
+        events = events.saturating_add(turn.events);
+        events <= AT_ONCE as u64
+    });
+    fitting.count().max(1)
 }
 
 /// The rows that were read, or in words what is damaged.
@@ -91,30 +114,37 @@ struct Walk<'a> {
     verified: Verification,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Folds the whole log beside the slots.
+    fn through(reader: &'a dyn Queries, limit: usize) -> Result<Verification, StoreError> {
+        let (fold, registers) = (Some(Fold::new(reader)), Registers::default());
+        let mut walk = Walk { reader, limit, fold, registers, verified: Verification::default() };
+        let last = walk.turns()?;
+        walk.end(last)?;
+        Ok(walk.verified)
+    }
+
     fn tell(&mut self, disagreement: Disagreement) {
         if self.verified.disagreements.len() < self.limit {
             self.verified.disagreements.push(disagreement);
         }
     }
 
-    /// Reads all turns; returns the last one.
+    /// Folds all turns; returns the last one that can be read.
     fn turns(&mut self) -> Result<Option<TurnRecord>, StoreError> {
         let mut before: Option<TurnRecord> = None;
         let mut from = None;
         loop {
-            let Page { rows, next } =
-                match read(self.reader.turns(PageRequest::oldest(AT_ONCE).after(from.as_deref())))? {
-                    Ok(page) => page,
-                    Err(what) => {
-                        self.tell(Disagreement { what, ..Disagreement::default() });
-                        return Ok(before);
-                    }
-                };
-            for turn in rows {
-                self.turn(&turn, before.as_ref())?;
-                before = Some(turn);
+            let paging = PageRequest::oldest(AT_ONCE).after(from.as_deref());
+            let Ok(Page { rows, next }) = read(self.reader.turns(paging))? else { return Ok(before) };
+            let mut digest = before.map_or_else(Digest::default, |before| before.digest);
+            let mut rest = &rows[..];
+            while !rest.is_empty() {
+                let (together, after) = rest.split_at(some_turns(rest));
+                digest = self.fold_turns(together, digest)?;
+                rest = after;
             }
+            before = rows.last().copied().or(before);
             from = next;
             if from.is_none() {
                 return Ok(before);
@@ -122,55 +152,74 @@ impl Walk<'_> {
         }
     }
 
-    fn turn(&mut self, turn: &TurnRecord, before: Option<&TurnRecord>) -> Result<(), StoreError> {
-        self.verified.turns += 1;
-        self.verified.events = self.verified.events.saturating_add(turn.events);
-        let at = |what: String| Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() };
-        if !turn.follows(before) {
-            self.tell(at(out_of_order(turn, before)));
+    /// Folds some turns, whose events are read together; returns the digest of the last one. If one of the events can't be read, each turn is
+    /// read by itself.
+    fn fold_turns(&mut self, turns: &[TurnRecord], before: Digest) -> Result<Digest, StoreError> {
+        let (Some(first), Some(last)) = (turns.first(), turns.last()) else { return Ok(before) };
+        let after = first.first_event.saturating_sub(1);
+        let events = EventFilter { until: last.last_event(), ..EventFilter::after(after) };
+        let is_large = turns.len() == 1;
+        let page = if is_large { None } else { read(self.reader.events(&events, PageRequest::oldest(AT_ONCE)))?.ok() };
+        let mut digest = before;
+        let mut records = page.as_ref().map(|page| page.rows.iter().peekable());
+        for turn in turns {
+            match &mut records {
+                Some(records) => {
+                    while let Some(record) = records.next_if(|record| record.seq <= turn.last_event()) {
+                        self.take(record, turn)?;
+                    }
+                }
+                None => self.fold_turn(turn)?,
+            }
+            self.delete(turn, &digest)?;
+            digest = turn.digest;
         }
-        let digest = before.map_or_else(Digest::default, |before| before.digest);
-        let mut deletions = Deletions::default();
-        match read(self.reader.recount(turn, &digest))? {
-            Err(what) => self.tell(at(what)),
-            Ok(counted) => match counted.missing {
-                Some(event) => self.tell(Disagreement { event: Some(event), ..at("it is missing".to_owned()) }),
-                None if counted.digest != turn.digest => self.tell(at(changed(turn))),
-                None => deletions = counted.deletions,
-            },
-        }
-        self.fold_turn(turn)?;
-        self.registers.delete(deletions, turn.turn);
+        Ok(digest)
+    }
+
+    /// Folds an event of a turn.
+    fn take(&mut self, record: &EventRecord, turn: &TurnRecord) -> Result<(), StoreError> {
+        let Some(fold) = &mut self.fold else { return Ok(()) };
+        self.registers.take(record);
+        let found = fold.take(record, turn)?;
+        found.into_iter().for_each(|disagreement| self.tell(disagreement));
         Ok(())
     }
 
-    /// Folds the events of a turn.
+    /// Takes what a turn deletes, if its body is what it was.
+    fn delete(&mut self, turn: &TurnRecord, before: &Digest) -> Result<(), StoreError> {
+        if turn.deletes()
+            && let Ok(counted) = read(self.reader.recount(turn, before))?
+            && counted.missing.is_none()
+            && counted.digest == turn.digest
+        {
+            self.registers.delete(counted.deletions, turn.turn);
+        }
+        Ok(())
+    }
+
+    /// Folds the events of one turn, a page at a time.
     fn fold_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
         let first = turn.first_event.saturating_sub(1);
         let events = EventFilter { until: turn.last_event(), ..EventFilter::after(first) };
         let mut from = None;
-        loop {
-            let Some(fold) = &mut self.fold else { return Ok(()) };
-            let mut found = Vec::new();
+        while self.fold.is_some() {
             match read(self.reader.events(&events, PageRequest::oldest(AT_ONCE).after(from.as_deref())))? {
                 Ok(page) => {
-                    for record in &page.rows {
-                        self.registers.take(record);
-                        found.extend(fold.take(record, turn)?);
-                    }
+                    page.rows.iter().try_for_each(|record| self.take(record, turn))?;
                     from = page.next;
+                    if from.is_none() {
+                        return Ok(());
+                    }
                 }
                 Err(what) => {
-                    (self.fold, from) = (None, None);
+                    self.fold = None;
                     let what = format!("{what}; slots are not compared from here on");
-                    found.push(Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() });
+                    self.tell(Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() });
                 }
             }
-            found.into_iter().for_each(|disagreement| self.tell(disagreement));
-            if from.is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     /// Events beyond the last turn, and slots that no event leads to.
@@ -262,32 +311,5 @@ fn each_of(
         if from.is_none() {
             return Ok(None);
         }
-    }
-}
-
-/// The reason for which a turn can't follow another one.
-fn out_of_order(turn: &TurnRecord, before: Option<&TurnRecord>) -> String {
-    let (number, last) = before.map_or((0, 0), |before| (before.turn, before.last_event()));
-    if turn.turn != number + 1 && !turn.is_opening() {
-        return match turn.turn - number {
-            2 => format!("turn {} before it is missing", number + 1),
-            _ => format!("turns {} to {} before it are missing", number + 1, turn.turn - 1),
-        };
-    }
-    if turn.is_opening() && before.is_some() {
-        return "it stands for all that was before, and is not the first".to_owned();
-    }
-    format!("it begins with event {}, and event {last} is the last one before it", turn.first_event)
-}
-
-fn changed(turn: &TurnRecord) -> String {
-    match turn.events {
-        0 => "it does not agree with its digest".to_owned(),
-        1 => format!("it does not agree with its digest: event {} is not what it was", turn.first_event),
-        _ => format!(
-            "it does not agree with its digest: one of the events {} to {} is not what it was",
-            turn.first_event,
-            turn.last_event()
-        ),
     }
 }

@@ -8,7 +8,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{
     BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
-    RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnRecord,
+    RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 
 use super::ScopedQueries;
@@ -85,6 +85,10 @@ impl Queries for CallerQueries {
 
     fn turns(&self, paging: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError> {
         self.now(|reader| reader.turns(paging))
+    }
+
+    fn turn_body(&self, turn: &TurnRecord, columns: &mut dyn TurnColumns) -> Result<TurnContent, StoreError> {
+        self.now(|reader| reader.turn_body(turn, columns))
     }
 
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {

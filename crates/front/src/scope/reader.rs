@@ -8,7 +8,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{
     About, BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
-    RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnRecord,
+    RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 
 use super::View;
@@ -203,6 +203,12 @@ impl Queries for ScopedQueries {
 
     fn turns(&self, _: PageRequest<'_>) -> Result<Page<TurnRecord>, StoreError> {
         Ok(nothing())
+    }
+
+    fn turn_body(&self, turn: &TurnRecord, _: &mut dyn TurnColumns) -> Result<TurnContent, StoreError> {
+        // A turn has the events of all projects, and no part of it gives its digest.
+        let missing = (turn.events > 0).then_some(turn.first_event);
+        Ok(TurnContent { missing, ..TurnContent::default() })
     }
 
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {

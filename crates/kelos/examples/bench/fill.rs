@@ -40,6 +40,17 @@ pub(crate) fn workflows() -> Vec<Workflow> {
 
 /// Writes a past that ends with the hour before `until`. One run in a hundred failed.
 pub(crate) fn fill(path: &Path, finished: usize, until: Timestamp, history: History) -> Outcome {
+    fill_in_turns(path, finished, until, history, 20_000)
+}
+
+/// The same in turns with so many slots each.
+pub(crate) fn fill_in_turns(
+    path: &Path,
+    finished: usize,
+    until: Timestamp,
+    history: History,
+    slots_a_turn: usize,
+) -> Outcome {
     let (mut store, lease) = open(path)?;
     let hours = i64::try_from(finished / WORKFLOWS)?;
     let end = Timestamp::from_second(until.as_second() / 3_600 * 3_600)?;
@@ -51,10 +62,13 @@ pub(crate) fn fill(path: &Path, finished: usize, until: Timestamp, history: Hist
         let at = start + SignedDuration::from_hours(hour);
         for workflow in &workflows {
             scribe.write(SlotRef::at(workflow.id.clone(), at), at);
+            if scribe.commit.slots.len() >= slots_a_turn {
+                store.commit(lease, &std::mem::take(&mut scribe.commit))?;
+            }
         }
-        if scribe.commit.slots.len() >= 20_000 || hour + 1 == hours {
-            store.commit(lease, &std::mem::take(&mut scribe.commit))?;
-        }
+    }
+    if !scribe.commit.slots.is_empty() {
+        store.commit(lease, &scribe.commit)?;
     }
     store.release(lease)?;
     Ok(())

@@ -24,6 +24,7 @@ mod schedules;
 mod schedules_past;
 mod start;
 mod support;
+mod verify;
 mod within;
 
 use support::Outcome;
@@ -32,7 +33,8 @@ const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS]
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
                      rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
                      flow-steps [STEPS] | flow-between [STEPS] | \
-                     flow-wide [STEPS] | flow-waiting [RUNS] | series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS] | within [REQUESTS]";
+                     flow-wide [STEPS] | flow-waiting [RUNS] | series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS] | within [REQUESTS] | \
+                     verify [EVENTS] [SLOTS A TURN] | verify-one FILE";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -67,6 +69,8 @@ fn main() -> Outcome {
         Some("within") => within::run(number(1, 1_000_000)),
         Some("facts-idle") => facts::idle(number(1, 60)),
         Some("flood") => flood::run(number(1, 600_000)),
+        Some("verify") => verify::run(number(1, 10_000_000), number(2, 10)),
+        Some("verify-one") => verify::one(args[1].as_ref()),
         Some("rehearse") => rehearse::run(number(1, 10)),
         _ => {
             eprintln!("expected one of: {NAMES}");

@@ -8,7 +8,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 
 use super::MemoryDisk;
-use super::state::{State, corrupt, digested, subject};
+use super::state::{State, add_body, corrupt, subject};
 use crate::backlog::Backlogs;
 use crate::contract::{SlotRow, StoreError};
 use crate::cursor::{SlotPlace, Span};
@@ -16,7 +16,7 @@ use crate::queries::{
     About, BackfillFilter, EventFilter, Order, Page, PageRequest, PastDefinition, Queries, Register, RegisterKeys,
     RunFilter, SlotFilter,
 };
-use crate::record::{Digest, DigestBuilder, Recount, TurnRecord};
+use crate::record::{TurnColumns, TurnContent, TurnRecord};
 use crate::tally::{Columns, Tallies, Tally};
 
 /// Whether a filter selects a slot; its workflow is checked elsewhere.
@@ -208,16 +208,15 @@ impl Queries for MemoryDisk {
         page_of(state.turns.iter(), Span::WHOLE, &paging, |turn| turn.turn)
     }
 
-    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
+    fn turn_body(&self, turn: &TurnRecord, columns: &mut dyn TurnColumns) -> Result<TurnContent, StoreError> {
         let state = self.state();
         let inside = |record: &&EventRecord| (turn.first_event..=turn.last_event()).contains(&record.seq);
         let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
         let events = state.events.from(index(turn.first_event.saturating_sub(1))).take_while(inside);
         let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
         let deletions = state.deletions.get(&turn.turn).filter(|_| turn.deletes()).cloned().unwrap_or_default();
-        let counted = digested(DigestBuilder::begin(before, *turn), events, &deletions);
-        let counted = counted.map_err(|error| corrupt(error.to_string()))?;
-        Ok(Recount { digest: counted.digest, missing, deletions })
+        add_body(columns, events, &deletions).map_err(|error| corrupt(error.to_string()))?;
+        Ok(TurnContent { missing, deletions })
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

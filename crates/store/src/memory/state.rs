@@ -16,7 +16,7 @@ use super::blocks::Blocks;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
 use crate::queries::{Order, Page, PageRequest, PastDefinition};
-use crate::record::{Deletions, Digest, DigestBuilder, TurnRecord};
+use crate::record::{Deletions, Digest, DigestBuilder, TurnColumns, TurnRecord, add_event};
 use crate::step_keys::StepKeys;
 use crate::stored;
 use kelos_model::Recall;
@@ -158,13 +158,14 @@ impl State {
     pub(super) fn digest(&mut self) -> Result<(), StoreError> {
         while let Some(turn) = self.turns.get(self.digested).copied() {
             let before = self.digested.checked_sub(1).and_then(|before| self.turns.get(before));
-            let digesting = DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), turn);
+            let mut digesting =
+                DigestBuilder::begin(&before.map_or_else(Digest::default, |before| before.digest), turn);
             let first = usize::try_from(turn.first_event.saturating_sub(1)).unwrap_or(usize::MAX);
             let events = self.events.from(first).take(usize::try_from(turn.events).unwrap_or(usize::MAX));
             let none = Deletions::default();
             let deletions = self.deletions.get(&turn.turn).unwrap_or(&none);
-            let record = digested(digesting, events, deletions).map_err(|error| corrupt(error.to_string()))?;
-            self.turns[self.digested] = record;
+            add_body(&mut digesting, events, deletions).map_err(|error| corrupt(error.to_string()))?;
+            self.turns[self.digested] = digesting.end();
             self.digested += 1;
         }
         Ok(())
@@ -300,21 +301,21 @@ impl State {
     }
 }
 
-/// The record of a turn with these events and deletions.
-pub(super) fn digested<'a>(
-    mut digesting: DigestBuilder,
+/// Adds the body of a turn with these events and deletions.
+pub(super) fn add_body<'a>(
+    columns: &mut dyn TurnColumns,
     events: impl IntoIterator<Item = &'a EventRecord>,
     deletions: &Deletions,
-) -> Result<TurnRecord, serde_json::Error> {
+) -> Result<(), serde_json::Error> {
     let mut text = Vec::new();
     for record in events {
         stored::write_body(&mut text, &record.event)?;
-        digesting.event(record, &String::from_utf8_lossy(&text));
+        add_event(columns, record, &String::from_utf8_lossy(&text));
     }
     if !deletions.is_empty() {
-        digesting.text(stored::text(deletions)?.as_bytes());
+        columns.text(stored::text(deletions)?.as_bytes());
     }
-    Ok(digesting.end())
+    Ok(())
 }
 
 pub(super) fn corrupt(what: String) -> StoreError {

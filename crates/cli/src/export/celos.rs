@@ -10,16 +10,13 @@ use kelos_store::Journal;
 use kelos_store_sqlite::SqliteStore;
 use serde_json::json;
 
-use crate::data::{self, Place, System};
+use crate::data::{self, Place};
 use crate::failure::Failure;
 use crate::options::Form;
 use crate::text::{self, count};
 
 #[derive(clap::Args)]
-pub(crate) struct ExportArgs {
-    /// Scheduler to export for
-    #[arg(value_enum)]
-    _system: System,
+pub(super) struct CelosArgs {
     /// Folder to write; created if missing
     #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
     database: PathBuf,
@@ -35,7 +32,7 @@ pub(crate) struct ExportArgs {
     form: Form,
 }
 
-pub(crate) fn run(args: &ExportArgs) -> Result<u8, Failure> {
+pub(super) fn run(args: &CelosArgs) -> Result<u8, Failure> {
     let data = data::find(&args.place)?;
     if !data.database().exists() {
         let failure = Failure::usage(format!("export {}: there is no such database", data.database().display()));
@@ -64,7 +61,7 @@ fn refused(error: &ExportError) -> Failure {
     Failure::bad(error.to_string())
 }
 
-fn print(args: &ExportArgs, exported: &ExportReport) {
+fn print(args: &CelosArgs, exported: &ExportReport) {
     for (id, slots) in &exported.workflows {
         text::line(format!("{id}: {}", count(*slots as usize, "slot")));
     }
