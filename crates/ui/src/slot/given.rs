@@ -11,10 +11,10 @@ use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::flow::Flow;
+use kelos_model::secret::masks;
 use kelos_model::workflow::{DefinitionVersion, Properties};
 use kelos_model::{Batch, Collection, Outcome, Run, StepKey, Workflow};
 use kelos_store::{Queries, StoreError};
-use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -181,9 +181,9 @@ impl RunAccount {
             .iter()
             .map(|(name, value)| (name.clone(), value.clone()))
             .partition(|(name, _)| !name.starts_with("KELOS_") && self.may_define(name));
-        let mut shown = secrets::masked_texts(&made);
+        let mut shown = masks::masked_texts(&made);
         let own: Map<String, Value> = own.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-        let masked = secrets::masked_fields(&Map::from_iter([("env".to_owned(), Value::Object(own))]));
+        let masked = masks::masked_fields(&Map::from_iter([("env".to_owned(), Value::Object(own))]));
         for (name, value) in masked.get("env").and_then(Value::as_object).into_iter().flatten() {
             shown.insert(name.clone(), value.as_str().unwrap_or_default().to_owned());
         }
@@ -228,9 +228,9 @@ fn command_line(argv: &[String]) -> String {
         && shell == "/bin/sh"
         && option == "-c"
     {
-        return secrets::masked_text(script);
+        return masks::masked_text(script);
     }
-    let masked = secrets::masked(&Value::from(argv.to_vec()));
+    let masked = masks::masked(&Value::from(argv.to_vec()));
     let quoted = |word: &Value| {
         let word = word.as_str().unwrap_or_default();
         let is_plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_.@:/=,+%•".contains(c));
