@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
+use kelos_engine::secrets::Secrets;
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
 use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links};
 use kelos_kafka::Cluster;
+use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_server::{Limits, Transport, router};
@@ -47,7 +49,7 @@ pub(crate) struct Tunables {
     #[arg(long)]
     pub(crate) allow_deploy: bool,
     /// JSON file with the groups of the board [default: one per project], links from runs to other pages, prefixes
-    /// to watch for new files, and topics of Kafka to read
+    /// to watch for new files, topics of Kafka to read, and the secrets and users of the system that projects may use
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Address of Hue, for links from runs of Oozie
@@ -154,6 +156,8 @@ pub(crate) struct Pages {
     trust: Trust,
     /// The limits on clients.
     limits: LimitSettings,
+    /// What the operator lets projects use; for the node, too.
+    allowed: AllowList,
 }
 
 /// Longest file of `--config`.
@@ -180,12 +184,17 @@ impl Pages {
         let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
-        let kafka = Cluster::parse(&text).map_err(fail)?;
+        let (kafka, allowed) = (Cluster::parse(&text).map_err(fail)?, AllowList::parse(&text).map_err(fail)?);
         let rules = Rules::parse(&text).map_err(|error| fail(error.to_string()))?;
         let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
         let trust = Trust::new(trust).map_err(Failure::usage)?;
         let limits = LimitSettings::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules, trust, limits })
+        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)?, kafka, rules, trust, limits, allowed })
+    }
+
+    /// The same, for projects that may use what is in this list.
+    pub(crate) fn allowing(self, allowed: AllowList) -> Pages {
+        Pages { allowed, ..self }
     }
 }
 
@@ -231,6 +240,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.trust = pages.trust.clone();
     config.watches = std::mem::take(&mut pages.watches);
     use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
+    config.secrets = Secrets::new(std::mem::take(&mut pages.allowed));
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);

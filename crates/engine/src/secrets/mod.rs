@@ -46,7 +46,7 @@ impl SecretError {
     }
 }
 
-/// The secrets that the jobs of a process may be given. Cheap to clone.
+/// The secrets that the jobs of a process may be given, and the users as whom they may run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     allowed: Arc<AllowList>,
@@ -95,6 +95,18 @@ impl Secrets {
     #[must_use]
     pub fn allowed(&self) -> &AllowList {
         &self.allowed
+    }
+
+    /// The user of the system as whom the commands of a project run; none for the user of this process, as which those of a
+    /// rehearsal run.
+    ///
+    /// # Errors
+    /// When the operator does not allow the one that the job asks for.
+    pub fn user(&self, project: &str, asked: Option<&str>) -> Result<Option<String>, String> {
+        match self.rehearses {
+            true => Ok(None),
+            false => Ok(self.allowed.user(project, asked)?.map(str::to_owned)),
+        }
     }
 
     /// Reads the secrets that a job of a project declares in its settings.
