@@ -13,7 +13,6 @@ use kelos_engine::secrets::Mask;
 use kelos_model::run::LARGEST_GIVEN;
 use serde_json::{Map, Value};
 
-use super::records;
 use super::user::SystemUser;
 
 /// The file. The command finds its path in the variable [`OUTPUTS_VARIABLE`].
@@ -21,6 +20,9 @@ pub(crate) const OUTPUTS: &str = "outputs.json";
 
 /// The file of a command that is given secrets: what it writes is not kept as it is.
 const UNMASKED: &str = "outputs.unmasked";
+
+/// The file with what may be kept of it, until it is whole.
+const MASKED: &str = "outputs.masked";
 
 /// The environment variable that names the file.
 pub(crate) const OUTPUTS_VARIABLE: &str = "KELOS_OUTPUTS";
@@ -129,7 +131,7 @@ impl OutputsPlace {
         let taken = read.map(|outputs| outputs.map(Value::Object));
         let kept = match &taken {
             Ok(Some(outputs)) => {
-                records::replace(&self.dir, OUTPUTS, &mask.data(outputs)).map_err(|error| error.to_string())
+                self.keep(mask.data(outputs).to_string().as_bytes()).map_err(|error| error.to_string())
             }
             // The server finds by its length that it was too large.
             Err(Unsound::TooLarge(bytes)) => File::create(self.dir.join(OUTPUTS))
@@ -140,6 +142,13 @@ impl OutputsPlace {
         discard(&self.dir, self.user.as_ref().and(self.path.parent()));
         kept.map_err(Unsound::Other)?;
         taken.map(|outputs| outputs.is_some_and(|outputs| mask.data(&outputs) != outputs))
+    }
+
+    /// Keeps outputs whole: the server never reads a part of them.
+    fn keep(&self, outputs: &[u8]) -> io::Result<()> {
+        let path = self.dir.join(MASKED);
+        fs::write(&path, outputs)?;
+        fs::rename(path, self.dir.join(OUTPUTS))
     }
 }
 
