@@ -500,7 +500,7 @@ async fn a_secret_that_can_not_be_read_fails_the_run() {
     let mut job = OneRun::new(json!({"url": "http://127.0.0.1:1", "headers": {"A": {"env": "HOME"}}}));
     job.start();
     let told = job.ended().await;
-    assert!(told.contains("the secret env:HOME is not allowed for the project \"\""), "{told}");
+    assert!(told.contains("the secret env:HOME is not allowed for the project \"words\""), "{told}");
 }
 
 /// An answer that was too large, or broke off, made the same start again, and the job was done once for each.
