@@ -70,7 +70,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     Ok(if loaded.has_errors() { BAD } else { 0 })
 }
 
-/// What a server without `--config` does not allow: only warnings, because the one that is meant may have one.
+/// The jobs that a server without `--config` does not allow: only warnings, because the one that is meant may have one.
 fn not_allowed_without_config(loaded: &LoadResult) -> Vec<Problem> {
     let found = not_allowed(loaded, &AllowList::default()).into_iter();
     let hint = || Some("check it with the file of the server: kelos check --config FILE".to_owned());

@@ -44,7 +44,7 @@ pub(crate) struct Fleet {
     state: PathBuf,
     apps: AppsSource,
     lease: Duration,
-    /// What the jobs may use that it runs.
+    /// The secrets and users that the jobs may use which it runs.
     allowed: AllowList,
     seat: Mutex<Seat>,
 }
@@ -76,7 +76,7 @@ impl Fleet {
         self
     }
 
-    /// What the jobs may use that it runs.
+    /// The secrets and users that the jobs may use which it runs.
     pub(crate) fn allowed(&self) -> &AllowList {
         &self.allowed
     }

@@ -156,7 +156,7 @@ pub(crate) struct Pages {
     trust: Trust,
     /// The limits on clients.
     limits: LimitSettings,
-    /// What the operator lets projects use; for the node, too.
+    /// The secrets and users that projects may use; for the node, too.
     allowed: AllowList,
 }
 

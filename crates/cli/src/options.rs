@@ -61,15 +61,15 @@ pub(crate) struct OneSlot {
     pub(crate) key: Option<String>,
 }
 
-/// What the jobs may use that a worker runs.
+/// The secrets and users that the jobs of a worker may use.
 #[derive(clap::Args)]
-pub(crate) struct Allowed {
+pub(crate) struct AllowOptions {
     /// JSON file with the secrets and users of the system that projects may use on this machine, as for `kelos serve`
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
 }
 
-impl Allowed {
+impl AllowOptions {
     /// The list of the file; the usual one without a file.
     pub(crate) fn read(&self) -> Result<AllowList, Failure> {
         let Some(path) = &self.config else { return Ok(AllowList::default()) };

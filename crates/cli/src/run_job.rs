@@ -21,7 +21,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
 use crate::host::Signals;
-use crate::options::{self, Allowed, Lease};
+use crate::options::{self, AllowOptions, Lease};
 use crate::worker::{self, Crew, Extras, Line, ended, useless};
 use crate::{folder, no_job};
 
@@ -73,7 +73,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) described: Apps,
     #[command(flatten)]
-    pub(crate) allowed: Allowed,
+    pub(crate) allowed: AllowOptions,
     #[command(flatten)]
     pub(crate) lease: Lease,
 }

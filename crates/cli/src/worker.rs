@@ -23,7 +23,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::Fleet;
 use crate::host::Signals;
 use crate::location::{self, Location};
-use crate::options::{Allowed, Lease};
+use crate::options::{AllowOptions, Lease};
 use crate::trust::TrustOptions;
 use crate::{folder, logging, text};
 
@@ -46,7 +46,7 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     described: Apps,
     #[command(flatten)]
-    allowed: Allowed,
+    allowed: AllowOptions,
     #[command(flatten)]
     lease: Lease,
 }
@@ -170,7 +170,7 @@ pub(crate) struct Crew {
 
 impl Crew {
     /// Goes to work in a folder: finds its leader, or leads.
-    pub(crate) fn join(dir: &Path, apps: &Apps, allowed: &Allowed, lease: Duration) -> Result<Crew, Failure> {
+    pub(crate) fn join(dir: &Path, apps: &Apps, allowed: &AllowOptions, lease: Duration) -> Result<Crew, Failure> {
         // Before the folder is entered, because a path to a file is as people see it from outside.
         let allowed = allowed.read()?;
         let (dir, apps) = enter(dir, apps)?;

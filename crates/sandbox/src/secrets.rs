@@ -46,7 +46,7 @@ pub(crate) fn literals(loaded: &LoadResult) -> Vec<Problem> {
     found
 }
 
-/// What to write in the place of a value.
+/// The text to write in the place of a value.
 fn declared_instead(path: &str, name: &str) -> String {
     let variable: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     let source = format!("{{secret: \"env:KELOS_SECRET_{}\"}}", variable.to_ascii_uppercase());

@@ -57,7 +57,7 @@ pub struct ScriptFolder {
     update_schedules: bool,
     described: Option<Arc<AppsState>>,
     serves: Option<UriCheck>,
-    /// What the operator lets projects use.
+    /// The secrets and users that projects may use.
     allowed: AllowList,
     /// How far back from now slots are planned.
     window: SignedDuration,

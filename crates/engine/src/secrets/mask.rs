@@ -21,10 +21,10 @@ const SHORTEST_LINE: usize = 8;
 /// The most bytes of patterns for which there is the faster, larger machine.
 const SMALL: usize = 16 << 10;
 
-/// What most programs leave as it is in a part of a URL.
+/// The letters that most programs escape in a part of a URL.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// What `encodeURIComponent` leaves as it is.
+/// The letters that `encodeURIComponent` escapes.
 const COMPONENT: &AsciiSet = &UNRESERVED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
 
 /// Hides values. Cheap to clone.
@@ -108,7 +108,7 @@ pub struct MaskStream {
 }
 
 impl MaskStream {
-    /// What can be shown after these bytes.
+    /// The bytes that can be shown after these have come.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(patterns) = self.mask.patterns.clone() else { return bytes.to_vec() };
         self.held.extend_from_slice(bytes);

@@ -91,7 +91,7 @@ impl Secrets {
         Secrets { rehearses: true, ..Secrets::default() }
     }
 
-    /// What the operator allows.
+    /// The list of the operator.
     #[must_use]
     pub fn allowed(&self) -> &AllowList {
         &self.allowed

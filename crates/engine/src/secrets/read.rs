@@ -68,7 +68,7 @@ fn limited(from: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a command prints. Its words are separated by white space, and no shell is involved. Its error output is not kept, because
+/// The output of a command. Its words are separated by white space, and no shell is involved. Its error output is not kept, because
 /// it may have a part of the secret.
 fn of_command(command: &str, patience: Duration) -> Result<Vec<u8>, String> {
     let mut words = command.split_whitespace();

@@ -53,7 +53,7 @@ pub(super) enum Look {
     Hidden(String),
 }
 
-/// What requests are made with.
+/// The client of all services, with the secrets that their jobs may be given.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) http: Http,
@@ -61,7 +61,7 @@ pub(super) struct Client {
 }
 
 /// A request, and the mask of the secrets in it.
-struct Prepared {
+struct PreparedRequest {
     request: RequestBuilder,
     mask: Mask,
 }
@@ -101,7 +101,7 @@ impl Unmade {
     }
 }
 
-async fn request(client: &Client, key: &str, settings: &Settings) -> Result<(Url, Prepared), Unmade> {
+async fn request(client: &Client, key: &str, settings: &Settings) -> Result<(Url, PreparedRequest), Unmade> {
     let url = url_of(&settings.url).map_err(Unmade::Ever)?;
     let method = settings.method().map_err(Unmade::Ever)?;
     let made = client.http.request(method, url.clone()).map_err(|error| Unmade::Now(format!("failed to {error}")))?;
@@ -115,7 +115,7 @@ async fn request(client: &Client, key: &str, settings: &Settings) -> Result<(Url
     let key = utf8_percent_encode(key, CONTROLS).to_string();
     let request = with_body(made.header(KEY, key), filled.settings.get("body"));
     let request = request.headers(header_map(&headers, &settings.headers)?);
-    Ok((url, Prepared { request, mask: filled.mask() }))
+    Ok((url, PreparedRequest { request, mask: filled.mask() }))
 }
 
 fn with_body(request: RequestBuilder, body: Option<&Value>) -> RequestBuilder {

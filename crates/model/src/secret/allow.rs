@@ -9,7 +9,7 @@ use super::declared::{SecretSource, is_plain_path};
 /// The form that messages about mistakes show.
 pub const ALLOW_FORM: &str = "{\"secrets\": {\"PROJECT\": [\"env:KELOS_SECRET_*\", \"file:/run/secrets/db\"]}, \"runAs\": {\"PROJECT\": [\"USER\"]}}";
 
-/// What every project may use where the operator says nothing.
+/// The secrets that every project may use where the operator says nothing.
 pub const DEFAULT_SECRETS: &str = "env:KELOS_SECRET_*";
 
 /// The name that stands for every project; for users, for every project that is not named.
@@ -21,13 +21,13 @@ const ALL: &str = "*";
 /// list of users runs its commands as one of them, and never as the server's own user unless that is listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList {
-    secrets: Option<BTreeMap<String, Vec<Pattern>>>,
+    secrets: Option<BTreeMap<String, Vec<SourcePattern>>>,
     run_as: BTreeMap<String, Vec<String>>,
 }
 
 /// A source of secrets, or all sources that begin so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Pattern {
+enum SourcePattern {
     One(SecretSource),
     EnvFrom(String),
     FileFrom(String),
@@ -42,16 +42,16 @@ struct File {
     run_as: BTreeMap<String, Vec<String>>,
 }
 
-impl Pattern {
-    fn parse(text: &str) -> Result<Pattern, String> {
-        let Some(begin) = text.strip_suffix('*') else { return SecretSource::parse(text).map(Pattern::One) };
+impl SourcePattern {
+    fn parse(text: &str) -> Result<SourcePattern, String> {
+        let Some(begin) = text.strip_suffix('*') else { return SecretSource::parse(text).map(SourcePattern::One) };
         match begin.split_once(':') {
             Some(("env", name)) if name.is_empty() || SecretSource::parse(begin).is_ok() => {
-                Ok(Pattern::EnvFrom(name.to_owned()))
+                Ok(SourcePattern::EnvFrom(name.to_owned()))
             }
             // The beginning ends with a folder, or with a part of a name.
             Some(("file", path)) if is_plain_path(path.strip_suffix('/').unwrap_or(path)) => {
-                Ok(Pattern::FileFrom(path.to_owned()))
+                Ok(SourcePattern::FileFrom(path.to_owned()))
             }
             Some(("exec", _)) => Err("a command is allowed as a whole, without *".to_owned()),
             _ => Err("expected * only at the end of the name of a variable or of an absolute path".to_owned()),
@@ -60,9 +60,9 @@ impl Pattern {
 
     fn holds(&self, source: &SecretSource) -> bool {
         match (self, source) {
-            (Pattern::One(one), source) => one == source,
-            (Pattern::EnvFrom(begin), SecretSource::Env(name)) => name.starts_with(begin.as_str()),
-            (Pattern::FileFrom(begin), SecretSource::File(path)) => path.starts_with(begin.as_str()),
+            (SourcePattern::One(one), source) => one == source,
+            (SourcePattern::EnvFrom(begin), SecretSource::Env(name)) => name.starts_with(begin.as_str()),
+            (SourcePattern::FileFrom(begin), SecretSource::File(path)) => path.starts_with(begin.as_str()),
             _ => false,
         }
     }
@@ -78,7 +78,7 @@ impl AllowList {
             serde_json::from_str(text).map_err(|error| format!("{error}; expected {ALLOW_FORM}"))?;
         let patterns = |(project, list): (String, Vec<String>)| {
             let read = list.iter().map(|text| {
-                Pattern::parse(text).map_err(|why| format!("\"{text}\" in the secrets of \"{project}\": {why}"))
+                SourcePattern::parse(text).map_err(|why| format!("\"{text}\" in the secrets of \"{project}\": {why}"))
             });
             Ok::<_, String>((project.clone(), read.collect::<Result<Vec<_>, _>>()?))
         };

@@ -17,7 +17,7 @@ pub enum SecretSource {
     Env(String),
     /// The content of a file, by its absolute path.
     File(String),
-    /// What a command prints.
+    /// The output of a command.
     Exec(String),
 }
 
