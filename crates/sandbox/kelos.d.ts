@@ -191,6 +191,17 @@ interface WorkflowOptions extends WorkflowBase {
     waitTimeoutFrom?: "time" | "opening";
 }
 
+/**
+ * A secret, by its source: a variable in the environment of the process that starts the run, a file, or what a command prints. It is read when
+ * the run starts, stored nowhere, and hidden in all that is shown. The operator of the server decides which sources a project may use.
+ */
+interface Secret {
+    /** `"env:NAME"`, `"file:PATH"` or `"exec:COMMAND"`. By default only variables whose names begin with `KELOS_SECRET_` are allowed. */
+    secret: string;
+    /** Text before its value, such as `Bearer `. */
+    prefix?: string;
+}
+
 interface CommandOptions {
     /** Program and arguments. `${year}` and the like are replaced in each; no shell is involved. */
     command?: (string | number)[];
@@ -199,8 +210,10 @@ interface CommandOptions {
      * variables, so `"${year}"` is expanded by the shell itself and never pasted into the text.
      */
     shell?: string;
-    /** Additional environment variables; `${year}` and the like are replaced in the values. */
-    env?: { [name: string]: PropertyValue };
+    /** Additional environment variables; `${year}` and the like are replaced in the values. A secret is `{secret: "env:KELOS_SECRET_DB"}`. */
+    env?: { [name: string]: PropertyValue | Secret };
+    /** The user of the system as whom the command runs. The operator of the server has to allow it for the project. */
+    runAs?: string;
     /** The working folder; `${year}` and the like are replaced. */
     cwd?: string;
     /** The run is killed, and fails, after this time. */
@@ -282,20 +295,17 @@ interface StepOptions extends CommandOptions {
 interface FlowOptions extends Omit<BuilderOptions, "schedule" | "job" | "batch" | keyof CommandOptions> {
     /** The times at which it runs, as for `kelos.workflow`. Default: none, it is started on demand or by event schedules. */
     schedule?: BuilderOptions["schedule"];
+    /** The user of the system as whom the commands of its steps run. The operator of the server has to allow it for the project. */
+    runAs?: string;
     /** The steps by name: letters, digits, `_` and `-`. */
     steps: { [name: string]: StepOptions };
 }
 
 /** Anything that can be written as JSON; times and slots become text, and `${year}` and the like are replaced in text. */
-type Body = null | boolean | number | string | ScheduledTime | SlotID | Body[] | { [name: string]: Body | undefined };
+type Body = null | boolean | number | string | ScheduledTime | SlotID | Secret | Body[] | { [name: string]: Body | undefined };
 
-/** The text of a header, or, for secrets, the environment variable of the server that contains it. */
-type HeaderValue = PropertyValue | {
-    /** The name of the variable. */
-    env: string;
-    /** Text before its value, such as `Bearer `. */
-    prefix?: string;
-};
+/** The text of a header, or the secret that it is. */
+type HeaderValue = PropertyValue | Secret;
 
 /** JSON pointers with the expected values; an array lists alternatives. All conditions must hold. */
 interface Condition { [pointer: string]: Json }
@@ -330,7 +340,7 @@ interface HttpOptions {
     url: string;
     /** Default `POST`. */
     method?: string;
-    /** Headers of each request. Those with an `env` are sent only to the host of `url`. */
+    /** Headers of each request. Secrets are sent only to the host of `url`. */
     headers?: { [name: string]: HeaderValue };
     /** Text, or an object that is sent as JSON. */
     body?: Body;
@@ -348,11 +358,11 @@ interface KafkaMessageOptions {
     /** The topic. `${year}` and the like are replaced, here and in all other texts. */
     topic: string;
     /** The key of the message. */
-    key?: string;
+    key?: string | Secret;
     /** Text, or what is sent as JSON; `null` deletes the key of a compacted topic. Default: what the run is given, as a JSON object. */
     value?: Body;
     /** Headers. The run and its slot are in `kelos-run` and `kelos-slot`, by which receivers recognise a message that was sent twice. */
-    headers?: { [name: string]: string };
+    headers?: { [name: string]: string | Secret };
     /** The partition. Default: that of the key, or any. */
     partition?: number;
     /** The name of the cluster in the file of `--config`. Needed only if that has several. */
@@ -382,8 +392,10 @@ interface SparkOptions {
     pyFiles?: string[];
     /** The program. Default: `bin/spark-submit` below `SPARK_HOME`, or the one on the server's path. */
     sparkSubmit?: string;
-    /** Additional environment variables. */
-    env?: { [name: string]: PropertyValue };
+    /** Additional environment variables, also secrets: `{secret: "env:KELOS_SECRET_DB"}`. */
+    env?: { [name: string]: PropertyValue | Secret };
+    /** The user of the system as whom `spark-submit` runs. The operator of the server has to allow it for the project. */
+    runAs?: string;
     /** The working folder. */
     cwd?: string;
     /** The run is killed, and fails, after this time. */
@@ -557,6 +569,8 @@ interface AppOptions {
     job_type?: string;
     /** A shell command in which `{date}` stands for a value, quoted for the shell; `{date:raw}` for the unquoted value. */
     bash_cmd?: string;
+    /** The user of the system as whom its jobs run. The operator of the server has to allow it for the project. */
+    runAs?: string;
     /** Instead of `job_type`: its functions get the identifiers of the job. */
     externalService?: ExternalService;
     /** Instead of `job_type`: each job is a run of a flow with these steps, as of `kelos.flow`. */
@@ -564,7 +578,7 @@ interface AppOptions {
     /** The Python module that Spark runs. */
     pymodule?: string;
     spark_conf?: { [name: string]: string | number | boolean };
-    env?: { [name: string]: string };
+    env?: { [name: string]: string | Secret };
     env_from_os?: string[];
     uris?: string[];
     read_fp?: string;

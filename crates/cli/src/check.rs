@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use kelos_core::Config;
 use kelos_model::WorkflowId;
+use kelos_model::secret::AllowList;
 use kelos_model::workflow::{HeldBack, PastSlots};
-use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, unserved};
+use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, not_allowed, unserved};
 use kelos_storage::Storage;
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
@@ -28,7 +29,7 @@ pub(crate) struct CheckArgs {
     scripts: Scripts,
     #[command(flatten)]
     apps: Apps,
-    /// Check the JSON file of a server's `--config`, too: groups, links and watched prefixes
+    /// Check the JSON file of a server's `--config`, too: groups, links, watched prefixes, and what projects may use
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -50,10 +51,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let serves = |uri: &str| storage.check(uri).map_err(|error| error.to_string());
     let unserved = unserved(&loaded, &serves);
     loaded.problems.extend(unserved);
-    if let Some(config) = &args.config {
-        let problems = config::problems(config, &mut loaded, &serves)?;
-        loaded.problems.extend(problems);
-    }
+    let more = match &args.config {
+        Some(config) => config::problems(config, &mut loaded, &serves)?,
+        None => not_allowed_without_config(&loaded),
+    };
+    loaded.problems.extend(more);
     let past = PastSlots::of(&loaded.workflows, &[], Config::default().planning_window, Timestamp::now());
     loaded.problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     let files = files + usize::from(args.config.is_some());
@@ -66,6 +68,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         print(&loaded, &past, files);
     }
     Ok(if loaded.has_errors() { BAD } else { 0 })
+}
+
+/// The jobs that a server without `--config` does not allow: only warnings, because the one that is meant may have one.
+fn not_allowed_without_config(loaded: &LoadResult) -> Vec<Problem> {
+    let found = not_allowed(loaded, &AllowList::default()).into_iter();
+    let hint = || Some("check it with the file of the server: kelos check --config FILE".to_owned());
+    found.map(|problem| Problem { severity: Severity::Warning, hint: hint(), ..problem }).collect()
 }
 
 /// The numbers of slots that are opened, by workflow.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_engine::Pace;
+use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_store_sqlite::SqliteStore;
 use tokio::sync::oneshot;
@@ -43,6 +44,8 @@ pub(crate) struct Fleet {
     state: PathBuf,
     apps: AppsSource,
     lease: Duration,
+    /// The secrets and users that the jobs may use which it runs.
+    allowed: AllowList,
     seat: Mutex<Seat>,
 }
 
@@ -64,7 +67,18 @@ impl Fleet {
     pub(crate) fn new(dir: &Path, apps: AppsSource, lease: Duration) -> Result<Fleet, Failure> {
         let state = dir.join(STATE);
         location::make_state(&state)?;
-        Ok(Fleet { dir: dir.to_owned(), state, apps, lease, seat: Mutex::default() })
+        Ok(Fleet { dir: dir.to_owned(), state, apps, lease, allowed: AllowList::default(), seat: Mutex::default() })
+    }
+
+    /// The same, for jobs that may use what is in this list.
+    pub(crate) fn allowing(mut self, allowed: AllowList) -> Fleet {
+        self.allowed = allowed;
+        self
+    }
+
+    /// The secrets and users that the jobs may use which it runs.
+    pub(crate) fn allowed(&self) -> &AllowList {
+        &self.allowed
     }
 
     /// The folder of state.
@@ -168,7 +182,7 @@ impl Fleet {
             pace: Pace::ByItself,
             reload_every: Duration::from_secs(1),
             tunables: &Tunables::default(),
-            pages: host::Pages::without_file()?,
+            pages: host::Pages::without_file()?.allowing(self.allowed.clone()),
             listener,
             reach: Reach::default(),
             workers,

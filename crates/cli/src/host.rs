@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
 use kelos_checkpoints::Settings;
+use kelos_engine::secrets::Secrets;
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
 use kelos_executors::local;
 use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links};
 use kelos_kafka::Cluster;
+use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_server::{Limits, Transport, router};
@@ -48,7 +50,8 @@ pub(crate) struct Tunables {
     #[arg(long)]
     pub(crate) allow_deploy: bool,
     /// JSON file with the groups of the board [default: one per project], links from runs to other pages, prefixes
-    /// to watch for new files, topics of Kafka to read, and where checkpoints of the log are sent
+    /// to watch for new files, topics of Kafka to read, where checkpoints of the log are sent, the secrets and users of the
+    /// system that projects may use, and rules of access
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Address of Hue, for links from runs of Oozie
@@ -157,6 +160,8 @@ pub(crate) struct Pages {
     limits: LimitSettings,
     /// The settings of checkpoints, for the node; none for a process that leads only while it has something to do.
     checkpoints: Option<Settings>,
+    /// The secrets and users that projects may use; for the node, too.
+    allowed: AllowList,
 }
 
 /// Longest file of `--config`.
@@ -186,22 +191,19 @@ impl Pages {
         let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
-        let kafka = Cluster::parse(&text).map_err(fail)?;
+        let (kafka, allowed) = (Cluster::parse(&text).map_err(fail)?, AllowList::parse(&text).map_err(fail)?);
         let checkpoints = Some(Settings::parse(&text).map_err(fail)?);
         let rules = Rules::parse(&text).map_err(|error| fail(error.to_string()))?;
         let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
         let trust = Trust::new(trust).map_err(Failure::usage)?;
         let limits = LimitSettings::parse(&text).map_err(fail)?;
-        Ok(Pages {
-            groups,
-            links,
-            watches: Watch::parse(&text).map_err(fail)?,
-            kafka,
-            rules,
-            trust,
-            limits,
-            checkpoints,
-        })
+        let watches = Watch::parse(&text).map_err(fail)?;
+        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, checkpoints, allowed })
+    }
+
+    /// The same, for projects that may use what is in this list.
+    pub(crate) fn allowing(self, allowed: AllowList) -> Pages {
+        Pages { allowed, ..self }
     }
 }
 
@@ -248,6 +250,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.watches = std::mem::take(&mut pages.watches);
     use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
     config.checkpoints = pages.checkpoints.take().map(|settings| (settings, plan.data.clone()));
+    config.secrets = Secrets::new(std::mem::take(&mut pages.allowed));
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);

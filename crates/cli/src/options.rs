@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::Arguments;
+use kelos_model::secret::AllowList;
 use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
 use crate::failure::Failure;
+use crate::host::LONGEST_CONFIG;
 use crate::trust::TrustOptions;
 use crate::{selection, times};
 
@@ -57,6 +59,24 @@ pub(crate) struct OneSlot {
     /// Slot: its time or job id [default: the newest with a run]
     #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true)]
     pub(crate) key: Option<String>,
+}
+
+/// The secrets and users that the jobs of a worker may use.
+#[derive(clap::Args)]
+pub(crate) struct AllowOptions {
+    /// JSON file with the secrets and users of the system that projects may use on this machine, as for `kelos serve`
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    config: Option<PathBuf>,
+}
+
+impl AllowOptions {
+    /// The list of the file; the usual one without a file.
+    pub(crate) fn read(&self) -> Result<AllowList, Failure> {
+        let Some(path) = &self.config else { return Ok(AllowList::default()) };
+        let fail = |why: String| Failure::usage(format!("use {} as the file of --config: {why}", path.display()));
+        let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
+        AllowList::parse(&text).map_err(fail)
+    }
 }
 
 /// From when to when.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos::local_executors;
-use kelos_engine::executor::{Reports, RunInput, Start};
+use kelos_engine::executor::{Executors, Reports, RunInput, Start};
 use kelos_engine::job::{NoFunctions, filled};
+use kelos_engine::secrets::Secrets;
 use kelos_executors::local::Launcher;
 use kelos_executors::run_ref;
 use kelos_executors::workers::{News, RunEnd, Worker, WorkerOffer};
@@ -20,7 +21,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
 use crate::host::Signals;
-use crate::options::{self, Lease};
+use crate::options::{self, AllowOptions, Lease};
 use crate::worker::{self, Crew, Extras, Line, ended, useless};
 use crate::{folder, no_job};
 
@@ -72,6 +73,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) described: Apps,
     #[command(flatten)]
+    pub(crate) allowed: AllowOptions,
+    #[command(flatten)]
     pub(crate) lease: Lease,
 }
 
@@ -95,7 +98,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
-    let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
+    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.lease)?;
     crew.must_know(std::slice::from_ref(&args.app))?;
     let job = args.job_id.as_deref().map(|job| unopened(&crew, args, job)).transpose()?;
     let wanted = WorkerOffer {
@@ -315,6 +318,7 @@ async fn print(launcher: &Launcher, run: &RunId, mut offset: u64) -> u64 {
 
 /// Runs a job past everything, in a folder that is gone afterwards.
 fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
+    let secrets = Secrets::new(args.allowed.read()?);
     let (dir, apps) = worker::enter(&args.dir, &args.described)?;
     let loaded = check(folder::folders(&dir, None), Limits::default(), apps::format(), Some(apps));
     let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
@@ -330,7 +334,7 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let name = SlotRef::new(args.app.clone(), key.clone()).short();
     let mut start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     args.extras().apply(&mut start);
-    let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start))?;
+    let outcome = runtime.block_on(alone(local_executors(&launcher, &secrets, runtime.handle()), &launcher, start))?;
     Ok(told(&name, &outcome))
 }
 
@@ -342,7 +346,7 @@ fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
 }
 
 /// Does a run for nobody else.
-async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Start) -> Result<Outcome, Failure> {
+async fn alone(executors: Executors, launcher: &Launcher, start: Start) -> Result<Outcome, Failure> {
     let mut signals = Signals::listen()?;
     let (says, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let reports = Reports::new(move |input| {
@@ -351,7 +355,7 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
         }
     });
     let run = start.run.clone();
-    local_executors(launcher, runtime).get(&start.workflow.job.executor).start(start, reports);
+    executors.get(&start.workflow.job.executor).start(start, reports);
     let over = async {
         loop {
             match heard.recv().await {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kelos::local_executors;
 use kelos_engine::executor::Start;
+use kelos_engine::secrets::Secrets;
 use kelos_executors::http::{Answer, Http, HttpError, Method, StatusCode, Url};
 use kelos_executors::local::{self, Launcher};
 use kelos_executors::workers::{Door, News, NoAnswer, Roll, Worker, WorkerOffer};
@@ -22,7 +23,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::Fleet;
 use crate::host::Signals;
 use crate::location::{self, Location};
-use crate::options::Lease;
+use crate::options::{AllowOptions, Lease};
 use crate::trust::TrustOptions;
 use crate::{folder, logging, text};
 
@@ -44,6 +45,8 @@ pub(crate) struct WorkerArgs {
     at_a_time: Option<u32>,
     #[command(flatten)]
     described: Apps,
+    #[command(flatten)]
+    allowed: AllowOptions,
     #[command(flatten)]
     lease: Lease,
 }
@@ -71,7 +74,7 @@ impl Extras {
 }
 
 pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
-    let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
+    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.lease)?;
     crew.must_know(&args.apps)?;
     let processors = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
     let wanted = WorkerOffer {
@@ -167,10 +170,12 @@ pub(crate) struct Crew {
 
 impl Crew {
     /// Goes to work in a folder: finds its leader, or leads.
-    pub(crate) fn join(dir: &Path, apps: &Apps, lease: Duration) -> Result<Crew, Failure> {
+    pub(crate) fn join(dir: &Path, apps: &Apps, allowed: &AllowOptions, lease: Duration) -> Result<Crew, Failure> {
+        // Before the folder is entered, because a path to a file is as people see it from outside.
+        let allowed = allowed.read()?;
         let (dir, apps) = enter(dir, apps)?;
         let logging = logging::start(logging::USUAL, None)?;
-        let fleet = Fleet::new(&dir, apps, lease)?;
+        let fleet = Fleet::new(&dir, apps, lease)?.allowing(allowed);
         let place = fleet.find()?;
         if place.token.is_none() {
             let why = format!("run jobs for {}: the server there runs them itself", place.address);
@@ -206,7 +211,8 @@ impl Crew {
         let signature = Roll::beside(&runs).sign(&self.name);
         let signature =
             signature.map_err(|error| Failure::bad(format!("register as a worker of {}: {error}", runs.display())))?;
-        let executors = local_executors(&self.launcher, self.runtime.handle());
+        let secrets = Secrets::new(self.fleet.allowed().clone());
+        let executors = local_executors(&self.launcher, &secrets, self.runtime.handle());
         let executors = executors.adjusted(move |start| more.apply(start));
         let door = Line { fleet: self.fleet.clone(), http: Mutex::default() };
         Ok(Worker::start(self.name.clone(), door, executors, wanted, signature))

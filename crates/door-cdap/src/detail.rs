@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::arguments::MAPPING;
 use kelos_model::project::ProjectName;
+use kelos_model::secret::masks;
 use kelos_model::time::parse_instant;
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Trigger, Workflow};
 use kelos_store::StoreError;
-use kelos_wire::secrets;
 use serde_json::{Map, Value, json};
 
 use super::catalogue::{Catalogue, events};
@@ -100,7 +100,7 @@ impl Detail {
             workflow.about.description = Some(description).filter(|text| !text.is_empty());
         }
         if let Some(mut properties) = self.properties {
-            secrets::unmask(&mut properties, &keys.properties);
+            masks::unmask(&mut properties, &keys.properties);
             keys.properties = properties;
         }
         set(&mut keys.timeout_millis, self.timeout_millis);
@@ -187,7 +187,7 @@ pub(super) fn write(row: &WorkflowRow, catalogue: &Catalogue<'_>) -> Result<Valu
         "namespace": namespace, "application": application, "applicationVersion": version, "name": keys.name,
         "description": definition.about.description.as_deref().unwrap_or_default(),
         "program": { "programName": program.name, "programType": program.kind.name },
-        "properties": secrets::masked_texts(&keys.properties),
+        "properties": masks::masked_texts(&keys.properties),
         "trigger": trigger::write(&definition.trigger, catalogue)?,
         "constraints": definition.constraints.iter().map(constraint::write).collect::<Vec<_>>(),
         "timeoutMillis": keys.timeout_millis,

@@ -8,6 +8,7 @@ use jsonc_parser::common::Ranged;
 use kelos_model::flow::{FLOW, Flow};
 use kelos_model::jobs::{Feed, JobKeys, Kind};
 use kelos_model::parameter::Parameters;
+use kelos_model::secret::DeclaredSecret;
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
@@ -78,6 +79,9 @@ impl<'a, 'v> App<'a, 'v> {
             Some("pyspark") => self.pyspark(reading),
             Some(name) => self.own(reading, name),
         };
+        if let Some(user) = self.get("runAs").and_then(|value| reading.text(value, &self.what("runAs"))) {
+            job.settings.insert("runAs".to_owned(), json!(&*user));
+        }
         if let Some(seconds) = self.get("timeout").and_then(|value| reading.count(value, &self.what("timeout"), 1)) {
             job.settings.insert("timeoutSeconds".to_owned(), seconds.into());
         }
@@ -112,6 +116,7 @@ impl<'a, 'v> App<'a, 'v> {
 
     fn bash(&self, reading: &mut JsonReader<'a>) -> Job {
         let mut settings = Map::new();
+        self.texts(reading, "env", "env", &mut settings);
         match self.get("bash_cmd") {
             None => {
                 let what =
@@ -231,6 +236,28 @@ impl<'a, 'v> App<'a, 'v> {
         }
     }
 
+    /// An object of texts; the variables of a job may be secrets: `{"secret": "env:NAME"}`.
+    fn texts(&self, reading: &mut JsonReader<'a>, key: &str, name: &str, settings: &mut Map<String, Json>) {
+        let Some(value) = self.get(key) else { return };
+        let Some(object) = reading.object(value, &self.what(key)) else { return };
+        for one in &object.properties {
+            let is_structured = matches!(one.value, Value::Object(_) | Value::Array(_) | Value::NullKeyword(_));
+            match DeclaredSecret::of(&plain(&one.value)).filter(|_| key == "env") {
+                Some(Ok(_)) => {}
+                Some(Err(why)) => {
+                    reading.mistake(one.value.range(), format!("{} in {}: {why}", one.name.as_str(), self.what(key)))
+                }
+                None if is_structured => {
+                    let found = kind(&one.value);
+                    let what = format!("{} is {found}, expected a text, a number, true or false", one.name.as_str());
+                    reading.mistake(one.value.range(), what);
+                }
+                None => {}
+            }
+        }
+        settings.insert(name.to_owned(), plain(value));
+    }
+
     fn pyspark(&self, reading: &mut JsonReader<'a>) -> Job {
         let mut settings = Map::new();
         match self.get("pymodule").map(|value| reading.text(value, &self.what("pymodule"))) {
@@ -242,20 +269,7 @@ impl<'a, 'v> App<'a, 'v> {
             }
         }
         for (key, name) in [("spark_conf", "conf"), ("env", "env")] {
-            let Some(value) = self.get(key) else { continue };
-            let Some(object) = reading.object(value, &self.what(key)) else { continue };
-            for one in object
-                .properties
-                .iter()
-                .filter(|one| matches!(one.value, Value::Object(_) | Value::Array(_) | Value::NullKeyword(_)))
-            {
-                let found = kind(&one.value);
-                reading.mistake(
-                    one.value.range(),
-                    format!("{} is {found}, expected a text, a number, true or false", one.name.as_str()),
-                );
-            }
-            settings.insert(name.to_owned(), plain(value));
+            self.texts(reading, key, name, &mut settings);
         }
         for (key, name) in [("env_from_os", "envFromOs"), ("uris", "uris")] {
             if let Some(list) = self.get(key).and_then(|value| reading.list(value, &self.what(key))) {

@@ -34,8 +34,9 @@ pub struct Tasks {
 }
 
 /// Keys of an app with what each has to be.
-const KINDS: [(&str, &str); 9] = [
+const KINDS: [(&str, &str); 10] = [
     ("job_type", "a text"),
+    ("runAs", "a text"),
     ("bash_cmd", "a text"),
     ("pymodule", "a text"),
     ("spark_conf", "an object"),

@@ -60,6 +60,22 @@ fn hold(folder: &str, settings: &Settings) {
 }
 
 #[test]
+fn variables_of_an_app_may_be_secrets() {
+    let run = |env: &str| {
+        let app = format!(r#"{{"a": {{"job_id": "{{date}}", "bash_cmd": "true", "runAs": "etl", "env": {env}}}}}"#);
+        apps(&app, "tasks.json", &Settings::new(None, None).unwrap())
+    };
+    let read = run(r#"{"DB": {"secret": "env:KELOS_SECRET_DB"}, "A": 1}"#).unwrap();
+    let settings = &read.workflows[0].job.settings;
+    assert_eq!(settings["env"]["DB"], serde_json::json!({"secret": "env:KELOS_SECRET_DB"}));
+    assert_eq!(settings["runAs"], "etl");
+    let wrong = |env: &str| run(env).unwrap().mistakes[0].what.clone();
+    let told = wrong(r#"{"DB": {"secret": "hunter2"}}"#);
+    assert!(told.contains("DB in env of a: expected the source of a secret, not the secret itself"), "{told}");
+    assert!(wrong(r#"{"DB": {"a": 1}}"#).contains("DB is an object, expected a text, a number, true or false"));
+}
+
+#[test]
 fn the_example_graph_answers_as_stolos_does() {
     let identifiers = fixture("example/identifiers.json");
     hold("example", &Settings::new(Some("{date}_{client_id}_{collection_name}"), Some(&identifiers)).unwrap());

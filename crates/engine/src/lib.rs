@@ -10,6 +10,7 @@ mod handle;
 pub mod job;
 mod leader;
 pub mod prober;
+pub mod secrets;
 pub mod sources;
 mod stepping;
 pub mod turn;

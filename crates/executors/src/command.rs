@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_engine::executor::{Executor, Reports, Start, fits};
+use kelos_engine::secrets::{SecretError, Secrets};
 use kelos_model::jobs::shown;
 use kelos_model::run::Report;
+use kelos_model::secret::{DeclaredSecret, secret_paths};
 use kelos_model::shell::{ShellFault, ShellText, Trust, trust_of};
 use kelos_model::time::format_full;
 use kelos_model::{FailureCode, Outcome, RunId};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
-use crate::local::{self, Check, Exit, Launcher, RunRef, RunSpec, StartError};
+use crate::local::{self, Check, Exit, Launcher, RunRef, RunSecrets, RunSpec, StartError};
 
 /// The wait before files that can't be read are tried again.
 const FILE_TROUBLE: Duration = Duration::from_secs(2);
@@ -24,6 +26,7 @@ const FILE_TROUBLE: Duration = Duration::from_secs(2);
 pub struct CommandExecutor {
     launcher: Launcher,
     runtime: Handle,
+    secrets: Secrets,
     /// Runs whose end is being waited for, so that a question about one doesn't make it two.
     watched: Arc<Mutex<BTreeSet<RunId>>>,
 }
@@ -32,7 +35,31 @@ impl CommandExecutor {
     /// Runs commands with a launcher, watching them on a runtime.
     #[must_use]
     pub fn new(launcher: Launcher, runtime: Handle) -> Self {
-        Self { launcher, runtime, watched: Arc::default() }
+        Self { launcher, runtime, secrets: Secrets::default(), watched: Arc::default() }
+    }
+
+    /// The same, with the secrets and the users that its operator allows.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// The command of a run, with the secrets that it is given.
+    async fn spec(&self, start: &Start) -> Result<RunSpec, Outcome> {
+        let mut settings = start.whole_settings();
+        check_secrets(&settings).map_err(Outcome::refused)?;
+        let project = &start.workflow.project;
+        let declared = take_declared(&mut settings);
+        let filled = self.secrets.fill(project, &declared).await.map_err(SecretError::outcome)?;
+        let mut spec = spec_of(start, &settings).map_err(Outcome::refused)?;
+        let texts = filled.settings.into_iter().filter_map(|(name, value)| match value {
+            Value::String(text) => Some((name, text)),
+            _ => None,
+        });
+        spec.secrets = RunSecrets { env: texts.collect(), hidden: filled.values };
+        let asked = settings.get("runAs").and_then(Value::as_str);
+        spec.run_as = self.secrets.user(project, asked).map_err(Outcome::refused)?;
+        Ok(spec)
     }
 
     /// Waits for the end of a run and reports it, unless that is being done already.
@@ -65,9 +92,9 @@ impl Executor for CommandExecutor {
         let this = self.clone();
         self.spawn(async move {
             let run = start.run.clone();
-            let spec = match spec_of(&start) {
+            let spec = match this.spec(&start).await {
                 Ok(spec) => spec,
-                Err(reason) => return reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),
+                Err(outcome) => return reports.run(&run, Report::Ended { outcome }),
             };
             match this.launcher.start(&spec).await {
                 Ok(started) => {
@@ -162,9 +189,32 @@ pub(crate) fn outcome_of(exit: Exit) -> Outcome {
     }
 }
 
+/// Refuses secrets where everybody on the machine would see them: in the words of a command, and in all that becomes one of them.
+pub(crate) fn check_secrets(settings: &Map<String, Value>) -> Result<(), String> {
+    for (path, declared) in secret_paths(settings) {
+        declared.map_err(|why| format!("`{path}`: {why}"))?;
+        if !path.starts_with("env.") {
+            return Err(format!(
+                "`{path}` declares a secret, which the list of processes would show: declare it as a variable of `env`, and have \
+                 the command read that"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the variables out of settings whose values are secrets.
+fn take_declared(settings: &mut Map<String, Value>) -> Map<String, Value> {
+    let Some(Value::Object(env)) = settings.get_mut("env") else { return Map::new() };
+    let (declared, plain) = std::mem::take(env)
+        .into_iter()
+        .partition(|(_, value)| DeclaredSecret::of(value).is_some_and(|read| read.is_ok()));
+    *env = plain;
+    declared
+}
+
 /// The run that the settings of a `command` job describe.
-fn spec_of(start: &Start) -> Result<RunSpec, String> {
-    let settings = start.whole_settings();
+fn spec_of(start: &Start, settings: &Map<String, Value>) -> Result<RunSpec, String> {
     let argv = match (settings.get("shell"), settings.get("command")) {
         (Some(Value::String(text)), None) => vec!["/bin/sh".to_owned(), "-c".to_owned(), text.clone()],
         (None, Some(command)) => strings(command).ok_or("`command` must be a list of strings")?,
@@ -172,13 +222,13 @@ fn spec_of(start: &Start) -> Result<RunSpec, String> {
         _ => return Err("it has neither `command` (a list of strings) nor `shell` (a text)".to_owned()),
     };
     let mut spec = RunSpec::new(run_ref(&start.run), start.run.to_string(), argv);
-    spec.env = environment(start, &settings)?;
+    spec.env = environment(start, settings)?;
     if let Some(Value::String(text)) = settings.get("shell") {
-        judge(text, start, &settings, &spec.env)?;
+        judge(text, start, settings, &spec.env)?;
     }
     spec.cwd = settings.get("cwd").and_then(Value::as_str).map(Into::into);
-    spec.timeout = seconds(&settings, "timeoutSeconds")?;
-    spec.grace = seconds(&settings, "graceSeconds")?;
+    spec.timeout = seconds(settings, "timeoutSeconds")?;
+    spec.grace = seconds(settings, "graceSeconds")?;
     spec.log_limit_bytes = settings.get("logLimitBytes").and_then(Value::as_u64);
     Ok(spec)
 }

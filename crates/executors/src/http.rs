@@ -6,9 +6,10 @@
 use std::error::Error;
 use std::time::Duration;
 
+use kelos_engine::secrets::Mask;
 use kelos_tls::{Trust, explain};
 pub use reqwest::header;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 pub use reqwest::{Method, RequestBuilder, StatusCode};
 pub use url::Url;
 
@@ -134,6 +135,25 @@ impl Http {
 }
 
 impl Answer {
+    /// The answer with secrets hidden in it: what a service repeats of a request must not be kept or shown.
+    #[must_use]
+    pub fn masked(self, mask: &Mask) -> Answer {
+        if mask.is_empty() {
+            return self;
+        }
+        let shown = |bytes: &[u8]| {
+            let mut stream = mask.stream();
+            let mut shown = stream.push(bytes);
+            shown.extend(stream.finish());
+            shown
+        };
+        let headers = self
+            .headers
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), HeaderValue::from_bytes(&shown(value.as_bytes())).ok()?)));
+        Answer { body: shown(&self.body), headers: headers.collect(), ..self }
+    }
+
     /// The body as a JSON value, where it is one.
     #[must_use]
     pub fn json(&self) -> Option<serde_json::Value> {

@@ -16,6 +16,7 @@ mod spark;
 pub mod workers;
 
 use kelos_engine::executor::Executors;
+use kelos_engine::secrets::Secrets;
 use tokio::runtime::Handle;
 
 use local::Launcher;
@@ -30,7 +31,7 @@ pub use spark::SparkExecutor;
 
 /// The executors that need nothing but this machine: those of a worker, and of every node.
 #[must_use]
-pub fn local_executors(launcher: &Launcher, runtime: &Handle) -> Executors {
-    let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
+pub fn local_executors(launcher: &Launcher, secrets: &Secrets, runtime: &Handle) -> Executors {
+    let commands = CommandExecutor::new(launcher.clone(), runtime.clone()).with_secrets(secrets.clone());
     Executors::default().with("spark", SparkExecutor::new(commands.clone())).with("command", commands)
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::CommandExecutor;
+use crate::command::check_secrets;
 
 /// On a standalone cluster spark-submit prints how the driver ended, and always exits with 0.
 const TELLING: &str = include_str!("spark.sh");
@@ -89,6 +90,7 @@ impl Places {
 
 /// The settings of the command that submits an application.
 fn command(settings: Map<String, Value>, places: &Places) -> Result<Map<String, Value>, String> {
+    check_secrets(&settings)?;
     let settings: Settings = serde_json::from_value(Value::Object(settings))
         .map_err(|error| format!("its settings make no sense: {error}"))?;
     let program = program(&settings, places)?;

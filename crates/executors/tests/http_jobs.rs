@@ -11,9 +11,11 @@ use jiff::Timestamp;
 use kelos_core::Input;
 use kelos_engine::clock::{Clock, system_clock};
 use kelos_engine::executor::{Executor, Reports, RunInput, Start};
+use kelos_engine::secrets::Secrets;
 use kelos_executors::http::Http;
 use kelos_executors::{HttpExecutor, Records};
 use kelos_model::run::Report;
+use kelos_model::secret::AllowList;
 use kelos_model::time::{CronSchedule, Schedule, parse_instant};
 use kelos_model::workflow::Job;
 use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
@@ -52,7 +54,8 @@ impl OneRun {
     }
 
     fn with(settings: Value, http: Http, clock: Clock) -> Self {
-        let executor = HttpExecutor::new(http, Arc::new(FixedRecords), clock, tokio::runtime::Handle::current());
+        let executor = HttpExecutor::new(http, Arc::new(FixedRecords), clock, tokio::runtime::Handle::current())
+            .with_secrets(Secrets::new(AllowList::parse(r#"{"secrets": {"*": ["file:/tmp/*"]}}"#).unwrap()));
         let (send, reported) = unbounded_channel();
         let reports = Reports::new(move |input| {
             if let Input::RunReported { report, .. } = input {
@@ -429,35 +432,75 @@ async fn a_job_that_takes_too_long_is_ended_and_has_failed() {
     assert_eq!(service.lines().last().unwrap(), "DELETE /jobs/7");
 }
 
+/// A file with a secret, and the source that names it.
+fn secret_file(value: &str) -> (tempfile::NamedTempFile, String) {
+    let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    std::fs::write(file.path(), value).unwrap();
+    let source = format!("file:{}", file.path().display());
+    (file, source)
+}
+
 #[tokio::test]
 async fn a_secret_goes_to_the_host_of_the_start_alone() {
     let other = Service::new(|_| answer(200, r#"{"status": "OK"}"#)).await;
     let link = json!({"link": format!("{}/status", other.address)}).to_string();
     let service = Service::new(move |_| answer(201, &link)).await;
-    // A variable that every test has.
-    let secret = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    let (_file, source) = secret_file("hunter2\n");
     let mut job = OneRun::new(json!({
         "url": service.address,
-        "headers": {"Authorization": {"env": "CARGO_MANIFEST_DIR", "prefix": "Bearer "}, "X-Team": "words"},
+        "headers": {"Authorization": {"secret": source, "prefix": "Bearer "}, "X-Team": "words"},
+        "body": {"user": "me", "password": {"secret": source}},
         "poll": {"url": "${answer/link}", "everySeconds": 0.01, "done": {"/status": "OK"}},
     }));
     job.start();
     let external_id = job.external_id().await;
-    assert!(external_id.contains("CARGO_MANIFEST_DIR") && !external_id.contains(&secret), "{external_id}");
+    assert!(external_id.contains(&source) && !external_id.contains("hunter2"), "{external_id}");
     assert_eq!(job.outcome().await, Outcome::Succeeded);
-    assert_eq!(service.asked()[0].header("authorization"), Some(format!("Bearer {secret}").as_str()));
+    assert_eq!(service.asked()[0].header("authorization"), Some("Bearer hunter2"));
+    assert_eq!(service.asked()[0].body, r#"{"user":"me","password":"hunter2"}"#);
     assert_eq!((other.asked()[0].header("authorization"), other.asked()[0].header("x-team")), (None, Some("words")));
 }
 
+/// A hostile or a careless service repeats what it was sent, where it ends up in the log of events.
 #[tokio::test]
-async fn a_variable_that_is_missing_defers() {
-    let mut job =
-        OneRun::new(json!({"url": "http://127.0.0.1:1", "headers": {"A": {"env": "KELOS_NO_SUCH_VARIABLE"}}}));
+async fn a_secret_that_a_service_repeats_is_hidden() {
+    let (_file, source) = secret_file("hunter2");
+    let headers = json!({"Authorization": {"secret": source, "prefix": "Bearer "}});
+    let service = Service::new(|_| answer(400, "no right with Bearer hunter2 or aHVudGVyMg==")).await;
+    let mut job = OneRun::new(json!({"url": service.address, "headers": headers}));
     job.start();
-    assert_eq!(
-        job.deferred().await,
-        "the server has no environment variable KELOS_NO_SUCH_VARIABLE, which a header of the job names"
-    );
+    let told = job.ended().await;
+    assert!(told.contains("no right with Bearer •••••• or ••••••") && !told.contains("hunter2"), "{told}");
+
+    let polled = Service::new(|asked| match asked.line.split(' ').next() {
+        Some("POST") => answer(201, r#"{"id": "hunter2"}"#),
+        _ => answer(200, r#"{"status": "FAILED", "why": "bad token hunter2"}"#),
+    })
+    .await;
+    let poll = json!({
+        "url": "/jobs/${answer/id}", "everySeconds": 0.01, "done": {"/status": "OK"}, "failed": {"/status": "FAILED"}, "message": "/why",
+    });
+    let mut job = OneRun::new(json!({"url": polled.address, "headers": headers, "poll": poll}));
+    job.start();
+    let external_id = job.external_id().await;
+    assert!(!external_id.contains("hunter2"), "{external_id}");
+    assert_eq!(job.ended().await, "bad token ••••••");
+}
+
+#[tokio::test]
+async fn a_secret_that_can_not_be_read_fails_the_run() {
+    let mut job =
+        OneRun::new(json!({"url": "http://127.0.0.1:1", "headers": {"A": {"secret": "file:/tmp/kelos/not/there"}}}));
+    job.start();
+    let outcome = job.outcome().await;
+    let Outcome::Failed { reason, code, .. } = outcome else { panic!("expected a failure, not {outcome:?}") };
+    assert_eq!(reason, "failed to read the secret file:/tmp/kelos/not/there: No such file or directory (os error 2)");
+    assert_eq!(code.unwrap().as_str(), "secret-unread");
+    // The form of older definitions, whose variable has to be allowed, too.
+    let mut job = OneRun::new(json!({"url": "http://127.0.0.1:1", "headers": {"A": {"env": "HOME"}}}));
+    job.start();
+    let told = job.ended().await;
+    assert!(told.contains("the secret env:HOME is not allowed for the project \"words\""), "{told}");
 }
 
 /// An answer that was too large, or broke off, made the same start again, and the job was done once for each.

@@ -76,6 +76,12 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "checkpoints are made elsewhere")]
     checkpoints: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "the secrets that projects may use are read elsewhere")]
+    secrets: serde::de::IgnoredAny,
+    #[serde(default, rename = "runAs")]
+    #[expect(dead_code, reason = "the users of the system as whom projects may run are read elsewhere")]
+    run_as: serde::de::IgnoredAny,
 }
 
 impl Groups {

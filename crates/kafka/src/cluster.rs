@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use kelos_model::secret::SecretSource;
 use serde::Deserialize;
 
 use crate::topic::Topic;
@@ -51,10 +52,8 @@ pub struct Cluster {
 pub enum Setting {
     /// The value as text.
     Value(String),
-    /// The variable of the server's environment that has the value.
-    Env(String),
-    /// The file that has the value; a line break at its end does not count.
-    File(String),
+    /// The place of a secret, which is read when the client connects.
+    Secret(SecretSource),
 }
 
 impl fmt::Debug for Setting {
@@ -62,14 +61,13 @@ impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Setting::Value(_) => f.write_str("Value"),
-            Setting::Env(name) => f.debug_tuple("Env").field(name).finish(),
-            Setting::File(path) => f.debug_tuple("File").field(path).finish(),
+            Setting::Secret(source) => f.debug_tuple("Secret").field(&source.to_string()).finish(),
         }
     }
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text, a number, true, false, {\"env\": \"NAME\"} or {\"file\": \"PATH\"}")]
+#[serde(untagged, expecting = "expected a text, a number, true, false or {\"secret\": \"env:NAME\"}")]
 enum SettingForm {
     Text(String),
     Number(i64),
@@ -78,10 +76,9 @@ enum SettingForm {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Elsewhere {
-    Env(String),
-    File(String),
+#[serde(deny_unknown_fields)]
+struct Elsewhere {
+    secret: String,
 }
 
 impl<'de> Deserialize<'de> for Setting {
@@ -90,26 +87,10 @@ impl<'de> Deserialize<'de> for Setting {
             SettingForm::Text(text) => Setting::Value(text),
             SettingForm::Number(number) => Setting::Value(number.to_string()),
             SettingForm::Flag(flag) => Setting::Value(flag.to_string()),
-            SettingForm::Elsewhere(Elsewhere::Env(name)) => Setting::Env(name),
-            SettingForm::Elsewhere(Elsewhere::File(path)) => Setting::File(path),
+            SettingForm::Elsewhere(Elsewhere { secret }) => {
+                Setting::Secret(SecretSource::parse(&secret).map_err(serde::de::Error::custom)?)
+            }
         })
-    }
-}
-
-impl Setting {
-    /// The value itself.
-    ///
-    /// # Errors
-    /// When the variable is not set, or the file can't be read. The message completes "failed to …".
-    pub fn value(&self) -> Result<String, String> {
-        match self {
-            Setting::Value(text) => Ok(text.clone()),
-            Setting::Env(name) => std::env::var(name)
-                .map_err(|_| format!("read the variable {name}: it is not set in the environment of the server")),
-            Setting::File(path) => std::fs::read_to_string(path)
-                .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
-                .map_err(|error| format!("read {path}: {error}")),
-        }
     }
 }
 
@@ -179,8 +160,8 @@ impl Cluster {
             }
             if SECRET.contains(&name.as_str()) && matches!(value, Setting::Value(_)) {
                 return fail(format!(
-                    "the setting \"{name}\" is a secret: expected the variable or the file that has it, {{\"env\": \"KAFKA_PASSWORD\"}} \
-                     or {{\"file\": \"/run/secrets/kafka\"}}"
+                    "the setting \"{name}\" is a secret: expected the place where it is, {{\"secret\": \"env:KAFKA_PASSWORD\"}} \
+                     or {{\"secret\": \"file:/run/secrets/kafka\"}}"
                 ));
             }
         }
@@ -208,13 +189,21 @@ impl Cluster {
         self.setting("ssl.ca.pem", Setting::Value(pem.to_owned()))
     }
 
-    /// The settings of the client, secrets included.
+    /// The settings of the client, with secrets as `read` reads them.
     ///
     /// # Errors
-    /// When a variable is not set or a file can't be read. The message completes "failed to …".
-    pub fn resolved(&self) -> Result<BTreeMap<String, String>, String> {
+    /// When a secret can't be read. The message completes "failed to …".
+    pub fn resolved(
+        &self,
+        read: impl Fn(&SecretSource) -> Result<String, String>,
+    ) -> Result<BTreeMap<String, String>, String> {
         let resolve = |(name, setting): (&String, &Setting)| {
-            let value = setting.value().map_err(|why| format!("set up Kafka \"{}\": {name}: {why}", self.name))?;
+            let value = match setting {
+                Setting::Value(text) => text.clone(),
+                Setting::Secret(source) => read(source).map_err(|why| {
+                    format!("set up Kafka \"{}\": read the secret {source} of {name}: {why}", self.name)
+                })?,
+            };
             Ok((name.clone(), value))
         };
         self.settings.iter().map(resolve).collect()
@@ -232,13 +221,13 @@ mod tests {
     #[test]
     fn a_cluster_is_read_from_the_file_of_a_server() {
         let text = r#"{"groups": [], "kafka": [{"name": "main", "brokers": "a:9092,b:9092",
-            "settings": {"security.protocol": "SASL_SSL", "socket.timeout.ms": 5000, "log.queue": true, "sasl.password": {"env": "P"}},
+            "settings": {"security.protocol": "SASL_SSL", "socket.timeout.ms": 5000, "log.queue": true, "sasl.password": {"secret": "env:P"}},
             "topics": [{"topic": "orders", "dataset": "purchases"}]}]}"#;
         let all = Cluster::parse(text).unwrap();
         let settings = &all[0].settings;
         assert_eq!(settings["security.protocol"], Setting::Value("SASL_SSL".to_owned()));
         assert_eq!(settings["socket.timeout.ms"], Setting::Value("5000".to_owned()));
-        assert_eq!(settings["sasl.password"], Setting::Env("P".to_owned()));
+        assert_eq!(settings["sasl.password"], Setting::Secret(SecretSource::Env("P".to_owned())));
         assert_eq!(all[0].topics[0].topic, "orders");
         assert!(Cluster::parse("{}").unwrap().is_empty());
     }
@@ -262,8 +251,8 @@ mod tests {
     fn mistakes_say_what_was_expected() {
         assert_eq!(
             wrong(r#""brokers": "a:9092", "settings": {"sasl.password": "x"}"#),
-            "the Kafka cluster \"main\": the setting \"sasl.password\" is a secret: expected the variable or the file that has it, \
-             {\"env\": \"KAFKA_PASSWORD\"} or {\"file\": \"/run/secrets/kafka\"}"
+            "the Kafka cluster \"main\": the setting \"sasl.password\" is a secret: expected the place where it is, \
+             {\"secret\": \"env:KAFKA_PASSWORD\"} or {\"secret\": \"file:/run/secrets/kafka\"}"
         );
         assert_eq!(
             wrong(r#""brokers": "a:9092", "settings": {"group.id": "x"}"#),
@@ -274,10 +263,7 @@ mod tests {
             "the Kafka cluster \"main\": expected the addresses of brokers such as \"kafka1:9092,kafka2:9092\""
         );
         let told = wrong(r#""brokers": "a", "settings": {"x": [1]}"#);
-        assert!(
-            told.starts_with("expected a text, a number, true, false, {\"env\": \"NAME\"} or {\"file\": \"PATH\"}"),
-            "{told}"
-        );
+        assert!(told.starts_with("expected a text, a number, true, false or {\"secret\": \"env:NAME\"}"), "{told}");
         let told = wrong(r#""brokers": "a", "topic": []"#);
         assert!(told.starts_with("unknown field `topic`") && told.contains("; expected {\"kafka\""), "{told}");
         let twice = r#"{"topic": "t", "dataset": "d"}, {"topic": "t", "signal": "s"}"#;
@@ -291,19 +277,13 @@ mod tests {
 
     #[test]
     fn a_secret_is_read_from_where_it_is_and_never_shown() {
-        let folder = std::env::temp_dir().join(format!("kelos-kafka-{}", std::process::id()));
-        std::fs::write(&folder, "s3cret\n").unwrap();
-        let path = folder.display().to_string();
-        let cluster = Cluster::new("main", "a:9092").setting("sasl.password", Setting::File(path));
-        assert_eq!(cluster.resolved().unwrap()["sasl.password"], "s3cret");
-        std::fs::remove_file(&folder).unwrap();
-        let told = cluster.resolved().unwrap_err();
-        assert!(told.starts_with("set up Kafka \"main\": sasl.password: read "), "{told}");
-        let missing =
-            Cluster::new("main", "a").setting("sasl.password", Setting::Env("KELOS_NO_SUCH_SECRET".to_owned()));
+        let source = SecretSource::parse("file:/run/secrets/kafka").unwrap();
+        let cluster = Cluster::new("main", "a:9092").setting("sasl.password", Setting::Secret(source.clone()));
+        let read = |asked: &SecretSource| if *asked == source { Ok("s3cret".to_owned()) } else { Err(String::new()) };
+        assert_eq!(cluster.resolved(read).unwrap()["sasl.password"], "s3cret");
         assert_eq!(
-            missing.resolved().unwrap_err(),
-            "set up Kafka \"main\": sasl.password: read the variable KELOS_NO_SUCH_SECRET: it is not set in the environment of the server"
+            cluster.resolved(|_| Err("it is empty".to_owned())).unwrap_err(),
+            "set up Kafka \"main\": read the secret file:/run/secrets/kafka of sasl.password: it is empty"
         );
         assert!(
             !format!("{:?}", Cluster::new("m", "a").setting("x", Setting::Value("s3cret".to_owned())))

@@ -20,6 +20,7 @@ use kelos_engine::executor::{Executors, WORKER};
 use kelos_engine::job::{Functions, NoFunctions};
 #[cfg(feature = "scripts")]
 use kelos_engine::prober::is_there;
+use kelos_engine::secrets::Secrets;
 #[cfg(feature = "scripts")]
 use kelos_engine::sources::SourceStatus;
 use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
@@ -100,6 +101,8 @@ pub struct NodeConfig {
     pub executors: Executors,
     /// The file systems of paths; by default with no credentials but those that it is given.
     pub storage: Storage,
+    /// The secrets that jobs may be given, and the users of the system as whom they may run.
+    pub secrets: Secrets,
     /// How long a worker may be silent before its runs are assigned to others.
     pub worker_lease: Duration,
     /// The folders in which new files are new partitions.
@@ -137,6 +140,7 @@ impl NodeConfig {
             clock: system_clock(),
             executors: Executors::default(),
             storage: Storage::new(StorageConfig::default()),
+            secrets: Secrets::default(),
             worker_lease: workers::LEASE,
             watches: Vec::new(),
             sources: Vec::new(),
@@ -152,20 +156,20 @@ impl NodeConfig {
 
 /// The executors that need only this machine: those of a worker, and of every node.
 #[must_use]
-pub fn local_executors(launcher: &Launcher, runtime: &Runtime) -> Executors {
-    let executors = kelos_executors::local_executors(launcher, runtime);
+pub fn local_executors(launcher: &Launcher, secrets: &Secrets, runtime: &Runtime) -> Executors {
+    let executors = kelos_executors::local_executors(launcher, secrets, runtime);
     #[cfg(feature = "scripts")]
-    let executors = executors.and(kelos_door_stolos::executors(launcher, runtime));
+    let executors = executors.and(kelos_door_stolos::executors(launcher, secrets, runtime));
     executors
 }
 
 /// The executors of services with an HTTP API.
 #[cfg(feature = "http")]
-fn services(trust: &Trust, records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
-    let http = Http::new(trust);
+fn services(http: Http, secrets: &Secrets, records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
+    let services = HttpExecutor::new(http.clone(), records.clone(), clock.clone(), runtime.clone());
     Executors::default()
-        .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
-        .with("http", HttpExecutor::new(http, records.clone(), clock.clone(), runtime.clone()))
+        .with("oozie", OozieExecutor::new(http, secrets.clone(), records.clone(), runtime.clone()))
+        .with("http", services.with_secrets(secrets.clone()))
 }
 
 /// The executors with that of Kafka, if there is a cluster; its topics become sources.
@@ -174,13 +178,14 @@ fn with_kafka(
     executors: Executors,
     clusters: Vec<Kafka>,
     sources: &mut Vec<Box<dyn FactSource>>,
+    secrets: &Secrets,
     runtime: &Runtime,
 ) -> Executors {
     if clusters.is_empty() {
         return executors;
     }
     sources.extend(clusters.iter().flat_map(Kafka::sources));
-    executors.with(KAFKA, KafkaExecutor::new(clusters, runtime.clone()))
+    executors.with(KAFKA, KafkaExecutor::new(clusters, runtime.clone()).with_secrets(secrets.clone()))
 }
 
 /// A running Kelos. Cheap to clone.
@@ -233,12 +238,14 @@ impl Node {
         let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
         let roll = Roll::beside(&config.runs);
         let desk = Hub::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
-        let executors = local_executors(&launcher, &runtime).with(WORKER, desk.clone());
+        let executors = local_executors(&launcher, &config.secrets, &runtime).with(WORKER, desk.clone());
         #[cfg(feature = "http")]
-        let executors = executors.and(services(&config.trust, &records, &config.clock, &runtime));
+        let http = Http::new(&config.trust);
+        #[cfg(feature = "http")]
+        let executors = executors.and(services(http, &config.secrets, &records, &config.clock, &runtime));
         let mut sources = config.sources;
         #[cfg(feature = "kafka")]
-        let executors = with_kafka(executors, config.kafka, &mut sources, &runtime);
+        let executors = with_kafka(executors, config.kafka, &mut sources, &config.secrets, &runtime);
         let executors = executors.and(config.executors);
         for watch in config.watches {
             let watched = WatchedPrefix::new(watch, storage.clone(), config.clock.clone()).map_err(NodeError::Watch)?;
@@ -433,7 +440,8 @@ fn scripts_of(
     let serves = move |uri: &str| checked.check(uri).map_err(|error| error.to_string());
     let apps = config.apps.take();
     let scripts = ScriptFolder::open(folders, Arc::new(TasksJson), apps, Limits::default(), reader.clone(), look)?;
-    let scripts = scripts.updating_schedules(config.update_schedules).serving(serves);
+    let scripts =
+        scripts.updating_schedules(config.update_schedules).serving(serves).allowing(config.secrets.allowed().clone());
     Ok(Some(scripts.planning(config.core.planning_window)))
 }
 

@@ -11,6 +11,7 @@ use kelos::local_executors;
 use kelos_core::Input;
 use kelos_door_stolos::apps;
 use kelos_engine::executor::{Reports, RunInput, Start};
+use kelos_engine::secrets::Secrets;
 use kelos_executors::run_ref;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotRef, Workflow};
@@ -52,7 +53,8 @@ impl Bench {
     async fn run(&self, job_id: &str) -> (Outcome, String) {
         let start = self.start(job_id);
         let (reports, mut reported) = reports();
-        let executors = local_executors(&self.fixture.launcher, &tokio::runtime::Handle::current());
+        let executors =
+            local_executors(&self.fixture.launcher, &Secrets::default(), &tokio::runtime::Handle::current());
         executors.get(&self.workflow.job.executor).start(start.clone(), reports);
         let outcome = end(&mut reported).await;
         let log = self.fixture.launcher.dirs().path(&run_ref(&start.run)).join("log");
@@ -156,7 +158,7 @@ async fn a_program_of_ones_own_reads_its_job_and_says_how_it_went() {
     let mut again = bench.start("20140601_7_c");
     again.run.number = 2;
     let (reports, mut reported) = reports();
-    let executors = local_executors(&bench.fixture.launcher, &tokio::runtime::Handle::current());
+    let executors = local_executors(&bench.fixture.launcher, &Secrets::default(), &tokio::runtime::Handle::current());
     executors.get("plugin").start(again, reports);
     let Outcome::Refused { reason, .. } = end(&mut reported).await else { panic!("expected that it is refused") };
     assert!(reason.starts_with("there is no "), "{reason}");

@@ -36,6 +36,7 @@ pub mod register;
 pub mod repeated;
 pub mod retry;
 pub mod run;
+pub mod secret;
 pub mod shell;
 pub mod similar;
 pub mod slot;

@@ -144,6 +144,8 @@ impl FailureCode {
     pub const ARGUMENTS_MISMATCHED: FailureCode = FailureCode(Cow::Borrowed("arguments-mismatched"));
     /// The job said that another attempt would fail in the same way.
     pub const FINAL: FailureCode = FailureCode(Cow::Borrowed("final"));
+    /// A secret of the job could not be read.
+    pub const SECRET_UNREAD: FailureCode = FailureCode(Cow::Borrowed("secret-unread"));
     /// The service that does the job said that it failed.
     pub const REPORTED: FailureCode = FailureCode(Cow::Borrowed("reported"));
 

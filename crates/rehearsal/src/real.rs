@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use kelos_core::Input;
 use kelos_engine::executor::{Executor, Reports, Start};
+use kelos_engine::secrets::Secrets;
 use kelos_executors::local::{self, Launcher};
 use kelos_executors::{CommandExecutor, run_ref};
 use kelos_model::run::Report;
@@ -62,7 +63,8 @@ impl RealRuns {
         }
         let launcher = Launcher::new(folder.path.join("runs"), real.shim.clone(), local::Limits::default());
         let launcher = launcher.map_err(|error| error.to_string())?;
-        let executor = CommandExecutor::new(launcher.clone(), real.runtime.clone());
+        let executor =
+            CommandExecutor::new(launcher.clone(), real.runtime.clone()).with_secrets(Secrets::of_rehearsal());
         Ok(RealRuns { folder, root, launcher, executor })
     }
 

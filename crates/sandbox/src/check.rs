@@ -18,9 +18,10 @@ use crate::position::warning;
 use crate::problem::Problem;
 use crate::sample::disagreements;
 use crate::scripts::Scripts;
+use crate::secrets::literals;
 
 /// Loads a folder, and the apps that are described beside it, once, asking nothing of the outside, and adds the [`warnings`], where pairs
-/// of functions disagree about a sample of jobs, and numbers of weekdays that another dialect of cron reads otherwise.
+/// of functions disagree about a sample of jobs, values that look like secrets, and numbers of weekdays that another dialect of cron reads otherwise.
 ///
 /// # Errors
 /// When the system refuses a thread.
@@ -33,7 +34,7 @@ pub fn check(
     let scripts = Scripts::start(folders, limits, Host::dry().with_format(format).with_apps(apps))?;
     let mut loaded = scripts.load();
     loaded.problems.extend(disagreements(&scripts, &loaded));
-    let found = [warnings(&loaded), weekdays(&loaded)].concat();
+    let found = [warnings(&loaded), weekdays(&loaded), literals(&loaded)].concat();
     loaded.problems.extend(found);
     Ok(loaded)
 }

@@ -86,6 +86,8 @@ codes! {
     TooComplex "too-complex",
     /// A script contains a secret, where everyone can read it.
     SecretInScript "secret-in-script",
+    /// A secret or a user of the system that the operator does not allow.
+    NotAllowed "not-allowed",
     /// A defaults file can't be imported.
     ImportFailed "import-failed",
     /// A register can't be read.

@@ -8,6 +8,8 @@ use kelos_model::workflow::ProjectVersion;
 use kelos_model::{PoolId, RunName, SlotState, StepName, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
 
+use kelos_model::secret::SecretSource;
+
 use crate::closest;
 use crate::code::{ProblemCode, refused};
 use crate::desk::Desk;
@@ -38,6 +40,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     host.set("suffix", sandbox.map_or("", |sandbox| &sandbox.suffix))?;
     let define = |name: &str, function: Function<'js>| host.set(name, function);
     define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
+    define("secret", Function::new(ctx.clone(), |source: String| SecretSource::parse(&source).err())?)?;
     define("stepName", Function::new(ctx.clone(), |name: String| words(StepName::new(&name)))?)?;
     define("runName", Function::new(ctx.clone(), |name: String| words(RunName::new(&name)))?)?;
     define("pool", Function::new(ctx.clone(), |name: String| words(PoolId::new(&name)))?)?;

@@ -34,6 +34,7 @@ mod recipe;
 mod sample;
 mod scan;
 mod scripts;
+mod secrets;
 mod session;
 mod statement;
 mod test_case;
@@ -55,6 +56,7 @@ pub use problem::{Problem, Severity};
 pub use project::Project;
 pub use scan::TEST_FILE;
 pub use scripts::{CallError, Scripts};
+pub use secrets::not_allowed;
 pub use test_case::{
     Before, Compare, Expectations, ExpectedCounts, ExpectedFile, ExpectedRun, ExpectedState, Fake, FakeRun, FakeWrite,
     TestAction, TestCase, TestExecutors, TestFunction, TestInput, TestPaths, TestPlan, TestVerb,

@@ -2,7 +2,7 @@
 // with prelude.js; it stands after prelude_kelos.js.
 
 /** The fields of workflows that flows have: all but the job, and but what puts slots together, as a run is of one slot. */
-const FLOW_FIELDS = ["steps", ...BUILDER_FIELDS.filter((field) => ![...COMMAND_FIELDS, "job", "batch"].includes(field))];
+const FLOW_FIELDS = ["steps", "runAs", ...BUILDER_FIELDS.filter((field) => ![...COMMAND_FIELDS, "job", "batch"].includes(field))];
 /** What has no meaning for runs that only requests and event schedules begin. */
 const OF_TIMES = ["after", "trigger", "startTime", "endTime", "catchUp", "waitTimeoutSeconds", "waitTimeoutFrom", "daylightSaving"];
 const STEP_FIELDS = ["needs", "onError", "atOnce", "forEach", "most", "concurrency", "signal", "within", "inputs", "job", "retry", "pools", "description", ...COMMAND_FIELDS];
@@ -172,6 +172,13 @@ function timesOfFlow(options, where) {
     };
 }
 
+/** Has the commands of a flow run as a user of the system, where a step names no other. */
+function runStepsAs(user, steps) {
+    for (const { job } of steps) {
+        if (["command", "spark"].includes(job.executor) && job.settings) job.settings = { runAs: user, ...job.settings };
+    }
+}
+
 /** Defines a flow; gives its name. */
 function flow(name, options) {
     const usage = 'kelos.flow("my-flow", {steps: {...}})';
@@ -179,12 +186,13 @@ function flow(name, options) {
     agreed(host.id(name), "kelos.flow: name", "bad-name");
     const where = `kelos.flow ${quote(name)}`;
     object(options, where, 'an object such as {schedule: "daily", steps: {...}}');
-    for (const field of [...COMMAND_FIELDS, "job"].filter((one) => options[one] !== undefined)) {
+    for (const field of [...COMMAND_FIELDS, "job"].filter((one) => one !== "runAs" && options[one] !== undefined)) {
         refuse(`${where}: ${field} belongs into a step: expected steps: {run: {${field}: ...}}, or kelos.workflow for a single job`, "unknown-option");
     }
     if (options.batch !== undefined) refuse(`${where}: a run of a flow is of one slot: expected no batch`, "conflicting-options");
     known(options, FLOW_FIELDS, where);
     const steps = stepsOf(options.steps, where);
+    if (options.runAs !== undefined) runStepsAs(userOf(options.runAs, `${where}: runAs`), steps);
     enter("kelos.flow", {
         ...timesOfFlow(options, where),
         ...draftOf(options, where),

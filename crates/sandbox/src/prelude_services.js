@@ -30,6 +30,7 @@ function jsonOf(value, where, depth = 0) {
     if (depth > DEEPEST) refuse(`${where}: is nested deeper than ${DEEPEST} levels`, "too-complex");
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
     if (typeof value === "number" && Number.isFinite(value)) return value;
+    if (isSecret(value)) return secretOf(value, where);
     if (ScheduledTime.is(value) || SlotID.is(value)) return String(value);
     if (Array.isArray(value)) return value.map((one, n) => jsonOf(one, `${where}[${n}]`, depth + 1));
     if (typeof value !== "object" || Made.is(value)) refuse(`${where}: expected what JSON can hold, not ${describe(value)}`);
@@ -49,10 +50,10 @@ const POLL_FIELDS = ["url", "everySeconds", "done", "failed", "message", "timeou
 const CANCEL_FIELDS = ["url", "method"];
 const HTTP = 'an object such as {url: "https://jobs.example.org/v1/jobs", body: {day: "${year}-${month}-${day}"}}, ' +
     "or a function of the slot that returns one";
-const SECRET = '{env: "API_TOKEN", prefix: "Bearer "}';
 
 /** A URL, or where `template` a part of one, without a name and password inside. */
 function urlText(value, where, template = false) {
+    if (isSecret(value)) refuse(`${where}: a URL is seen by everyone, and can't be a secret; use headers: {Authorization: ${SECRET}}`, "out-of-place");
     const url = text(value, where, "https://jobs.example.org/v1/jobs");
     if (!template && !/^https?:\/\/[^/]/i.test(url)) {
         refuse(`${where}: expected a URL such as "https://jobs.example.org/v1/jobs", not ${quote(url)}`);
@@ -79,18 +80,18 @@ function headersOf(headers, where) {
     return read;
 }
 
-/** The text of a header, or the variable of the server's environment that it comes from. */
+/** The text of a header, or the secret that it comes from. `{env: NAME}` is an older form of one. */
 function headerText(name, value, where) {
+    if (isSecret(value)) return secretOf(value, where);
     if (value !== null && typeof value === "object" && !ScheduledTime.is(value) && !SlotID.is(value)) {
         object(value, where, `a string, or an object such as ${SECRET}`);
-        known(value, ["env", "prefix"], where);
-        const secret = { env: text(value.env, `${where}: env`, "API_TOKEN") };
-        if (value.prefix !== undefined) secret.prefix = propertyText(value.prefix, `${where}: prefix`);
-        return secret;
+        known(value, value.env === undefined ? ["secret", "prefix"] : ["env", "prefix"], where);
+        if (value.env === undefined) refuse(`${where}: expected a string, or an object such as ${SECRET}, not ${describe(value)}`);
+        return secretOf({ ...value, env: undefined, secret: `env:${text(value.env, `${where}: env`, "API_TOKEN")}` }, where);
     }
     if (/^(proxy-)?authorization$|^cookie$/i.test(name)) {
-        refuse(`${where}: a secret does not belong into a script, where everyone sees it: name a variable of the server's ` +
-            `environment, as in ${SECRET}`, "secret-in-script");
+        refuse(`${where}: a secret does not belong into a script, where everyone sees it: declare where it is, ` +
+            `as in ${SECRET}`, "secret-in-script");
     }
     const header = propertyText(value, where);
     if (/[\r\n\0]/.test(header)) refuse(`${where}: a header has one line only`);
@@ -203,7 +204,7 @@ function kafkaSettings(options, where) {
     const settings = { topic };
     if (options.cluster !== undefined) settings.cluster = text(options.cluster, `${where}: cluster`, "main");
     if (options.partition !== undefined) settings.partition = count(options.partition, `${where}: partition`, 0);
-    if (options.key !== undefined) settings.key = propertyText(options.key, `${where}: key`);
+    if (options.key !== undefined) settings.key = messageText(options.key, `${where}: key`);
     if (options.value !== undefined) settings.value = jsonOf(options.value, `${where}: value`);
     if (options.headers !== undefined) settings.headers = messageHeaders(options.headers, `${where}: headers`);
     return settings;
@@ -213,9 +214,14 @@ function messageHeaders(headers, where) {
     const read = {};
     for (const [name, value] of Object.entries(object(headers, where, 'an object such as {kind: "new"}'))) {
         if (/^kelos-/i.test(name)) refuse(`${where}: ${quote(name)}: headers that begin with "kelos-" are Kelos's own`);
-        if (value !== undefined) read[name] = propertyText(value, `${where}.${name}`);
+        if (value !== undefined) read[name] = messageText(value, `${where}.${name}`);
     }
     return read;
+}
+
+/** A text of a message, or the secret that it is. */
+function messageText(value, where) {
+    return isSecret(value) ? secretOf(value, where) : propertyText(value, where);
 }
 
 const kafkaMessage = serviceMaker("kafka", "kafkaMessage", kafkaSettings, KAFKA, "kelos");

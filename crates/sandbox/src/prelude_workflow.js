@@ -1,8 +1,27 @@
 // Workflows and their jobs, the `celos` object itself, and the two doors through which the host
 // comes in: `install` and `call`. The last part of one module with prelude.js.
 
+const SECRET = '{secret: "env:KELOS_SECRET_API", prefix: "Bearer "}';
+const SECRET_PLACES = 'expected it as a variable of a command, env: {PASSWORD: {secret: "env:KELOS_SECRET_DB"}}, which the command reads, or in headers, ' +
+    "in a body, in a message, or among the properties of a job of Oozie";
+
+/** Whether a value declares a secret: an object with its source, and maybe with a prefix. Other objects with such a field are data. */
+function isSecret(value) {
+    return value !== null && typeof value === "object" && !Array.isArray(value) && !Made.is(value) && typeof value.secret === "string" &&
+        Object.keys(value).every((name) => name === "secret" || name === "prefix");
+}
+
+/** The declaration of a secret, whose value is read where the run starts. */
+function secretOf(value, where) {
+    agreed(host.secret(value.secret), where, "secret-in-script");
+    const secret = { secret: value.secret };
+    if (value.prefix !== undefined) secret.prefix = systemText(value.prefix, `${where}: prefix`);
+    return secret;
+}
+
 /** The text of a property; undefined where there is nothing to pass. */
 function propertyText(value, where) {
+    if (isSecret(value)) refuse(`${where}: a secret would be seen here, in a list of processes or in what is shown: ${SECRET_PLACES}`, "out-of-place");
     if (typeof value === "string") return value;
     if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return String(value);
     if (ScheduledTime.is(value) || SlotID.is(value) || WorkflowID.is(value) || DateTime.is(value)) return String(value);
@@ -26,7 +45,8 @@ function textProperties(given, where) {
             host.warn(`${where}: property '${name}' is undefined and left out`, new Error().stack, "odd-value");
             continue;
         }
-        texts[name] = propertyText(merged[name], `${where}: property '${name}'`);
+        const place = `${where}: property '${name}'`;
+        texts[name] = isSecret(merged[name]) ? secretOf(merged[name], place) : propertyText(merged[name], place);
     }
     return texts;
 }
@@ -59,7 +79,14 @@ function oozieExternalService(properties, oozieURL) {
 }
 
 /** What every job of a process of this machine can say. */
-const PROCESS_FIELDS = ["env", "cwd", "timeoutSeconds", "graceSeconds", "logLimitBytes"];
+const PROCESS_FIELDS = ["env", "runAs", "cwd", "timeoutSeconds", "graceSeconds", "logLimitBytes"];
+/** The name of a user of the system. */
+function userOf(value, where) {
+    const user = text(value, where, "etl");
+    if (!/^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}$/.test(user)) refuse(`${where}: expected the name of a user of the system such as "etl", not ${quote(user)}`);
+    return user;
+}
+
 const COMMAND_FIELDS = ["command", "shell", ...PROCESS_FIELDS, "properties"];
 const COMMAND = 'an object such as {command: ["program", "${year}"]} or {shell: "echo ${year}"}, or a function of the slot that returns one';
 
@@ -88,11 +115,12 @@ function programOf(options, where) {
 }
 
 /** Texts by name, as `NAME=value`. */
-function environmentOf(env, where, example = '{LANG: "C"}', what = "variable") {
+function environmentOf(env, where, example = '{LANG: "C"}', what = "variable", mayBeSecret = false) {
     const texts = {};
     for (const [name, value] of Object.entries(object(env, where, `an object such as ${example}`))) {
         if (name === "" || /[=\0]/.test(name)) refuse(`${where}: ${quote(name)} can't be the name of a ${what}`);
-        if (value !== undefined) texts[name] = systemText(value, `${where}.${name}`);
+        if (value === undefined) continue;
+        texts[name] = mayBeSecret && isSecret(value) ? secretOf(value, `${where}.${name}`) : systemText(value, `${where}.${name}`);
     }
     return texts;
 }
@@ -109,7 +137,8 @@ function processSettings(options, where) {
     const amount = (field, least, most) => {
         if (options[field] !== undefined) settings[field] = count(options[field], `${where}: ${field}`, least, most);
     };
-    if (options.env !== undefined) settings.env = environmentOf(options.env, `${where}: env`);
+    if (options.env !== undefined) settings.env = environmentOf(options.env, `${where}: env`, '{LANG: "C"}', "variable", true);
+    if (options.runAs !== undefined) settings.runAs = userOf(options.runAs, `${where}: runAs`);
     if (options.cwd !== undefined) settings.cwd = systemText(text(options.cwd, `${where}: cwd`, "/srv/jobs"), `${where}: cwd`);
     amount("timeoutSeconds", 1);
     amount("graceSeconds", 0);

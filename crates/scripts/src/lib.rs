@@ -15,6 +15,7 @@ use kelos_engine::{Definitions, Handle, Project, Status};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::probe::Verdict;
+use kelos_model::secret::AllowList;
 use kelos_model::workflow::{PastSlots, Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, AppsSource};
@@ -56,6 +57,8 @@ pub struct ScriptFolder {
     update_schedules: bool,
     described: Option<Arc<AppsState>>,
     serves: Option<UriCheck>,
+    /// The secrets and users that projects may use.
+    allowed: AllowList,
     /// How far back from now slots are planned.
     window: SignedDuration,
     /// The past slots that the definitions opened which were first sent to the engine.
@@ -161,6 +164,7 @@ impl ScriptFolder {
             update_schedules: true,
             described,
             serves: None,
+            allowed: AllowList::default(),
             window: WEEK,
             past,
         })
@@ -170,6 +174,12 @@ impl ScriptFolder {
     #[must_use]
     pub fn serving(self, serves: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> ScriptFolder {
         ScriptFolder { serves: Some(Arc::new(serves)), ..self }
+    }
+
+    /// Reports jobs that name secrets, or users of the system, that are not in this list.
+    #[must_use]
+    pub fn allowing(self, allowed: AllowList) -> ScriptFolder {
+        ScriptFolder { allowed, ..self }
     }
 
     /// Counts past slots by another planning window.
@@ -241,6 +251,7 @@ impl ScriptFolder {
     fn all_problems(&self, loaded: &LoadResult) -> Vec<Problem> {
         let mut problems = [&loaded.problems[..], &kelos_sandbox::warnings(loaded)].concat();
         problems.extend(self.serves.iter().flat_map(|serves| kelos_sandbox::unserved(loaded, &**serves)));
+        problems.extend(kelos_sandbox::not_allowed(loaded, &self.allowed));
         problems
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kelos_front::fault::{Fault, plain};
 use kelos_model::arguments::text;
+use kelos_model::secret::masks;
 use kelos_model::{Arguments, Parameter, ParameterKind};
-use kelos_wire::secrets;
 use maud::{Markup, html};
 
 /// The names of fields of parameters begin with it.
@@ -69,7 +69,7 @@ pub(crate) fn hidden(arguments: &Arguments) -> Markup {
 fn hint(parameter: &Parameter, present: &Arguments) -> String {
     let value = present.get(&parameter.name).or(parameter.default.as_ref());
     let named = value.map(|value| [(parameter.name.clone(), value.clone())].into());
-    let masked = named.map(|named| secrets::masked_arguments(&named).into_values().next().unwrap_or_default());
+    let masked = named.map(|named| masks::masked_arguments(&named).into_values().next().unwrap_or_default());
     masked.map(|value| text(&value).into_owned()).unwrap_or_default()
 }
 

@@ -1,6 +1,6 @@
 //! Files of definitions with line numbers, and with the lines of one definition marked.
 
-use kelos_wire::secrets::masked_source;
+use kelos_model::secret::masks::masked_source;
 use maud::{Markup, html};
 
 /// Lines that are shown of a longer file, those of the definition in their midst.

@@ -5,9 +5,9 @@ use axum::response::Response;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_model::WorkflowId;
+use kelos_model::secret::masks;
 use kelos_model::workflow::DefinitionVersion;
 use kelos_store::PastDefinition;
-use kelos_wire::secrets;
 use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
@@ -131,12 +131,12 @@ fn told(past: &PastDefinition) -> Vec<String> {
     if let Some(fields) = value.as_object_mut() {
         fields.remove("source");
     }
-    let text = serde_json::to_string_pretty(&secrets::masked(&value)).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&masks::masked(&value)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 fn masked_lines(text: &str) -> Vec<String> {
-    secrets::masked_source(text).lines().map(str::to_owned).collect()
+    masks::masked_source(text).lines().map(str::to_owned).collect()
 }
 
 /// The lines that differ, with some around them.

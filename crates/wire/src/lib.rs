@@ -6,7 +6,7 @@
 //! so that nothing that is asked for is left out in silence.
 //!
 //! Types of answers end in `Dto`, those of what is asked in `Request`. Most are made from the nouns of the model here, so that
-//! there is one place where secrets are masked ([`secrets`]).
+//! there is one place where secrets are masked ([`kelos_model::secret::masks`]).
 //!
 //! Absent: HTTP itself, what the library knows beyond the model, and decisions.
 
@@ -33,7 +33,6 @@ mod root;
 mod run;
 mod schedule;
 mod schedule_request;
-pub mod secrets;
 mod server;
 mod slot;
 mod stuck;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use kelos_model::run::shown_id;
+use kelos_model::secret::masks;
 use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{Batch, Outcome, Run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Code, Instant, SlotNameDto, secrets};
+use crate::{Code, Instant, SlotNameDto};
 
 /// One attempt to execute the job of a slot.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -177,8 +178,8 @@ impl From<Run> for RunDto {
             outcome: run.outcome.map(OutcomeDto::from),
             definition_version: None,
             project_version: None,
-            arguments: secrets::masked_arguments(&run.arguments),
-            outputs: run.outputs.as_deref().map(secrets::masked_fields),
+            arguments: masks::masked_arguments(&run.arguments),
+            outputs: run.outputs.as_deref().map(masks::masked_fields),
             batch: run.batch.map(BatchDto::from),
         }
     }

@@ -5,11 +5,12 @@ use std::fmt;
 
 use kelos_model::facts::{ManualStart, Tally};
 use kelos_model::run::shown_id;
+use kelos_model::secret::masks;
 use kelos_model::{Collection, Slot, SlotKey, SlotRef, Subject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Code, EventDto, ExplanationDto, Instant, RootDto, RunDto, secrets};
+use crate::{Code, EventDto, ExplanationDto, Instant, RootDto, RunDto};
 
 /// The key of a slot: its time, its job id, or its name. All answers that name a slot have these fields beside their own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -248,7 +249,7 @@ impl From<&Collection> for CollectedDto {
             words: collected.words(),
             tallies: collected.tallies.iter().map(TallyDto::from).collect(),
             asked: collected.asked.as_ref().map(AskedDto::from),
-            arguments: secrets::masked_arguments(&collected.arguments),
+            arguments: masks::masked_arguments(&collected.arguments),
             met: collected.met,
         }
     }
@@ -268,7 +269,7 @@ impl From<(&Subject, &Tally)> for TallyDto {
 impl From<&ManualStart> for AskedDto {
     fn from(asked: &ManualStart) -> AskedDto {
         AskedDto {
-            arguments: secrets::masked_arguments(&asked.arguments),
+            arguments: masks::masked_arguments(&asked.arguments),
             unconstrained: asked.unconstrained,
             by: asked.by.as_ref().map(ToString::to_string),
         }

@@ -2,6 +2,7 @@
 
 use jiff::civil::Weekday;
 use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
+use kelos_model::secret::masks;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 use kelos_model::time::{Calendar, CalendarUnit, Dates};
 use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, TokenRate, Workflow, WorkflowRow};
@@ -9,7 +10,7 @@ use kelos_model::{BatchRule, Freeze, Parameter, ParameterKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Code, ConstraintDto, Counts, Instant, TriggerDto, secrets};
+use crate::{Code, ConstraintDto, Counts, Instant, TriggerDto};
 
 /// A summary of a workflow.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -232,7 +233,7 @@ impl From<&Parameter> for ParameterDto {
     fn from(parameter: &Parameter) -> ParameterDto {
         let masked = |default: &Value| {
             let named = [(parameter.name.clone(), default.clone())].into();
-            secrets::masked_arguments(&named).into_values().next()
+            masks::masked_arguments(&named).into_values().next()
         };
         ParameterDto {
             name: parameter.name.clone(),
@@ -565,9 +566,9 @@ impl From<&Workflow> for JobDto {
     fn from(workflow: &Workflow) -> JobDto {
         JobDto {
             executor: workflow.job.executor.clone(),
-            settings: secrets::masked_fields(&workflow.job.settings),
+            settings: masks::masked_fields(&workflow.job.settings),
             properties: match &workflow.job.properties {
-                Properties::Fixed(properties) => Some(secrets::masked_fields(properties)),
+                Properties::Fixed(properties) => Some(masks::masked_fields(properties)),
                 Properties::Function(_) => None,
             },
         }

@@ -1,5 +1,5 @@
 //! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes, topics of Kafka,
-//! checkpoints.
+//! checkpoints, and what projects may use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,8 @@ use kelos_engine::sources::Watch;
 use kelos_front::{Groups, LimitSettings, Links};
 use kelos_kafka::Cluster;
 use kelos_model::Subject;
-use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest};
+use kelos_model::secret::AllowList;
+use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest, not_allowed};
 use kelos_tls::{Trust, TrustSettings};
 use serde_json::Value;
 
@@ -33,7 +34,9 @@ pub(super) fn problems(
     let file = ConfigFile { name, text };
     let watches = Watch::parse(&file.text);
     let clusters = Cluster::parse(&file.text);
+    let allowed = AllowList::parse(&file.text);
     let mistakes = [
+        allowed.as_ref().err().cloned(),
         Groups::of_file(&file.text).err(),
         Links::parse(&file.text).err(),
         watches.as_ref().err().cloned(),
@@ -56,6 +59,10 @@ pub(super) fn problems(
     found.extend(file.of_watches(watches.as_deref().unwrap_or_default(), loaded, serves));
     found.extend(file.of_topics(clusters.as_deref().unwrap_or_default(), loaded));
     found.extend(file.of_names(loaded));
+    if let Ok(allowed) = allowed {
+        found.extend(file.of_projects(&allowed, loaded));
+        found.extend(not_allowed(loaded, &allowed));
+    }
     Ok(found)
 }
 
@@ -179,6 +186,23 @@ impl ConfigFile {
         let signal = signal.filter(|signal| !flow.signals().any(|one| one == signal.as_str()))?;
         let close = closest(&signal, flow.signals());
         unsound(ProblemCode::BadConfig, format!("no step of {workflow} waits for the signal \"{signal}\""), close)
+    }
+
+    /// Projects that nobody defines, to which secrets or users are allowed.
+    fn of_projects(&self, allowed: &AllowList, loaded: &LoadResult) -> Vec<Problem> {
+        let known: BTreeSet<&str> =
+            loaded.workflows.iter().chain(&loaded.refused).map(|workflow| workflow.project.as_str()).collect();
+        let named: BTreeSet<&str> = allowed.projects().collect();
+        let unknown = named.difference(&known).map(|name| {
+            let hint = closest(name, known.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+            self.warning(
+                ProblemCode::BadConfig,
+                format!("project \"{name}\" is named here, and nobody defines it"),
+                hint,
+                name,
+            )
+        });
+        unknown.collect()
     }
 
     /// Names of workflows that nobody defines.

@@ -5,6 +5,7 @@ use std::path::Path;
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, LimitSettings, Links};
 use kelos_kafka::Cluster;
+use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::Settings;
 use kelos_tls::TrustSettings;
 use regex_lite::Regex;
@@ -58,6 +59,7 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
         }),
         "propertyNames" => value.as_object().is_none_or(|object| object.keys().all(|name| below(wanted, &json!(name)))),
         "items" => value.as_array().is_none_or(|items| items.iter().all(|item| below(wanted, item))),
+        "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= wanted.as_u64().expect("a number")),
         "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= wanted.as_u64().expect("a number")),
         "uniqueItems" => {
             value.as_array().is_none_or(|items| items.iter().enumerate().all(|(n, item)| !items[..n].contains(item)))
@@ -92,6 +94,7 @@ fn is_config(text: &str) -> bool {
         && TrustSettings::default().with_file(text).is_ok()
         && LimitSettings::parse(text).is_ok()
         && kelos_checkpoints::Settings::parse(text).is_ok()
+        && AllowList::parse(text).is_ok()
 }
 
 fn is_tasks(text: &str) -> bool {
@@ -134,9 +137,10 @@ fn the_schema_of_config_agrees_with_the_program() {
                 {"prefix": "/data/daily", "dataset": "daily", "minAge": "1m", "since": "2026-01-01T00:00:00Z"}]}"#,
             r#"{"checkpoints": {}}"#,
             r#"{"checkpoints": {"every": "15m", "to": ["s3://bucket/checkpoints", "/backup", "https://host/hook"], "key": "/etc/key", "instance": "shop"}}"#,
+            r#"{"secrets": {"*": ["env:KELOS_SECRET_*"], "a": ["env:*", "file:/run/secrets/*", "file:/etc/x", "exec:pass show a"]}, "runAs": {"a": ["etl"]}}"#,
             r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092, kafka2:9092"}]}"#,
             r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092",
-                "settings": {"security.protocol": "SASL_SSL", "socket.timeout.ms": 5000, "sasl.password": {"env": "KAFKA_PASSWORD"}},
+                "settings": {"security.protocol": "SASL_SSL", "socket.timeout.ms": 5000, "sasl.password": {"secret": "env:KAFKA_PASSWORD"}},
                 "topics": [
                     {"topic": "orders", "dataset": "purchases", "partition": "${value/day}", "from": "latest"},
                     {"topic": "approvals", "signal": "approval", "workflow": "buy", "run": "${key}", "payload": {"by": "${value/by}"},
@@ -178,6 +182,13 @@ fn the_schema_of_config_agrees_with_the_program() {
             r#"{"checkpoints": {"every": 60}}"#,
             r#"{"checkpoints": {"instance": " "}}"#,
             r#"{"checkpoints": {"where": []}}"#,
+            r#"{"kafka": [{"name": "main", "brokers": "kafka1:9092", "settings": {"sasl.password": {"secret": "hunter2"}}}]}"#,
+            r#"{"secrets": ["env:A"]}"#,
+            r#"{"secrets": {"a": ["hunter2"]}}"#,
+            r#"{"secrets": {"a": ["exec:pass show *"]}}"#,
+            r#"{"secrets": {"a": ["file:etc/x"]}}"#,
+            r#"{"runAs": {"a": []}}"#,
+            r#"{"runAs": {"a": ["x y"]}}"#,
             r#"{"kafka": [{"name": "main"}]}"#,
             r#"{"kafka": [{"name": "a b", "brokers": "kafka1:9092"}]}"#,
             r#"{"kafka": [{"name": "main", "brokers": "me@kafka1:9092"}]}"#,
@@ -215,6 +226,7 @@ fn the_schema_of_apps_agrees_with_the_program() {
             r#"{"a": {"autofill_values": {"n": "1:9:2"}, "bash_cmd": "echo {n}", "concurrency": 3, "max_retry": 1, "timeout": 60,
                 "pools": [{"pool": "db", "size": 4, "permits": 2}], "valid_if_or": {"n": [1, "2"]},
                 "feed": {"identifier": "date", "cron": "0 0 3 * * ?", "zone": "Europe/Berlin", "catchUp": "all"}, "writes": ["/out/{date}/{n}"]}}"#,
+            r#"{"c": {"bash_cmd": "true", "env": {"DB": {"secret": "env:KELOS_SECRET_DB"}}, "runAs": "etl"}}"#,
             r#"{"b": {"job_id": "{n}", "job_type": "pyspark", "pymodule": "m", "spark_conf": {"x": 1}, "env": {"A": "b"}, "env_from_os": ["HOME"],
                 "uris": ["lib.zip"], "read_fp": "/in/{n}", "minPartitions": 2}}"#,
             r#"{"a": {"bash_cmd": "true"}, "b": {"bash_cmd": "true", "depends_on": {"one": {"app_name": ["a"], "n": [1]}, "two": [{"app_name": "a", "n": "all"}]}}}"#,

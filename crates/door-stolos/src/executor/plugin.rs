@@ -23,8 +23,10 @@ pub(super) fn command(start: &Start) -> Result<Map<String, Value>, String> {
         "config": start.workflow.job.settings.get("config"),
     });
     let mut command = json!({ "command": ["/bin/sh", "-c", FEED, program], "env": { "KELOS_JOB": job.to_string() } });
-    if let (Some(timeout), Some(command)) = (start.settings.get("timeoutSeconds"), command.as_object_mut()) {
-        command.insert("timeoutSeconds".to_owned(), timeout.clone());
+    for name in ["timeoutSeconds", "runAs"] {
+        if let (Some(value), Some(command)) = (start.settings.get(name), command.as_object_mut()) {
+            command.insert(name.to_owned(), value.clone());
+        }
     }
     command.as_object().cloned().ok_or_else(|| "its settings make no sense".to_owned())
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use kelos_engine::executor::Start;
+use kelos_engine::secrets::Secrets;
 use kelos_executors::local::RunDirs;
+use kelos_model::secret::SECRET_VARIABLES;
 use kelos_model::shell::Placeholders;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -34,13 +36,21 @@ struct Settings {
 }
 
 /// The settings of an application of Spark for a job. The application is kept in the folder of runs.
-pub(super) fn application(start: &Start, runs: &RunDirs) -> Result<Map<String, Value>, String> {
+pub(super) fn application(start: &Start, runs: &RunDirs, secrets: &Secrets) -> Result<Map<String, Value>, String> {
+    let asked = start.settings.get("runAs").and_then(Value::as_str);
+    if let Some(user) = secrets.user(&start.workflow.project, asked)? {
+        return Err(format!(
+            "its project runs commands as the user \"{user}\", which jobs of pyspark can't: the application that imports their module is in \
+             the folder of runs, which is the server's alone; use a bash_cmd with spark-submit"
+        ));
+    }
     let settings: Settings = serde_json::from_value(Value::Object(start.whole_settings()))
         .map_err(|error| format!("its settings make no sense: {error}"))?;
     let env = environment(&settings)?;
     let job = job(start, &settings)?;
     let mut conf = settings.conf;
-    for (name, value) in &env {
+    // A secret would stand on the command line of spark-submit there: the driver alone gets it.
+    for (name, value) in env.iter().filter(|(_, value)| value.is_string()) {
         conf.entry(format!("spark.executorEnv.{name}")).or_insert_with(|| value.clone());
     }
     let name = format!("{}__{}", start.run.slot.workflow, start.run.slot.key.short());
@@ -60,6 +70,12 @@ pub(super) fn application(start: &Start, runs: &RunDirs) -> Result<Map<String, V
 fn environment(settings: &Settings) -> Result<Map<String, Value>, String> {
     let mut env = settings.env.clone();
     for name in &settings.env_from_os {
+        if name.starts_with(SECRET_VARIABLES) {
+            return Err(format!(
+                "env_from_os names {name}, which is for secrets, and would show it in the list of processes: declare it in env, as \
+                 in {{\"{name}\": {{\"secret\": \"env:{name}\"}}}}"
+            ));
+        }
         let value = std::env::var(name);
         let value = value.map_err(|_| format!("the variable {name}, which env_from_os names, is not set here"))?;
         env.insert(name.clone(), Value::String(value));

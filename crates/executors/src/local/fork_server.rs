@@ -53,10 +53,9 @@ fn serve() -> io::Result<()> {
     drop(nowhere);
     let mut path = vec![0; LONGEST_PATH];
     loop {
-        let (length, voice) = match hear(&server, &mut path) {
-            Ok((0, _)) => return Ok(()),
-            Ok((length, Some(voice))) => (length, voice),
-            Ok((_, None)) => continue,
+        let Order { length, voice, secrets } = match hear(&server, &mut path) {
+            Ok(Some(order)) => order,
+            Ok(None) => return Ok(()),
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -64,7 +63,7 @@ fn serve() -> io::Result<()> {
             Ok(ForkResult::Parent { .. }) => {}
             Ok(ForkResult::Child) => {
                 drop(server);
-                std::process::exit(shim::run(Path::new(OsStr::from_bytes(&path[..length])), voice));
+                std::process::exit(shim::run(Path::new(OsStr::from_bytes(&path[..length])), voice, secrets));
             }
             Err(error) => shim::say_failed(&voice, &format!("fork a shim: {}", io::Error::from(error))),
         }
@@ -86,16 +85,33 @@ fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// The next folder, and the pipe of its shim; the length is 0 once the server has ended.
-fn hear(server: &OwnedFd, path: &mut [u8]) -> rustix::io::Result<(usize, Option<PipeWriter>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut rights = RecvAncillaryBuffer::new(&mut space);
-    let heard = recvmsg(server, &mut [IoSliceMut::new(path)], &mut rights, RecvFlags::CMSG_CLOEXEC)?;
-    let mut files = rights.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => files.collect::<Vec<_>>(),
-        _ => Vec::new(),
-    });
-    Ok((heard.bytes, files.next().map(PipeWriter::from)))
+/// A run that a shim is to be forked for.
+struct Order {
+    /// The length of the path of its folder.
+    length: usize,
+    /// The pipe for the messages of the shim.
+    voice: PipeWriter,
+    /// The memory with its secrets, if it has some.
+    secrets: Option<OwnedFd>,
+}
+
+/// The next run; none once the server has ended.
+fn hear(server: &OwnedFd, path: &mut [u8]) -> rustix::io::Result<Option<Order>> {
+    loop {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut rights = RecvAncillaryBuffer::new(&mut space);
+        let heard = recvmsg(server, &mut [IoSliceMut::new(path)], &mut rights, RecvFlags::CMSG_CLOEXEC)?;
+        if heard.bytes == 0 {
+            return Ok(None);
+        }
+        let mut files = rights.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => files.collect::<Vec<_>>(),
+            _ => Vec::new(),
+        });
+        if let Some(voice) = files.next() {
+            return Ok(Some(Order { length: heard.bytes, voice: voice.into(), secrets: files.next() }));
+        }
+    }
 }
 
 #[allow(unsafe_code)]

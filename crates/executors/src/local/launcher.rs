@@ -123,8 +123,13 @@ impl Launcher {
         if claimed {
             return self.adopt(spec, dir).await;
         }
+        let secrets = match spec.secrets.is_empty() {
+            true => None,
+            false => Some(spec.secrets.to_memory().at("keep the secrets of a run in memory for", &dir)?),
+        };
         for _ in 0..START_ATTEMPTS {
-            let (pipe, server) = self.inner.spawner.fork(&dir).await.map_err(|error| no_server(spec, error))?;
+            let (pipe, server) =
+                self.inner.spawner.fork(&dir, secrets.as_ref()).await.map_err(|error| no_server(spec, error))?;
             let mut voice = Voice::new(pipe);
             match self.first_word(&mut voice, &server, spec).await {
                 FirstWord::Claimed => return self.claimed(spec, dir, voice).await,
@@ -246,7 +251,7 @@ impl Launcher {
         blocking(move || log::log_len(&dir)).await
     }
 
-    /// The command of a run as it was started, with the secrets in it; none of a run that has no files here.
+    /// The command of a run as it was started, without the secrets that it declares; none of a run that has no files here.
     pub async fn spec(&self, run: &RunRef) -> Result<Option<RunSpec>, LocalError> {
         let dir = self.inner.dirs.path(run);
         blocking(move || records::read(&dir, SPEC)).await
@@ -321,6 +326,7 @@ impl LauncherState {
         make_dir(dir)?;
         spec.grace.get_or_insert(self.limits.grace);
         spec.log_limit_bytes.get_or_insert(self.limits.log_limit_bytes);
+        spec.has_secrets = !spec.secrets.is_empty();
         records::replace(dir, SPEC, &spec)?;
         Ok(false)
     }

@@ -10,6 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use kelos_engine::secrets::{Mask, MaskStream};
+
 use super::error::{At, LocalError};
 use super::marks::{self, Mark, Marker, Stream};
 use super::records;
@@ -183,6 +185,16 @@ pub(crate) struct LogWriter {
     /// Tail segments on disk, oldest first.
     tail: Vec<PathBuf>,
     complained: bool,
+    /// The masks of secrets for standard output and standard error; none for a run without secrets.
+    masks: Option<Masks>,
+}
+
+/// The masks of the two streams of a command, each of which may cut a secret in pieces.
+#[derive(Debug)]
+struct Masks {
+    mask: Mask,
+    stdout: MaskStream,
+    stderr: MaskStream,
 }
 
 /// An open file of the log.
@@ -214,16 +226,45 @@ impl LogWriter {
             at_line_start: true,
             tail: Vec::new(),
             complained: false,
+            masks: None,
         }
     }
 
-    /// The folder of the run.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+    /// The same, with secrets hidden in what is written.
+    pub(crate) fn hiding(mut self, mask: Mask) -> Self {
+        self.masks = (!mask.is_empty()).then(|| Masks { stdout: mask.stream(), stderr: mask.stream(), mask });
+        self
+    }
+
+    /// The mask of what is written.
+    pub(crate) fn mask(&self) -> Mask {
+        self.masks.as_ref().map(|masks| masks.mask.clone()).unwrap_or_default()
     }
 
     /// Takes the next bytes of the output, which come now.
-    pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) {
+    pub(crate) fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        match &mut self.masks {
+            None => self.write_plain(stream, bytes),
+            Some(masks) => {
+                let shown = match stream {
+                    Stream::Stdout => masks.stdout.push(bytes),
+                    Stream::Stderr => masks.stderr.push(bytes),
+                    Stream::Kelos => masks.mask.text(&String::from_utf8_lossy(bytes)).into_bytes(),
+                };
+                self.write_plain(stream, &shown);
+            }
+        }
+    }
+
+    /// Writes what was held back because it might have been the beginning of a secret: nothing follows.
+    pub(crate) fn finish(&mut self) {
+        let Some(masks) = &mut self.masks else { return };
+        let (stdout, stderr) = (masks.stdout.finish(), masks.stderr.finish());
+        self.write_plain(Stream::Stdout, &stdout);
+        self.write_plain(Stream::Stderr, &stderr);
+    }
+
+    fn write_plain(&mut self, stream: Stream, mut bytes: &[u8]) {
         let at_ms = records::now_ms();
         while !bytes.is_empty() {
             let inner = &bytes[..bytes.len() - 1];

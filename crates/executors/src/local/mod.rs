@@ -24,6 +24,10 @@
 //! `log.tail.*` (the output), `*.marks` beside them (its times and streams), `outputs.json` (the outputs for triggered runs, written by the command), `exit.json` (the
 //! outcome), `shim.err` (errors around the command). Few on purpose, and each only when it has content.
 //!
+//! A command that is given secrets gets them from its shim, which is handed them in memory and hides them in the output. Its
+//! outputs are written to `outputs.unmasked` first. A command of another user writes them to a folder of its own outside, because
+//! the folders of runs are the server's alone.
+//!
 //! A supervisor that stops the server must leave its other processes alone (`KillMode=process` for systemd): a shim
 //! that gets SIGTERM ends its run as killed.
 //!
@@ -43,11 +47,13 @@ mod own;
 mod paths;
 mod procs;
 mod records;
+mod run_secrets;
 mod shim;
 mod spawner;
 mod state;
 mod streams;
 mod supervise;
+mod user;
 
 pub use error::{LocalError, StartError};
 pub use file_limit::survive_file_limit;
@@ -63,4 +69,5 @@ pub use paths::{RunDirs, RunRef};
 pub use procs::ProcessId;
 pub(crate) use procs::{host, unique};
 pub use records::{Exit, Outcome, RunSpec};
+pub use run_secrets::RunSecrets;
 pub use state::Check;

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::error::{At, LocalError};
 use super::paths::RunRef;
 use super::procs::ProcessId;
+use super::run_secrets::RunSecrets;
 
-/// The file with the command to run. It may contain secrets of the environment.
+/// The file with the command to run, without the secrets that it declares.
 pub(crate) const SPEC: &str = "spec.json";
 /// The file that exactly one process can create, before anything runs. Once the command runs, a
 /// second line names its process.
@@ -52,6 +53,15 @@ pub struct RunSpec {
     pub grace: Option<Duration>,
     /// The most bytes of output that are kept; the launcher's limit if absent. Never less than 4 KiB.
     pub log_limit_bytes: Option<u64>,
+    /// The user of the system as whom the command runs; the server's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
+    /// Whether the shim has to be handed secrets before the command can start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_secrets: bool,
+    /// The secrets that the command is given: in memory only.
+    #[serde(skip)]
+    pub secrets: RunSecrets,
 }
 
 impl RunSpec {
@@ -67,6 +77,9 @@ impl RunSpec {
             timeout: None,
             grace: None,
             log_limit_bytes: None,
+            run_as: None,
+            has_secrets: false,
+            secrets: RunSecrets::default(),
         }
     }
 }

@@ -3,21 +3,25 @@
 
 use std::fs;
 use std::io::{self, PipeWriter, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use kelos_model::secret::SECRET_VARIABLES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::error::{At, LocalError};
 use super::log::LogWriter;
-use super::outputs::{OUTPUTS, OUTPUTS_VARIABLE};
+use super::outputs::{self, OUTPUTS_VARIABLE, OutputsPlace};
 use super::procs::{self, ProcessId, Stat, TAG_VARIABLE, Tree};
 use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC};
+use super::run_secrets::RunSecrets;
 use super::streams::Streams;
-use super::supervise::{Signals, Supervisor};
+use super::supervise::{Signals, StartedCommand, Supervisor};
+use super::user::SystemUser;
 
 /// The first word to the launcher: this shim holds the claim.
 pub(crate) const SAY_CLAIMED: &str = "claimed";
@@ -40,10 +44,10 @@ pub(crate) const DEFAULT_LOG_LIMIT: u64 = 16 * 1024 * 1024;
 const WRITE_EXIT_FOR: Duration = Duration::from_secs(60);
 
 /// Runs the command whose folder this is, until it is over; gives the exit status of the process.
-pub(crate) fn run(dir: &Path, voice: PipeWriter) -> i32 {
+pub(crate) fn run(dir: &Path, voice: PipeWriter, secrets: Option<OwnedFd>) -> i32 {
     let complain_in = dir.to_owned();
     std::panic::set_hook(Box::new(move |panic| records::complain(&complain_in, &panic.to_string())));
-    match look_after(dir, &voice) {
+    match look_after(dir, &voice, secrets) {
         Ok(()) => 0,
         Err(error) => {
             // For a launcher that waits for the claim; a later one finds it in the folder.
@@ -54,9 +58,17 @@ pub(crate) fn run(dir: &Path, voice: PipeWriter) -> i32 {
     }
 }
 
-fn look_after(dir: &Path, voice: &PipeWriter) -> Result<(), LocalError> {
+fn look_after(dir: &Path, voice: &PipeWriter, secrets: Option<OwnedFd>) -> Result<(), LocalError> {
     let (signals, me) = detach().at("prepare the shim in", dir)?;
-    let spec: RunSpec = records::read(dir, SPEC)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir.join(SPEC))?;
+    let mut spec: RunSpec =
+        records::read(dir, SPEC)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir.join(SPEC))?;
+    match secrets {
+        Some(memory) => spec.secrets = RunSecrets::of_memory(memory).at("read the secrets of the run in", dir)?,
+        None if spec.has_secrets => {
+            return Err(io::Error::other("its shim was not handed them")).at("read the secrets of the run in", dir);
+        }
+        None => {}
+    }
     let claim = Claim {
         run_id: spec.run_id.clone(),
         tag: procs::unique().at("prepare the shim in", dir)?,
@@ -86,12 +98,15 @@ fn detach() -> io::Result<(Signals, ProcessId)> {
 
 /// From the claim on there is always an outcome.
 fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals, voice: &PipeWriter) -> Exit {
-    let (log, job, output) = match start(dir, spec, claim, &signals) {
+    let started = match start(dir, spec, claim, &signals) {
         Ok(started) => started,
-        Err(error) => return not_started(error),
+        Err(error) => {
+            outputs::discard_of(dir, &claim.tag);
+            return not_started(spec.secrets.mask().text(&error));
+        }
     };
     let started_at_ms = records::now_ms();
-    let job_pid = job.as_raw_nonzero().get();
+    let job_pid = started.pid.as_raw_nonzero().get();
     // For people and for the server's bookkeeping: a run without this note is as good a run.
     if let Some(stat) = Stat::of(job_pid)
         && let Err(error) = records::add_command(dir, stat.id)
@@ -100,7 +115,7 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
     }
     say(voice, &format!("{SAY_STARTED} {job_pid}"));
     let tree = Tree { tag: claim.tag.clone(), shim: me };
-    let supervisor = Supervisor::new(job, tree, output, log, signals, spec.grace.unwrap_or(DEFAULT_GRACE));
+    let supervisor = Supervisor::new(started, tree, signals, spec.grace.unwrap_or(DEFAULT_GRACE));
     let outcome = supervisor.run(spec.timeout);
     Exit { outcome, started_at_ms: Some(started_at_ms), ended_at_ms: records::now_ms().max(started_at_ms) }
 }
@@ -109,35 +124,53 @@ fn not_started(error: String) -> Exit {
     Exit { outcome: Outcome::FailedToStart { error }, started_at_ms: None, ended_at_ms: records::now_ms() }
 }
 
-fn start(dir: &Path, spec: &RunSpec, claim: &Claim, signals: &Signals) -> Result<(LogWriter, Pid, Streams), String> {
+fn start(dir: &Path, spec: &RunSpec, claim: &Claim, signals: &Signals) -> Result<StartedCommand, String> {
     let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
-    let log = LogWriter::new(dir, limit);
-    let mut command = command(dir, spec, claim)?;
+    let log = LogWriter::new(dir, limit).hiding(spec.secrets.mask());
+    let user = spec.run_as.as_deref().map(SystemUser::find).transpose()?;
+    let outputs = OutputsPlace::prepare(dir, &claim.tag, user.as_ref(), spec.has_secrets)
+        .map_err(|error| why_no_outputs(user.as_ref(), &error))?;
+    let mut command = command(spec, user.as_ref())?;
+    command.env("KELOS_RUN_ID", &spec.run_id).env(TAG_VARIABLE, &claim.tag).env(OUTPUTS_VARIABLE, outputs.path());
     let (output, stdout, stderr) =
         Streams::new(signals).map_err(|error| format!("failed to create a pipe: {error}"))?;
+    if let Some(user) = user.as_ref().filter(|user| user.is_another()) {
+        // So that it may open /dev/stdout and /dev/stderr; where that is not to be had, it can still write to them.
+        let _ = std::os::unix::fs::fchown(&stdout, Some(user.uid.as_raw()), None);
+        let _ = std::os::unix::fs::fchown(&stderr, Some(user.uid.as_raw()), None);
+    }
     command.stdout(stdout).stderr(stderr);
     // `command` and its ends of the pipes are dropped when this function returns, so that they end with the job.
-    let child = command.spawn().map_err(|error| why_not_started(&spec.argv[0], &error))?;
+    let child = command.spawn().map_err(|error| {
+        let of_user = user.as_ref().and_then(|user| user.why_not_started(&spec.argv[0], &error));
+        of_user.unwrap_or_else(|| why_not_started(&spec.argv[0], &error))
+    })?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("the system gave no process id")?;
-    Ok((log, pid, output))
+    Ok(StartedCommand { pid, output, log, outputs })
 }
 
-fn command(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<Command, String> {
+fn why_no_outputs(user: Option<&SystemUser>, error: &io::Error) -> String {
+    user.and_then(|user| user.why_not_started("a command", error))
+        .unwrap_or_else(|| format!("failed to create the folder for its outputs: {error}"))
+}
+
+fn command(spec: &RunSpec, user: Option<&SystemUser>) -> Result<Command, String> {
     let (program, args) = spec.argv.split_first().ok_or("the command is empty, expected at least a program")?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).process_group(0);
-    if !spec.inherit_env {
-        command.env_clear();
+    match user {
+        Some(user) => user.adopt(&mut command),
+        None if spec.inherit_env => without_secrets(&mut command),
+        None => drop(command.env_clear()),
     }
     if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
         return Err(format!("the environment name `{}` is not valid", name.escape_debug()));
     }
-    command.envs(&spec.env).env("KELOS_RUN_ID", &spec.run_id).env(TAG_VARIABLE, &claim.tag);
-    command.env(OUTPUTS_VARIABLE, dir.join(OUTPUTS));
+    command.envs(&spec.env).envs(&spec.secrets.env);
     if let Some(cwd) = &spec.cwd {
         // Checked in advance, as the error of the system wouldn't tell whether the folder or the program is missing.
         match fs::metadata(cwd) {
-            Ok(metadata) if metadata.is_dir() => command.current_dir(cwd),
+            Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => {
                 return Err(format!("the working directory `{}` is not a directory", cwd.display()));
             }
@@ -149,7 +182,21 @@ fn command(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<Command, String>
             }
         };
     }
+    match (user, &spec.cwd) {
+        (Some(user), cwd) => user.switch(&mut command, cwd.as_deref()),
+        (None, Some(cwd)) => drop(command.current_dir(cwd)),
+        (None, None) => {}
+    }
     Ok(command)
+}
+
+/// Keeps the variables of the server that are for secrets from a command, whose project may not be allowed to use them.
+fn without_secrets(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with(SECRET_VARIABLES)) {
+            command.env_remove(name);
+        }
+    }
 }
 
 fn why_not_started(program: &str, error: &io::Error) -> String {

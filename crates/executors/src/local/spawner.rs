@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -58,13 +58,18 @@ impl Spawner {
         Self { command, patience, server: Mutex::default() }
     }
 
-    /// Has a shim forked for the run of this folder; gives what the shim will say, and who forks it. A fork server that
+    /// Has a shim forked for the run of this folder, and handed the memory with its secrets; gives what the shim will say, and who forks it. A fork server that
     /// dies before it has forked takes the shim's voice with it.
-    pub(crate) async fn fork(&self, dir: &Path) -> Result<(Receiver, Arc<ForkServer>), NoServer> {
+    pub(crate) async fn fork(
+        &self,
+        dir: &Path,
+        secrets: Option<&OwnedFd>,
+    ) -> Result<(Receiver, Arc<ForkServer>), NoServer> {
         let trouble = |source| NoServer::Spawn { program: self.program(), source };
         let mut current = self.server.lock().await;
         let (voice, end) = io::pipe().map_err(trouble)?;
         let (voice, end) = (Receiver::from_owned_fd(voice.into()).map_err(trouble)?, OwnedFd::from(end));
+        let files: Vec<BorrowedFd<'_>> = std::iter::once(end.as_fd()).chain(secrets.map(AsFd::as_fd)).collect();
         let mut fresh = false;
         loop {
             let server = match &*current {
@@ -76,7 +81,7 @@ impl Spawner {
                     Arc::clone(current.insert(server))
                 }
             };
-            match self.hand_over(&server, dir, &end).await {
+            match self.hand_over(&server, dir, &files).await {
                 Ok(()) => return Ok((voice, server)),
                 // It was killed, or it hangs.
                 Err(error) => {
@@ -91,10 +96,10 @@ impl Spawner {
     }
 
     /// Waits, within the patience, until it can take one more.
-    async fn hand_over(&self, server: &ForkServer, dir: &Path, voice: &OwnedFd) -> Result<(), Errno> {
+    async fn hand_over(&self, server: &ForkServer, dir: &Path, files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
         let deadline = Instant::now() + self.patience;
         loop {
-            match server.hand_over(dir, voice) {
+            match server.hand_over(dir, files) {
                 // The last one: as many files are on their way as may be.
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::TOOMANYREFS) if Instant::now() < deadline => {
                     tokio::time::sleep(BUSY).await;
@@ -154,11 +159,11 @@ impl ForkServer {
         ))
     }
 
-    fn hand_over(&self, dir: &Path, voice: &OwnedFd) -> Result<(), Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    /// Hands over a run: its folder, the end of the pipe for its shim's messages, and the memory with its secrets, if it has some.
+    fn hand_over(&self, dir: &Path, files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
-        let files = [voice.as_fd()];
-        rights.push(SendAncillaryMessage::ScmRights(&files));
+        rights.push(SendAncillaryMessage::ScmRights(files));
         let path = [IoSlice::new(dir.as_os_str().as_bytes())];
         sendmsg(&self.line, &path, &mut rights, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map(drop)
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::{At, LocalError};
+use super::outputs;
 use super::paths::make_dir;
 use super::procs::{self, ProcessId, Tree};
 use super::records::{self, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome};
@@ -67,15 +68,18 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
         return Ok(Look::Ended(exit));
     }
     if !is_here {
+        outputs::discard_of(dir, &claim.tag);
         let why = "the machine or the container was restarted while it ran".to_owned();
         return settle(dir, Outcome::Unknown { why });
     }
     let tree = Tree { tag: claim.tag, shim };
+    let tag = tree.tag.clone();
     let outcome = match tree.kill() {
         Ok(()) if dir.join(HARD_KILLED).exists() => Outcome::Killed,
         Ok(()) => Outcome::Unknown { why: SHIM_DIED.to_owned() },
         Err(error) => Outcome::Unknown { why: format!("{SHIM_DIED}, and of the processes it left, {error}") },
     };
+    outputs::discard_of(dir, &tag);
     settle(dir, outcome)
 }
 

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, 
 
 use super::log::LogWriter;
 use super::marks::Stream;
-use super::outputs::{OUTPUTS_VARIABLE, read_outputs};
+use super::outputs::{OUTPUTS_VARIABLE, OutputsPlace};
 use super::procs::Tree;
 use super::records::Outcome;
 use super::streams::{Ready, Streams};
@@ -75,6 +75,14 @@ enum Phase {
     Hard,
 }
 
+/// A command that was started, and where what it writes goes.
+pub(crate) struct StartedCommand {
+    pub(crate) pid: Pid,
+    pub(crate) output: Streams,
+    pub(crate) log: LogWriter,
+    pub(crate) outputs: OutputsPlace,
+}
+
 /// Supervises one command and all processes that it starts.
 pub(crate) struct Supervisor {
     command: Pid,
@@ -83,6 +91,7 @@ pub(crate) struct Supervisor {
     signals: Signals,
     output: Streams,
     log: LogWriter,
+    outputs: OutputsPlace,
     buffer: Vec<u8>,
     /// The status with which the command itself ended.
     status: Option<WaitStatus>,
@@ -95,21 +104,16 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(crate) fn new(
-        command: Pid,
-        tree: Tree,
-        output: Streams,
-        log: LogWriter,
-        signals: Signals,
-        grace: Duration,
-    ) -> Self {
+    pub(crate) fn new(command: StartedCommand, tree: Tree, signals: Signals, grace: Duration) -> Self {
+        let StartedCommand { pid, output, log, outputs } = command;
         Self {
-            command,
+            command: pid,
             tree,
             grace,
             signals,
             output,
             log,
+            outputs,
             buffer: vec![0; 64 * 1024],
             status: None,
             stopped: None,
@@ -132,7 +136,8 @@ impl Supervisor {
             }
         }
         self.read_the_rest();
-        self.check_outputs();
+        self.log.finish();
+        self.take_outputs();
         self.outcome()
     }
 
@@ -247,12 +252,16 @@ impl Supervisor {
         }
     }
 
-    /// Logs the reason for which outputs are not accepted.
-    fn check_outputs(&mut self) {
-        if let Err(why) = read_outputs(self.log.dir()) {
-            let said = format!("kelos: what it wrote to {OUTPUTS_VARIABLE} is left out: {why}\n");
-            self.log.write(Stream::Kelos, said.as_bytes());
-        }
+    /// Takes the outputs; logs the reason for which they are not accepted, and that a secret was in them.
+    fn take_outputs(&mut self) {
+        let said = match self.outputs.take(&self.log.mask()) {
+            Ok(false) => return,
+            Ok(true) => format!(
+                "kelos: what it wrote to {OUTPUTS_VARIABLE} has a secret, which is masked: declare the secret where it is needed\n"
+            ),
+            Err(why) => format!("kelos: what it wrote to {OUTPUTS_VARIABLE} is left out: {why}\n"),
+        };
+        self.log.write(Stream::Kelos, said.as_bytes());
     }
 
     fn outcome(self) -> Outcome {

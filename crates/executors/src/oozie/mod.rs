@@ -29,6 +29,7 @@ use self::rest::{Oozie, Trouble};
 use self::watch::{Subject, Watch};
 use crate::http::Http;
 use kelos_engine::executor::{Executor, Reports, Start};
+use kelos_engine::secrets::Secrets;
 
 /// Submissions at a time; Oozie reads each workflow's definition from HDFS before it answers.
 const SUBMISSIONS: usize = 8;
@@ -84,6 +85,7 @@ pub struct OozieExecutor {
 
 struct Inner {
     http: Http,
+    secrets: Secrets,
     records: Arc<dyn Records>,
     runtime: Runtime,
     waits: OozieWaits,
@@ -102,15 +104,22 @@ struct Inner {
 impl OozieExecutor {
     /// An executor that works on a runtime.
     #[must_use]
-    pub fn new(http: Http, records: Arc<dyn Records>, runtime: Runtime) -> Self {
-        Self::with_waits(http, records, runtime, OozieWaits::default())
+    pub fn new(http: Http, secrets: Secrets, records: Arc<dyn Records>, runtime: Runtime) -> Self {
+        Self::with_waits(http, secrets, records, runtime, OozieWaits::default())
     }
 
     /// An executor with waits of its own.
     #[must_use]
-    pub fn with_waits(http: Http, records: Arc<dyn Records>, runtime: Runtime, waits: OozieWaits) -> Self {
+    pub fn with_waits(
+        http: Http,
+        secrets: Secrets,
+        records: Arc<dyn Records>,
+        runtime: Runtime,
+        waits: OozieWaits,
+    ) -> Self {
         let inner = Inner {
             http,
+            secrets,
             records,
             runtime: runtime.clone(),
             waits,
@@ -221,8 +230,16 @@ impl Inner {
         let refused = |reason: String| Report::Ended { outcome: Outcome::refused(reason) };
         let installation = self.records.installation().await.map_err(deferred)?;
         let external_id = order::external_id(&installation, run);
-        let order = Order::of(start, &external_id).map_err(refused)?;
-        let oozie = self.oozie(order.place.clone());
+        let filled = self.secrets.fill(&start.workflow.project, &start.properties).await;
+        let place = Place::of(start).map_err(refused)?;
+        let ordered = match filled {
+            Ok(filled) => {
+                let mask = filled.mask();
+                Ok((Order::of(start, filled.settings, &external_id).map_err(refused)?, mask))
+            }
+            Err(error) => Err(Report::Ended { outcome: error.outcome() }),
+        };
+        let oozie = self.oozie(place);
         let _permit = self.submissions.acquire().await;
         let sought = self.seek(&oozie, run, &external_id).await;
         match sought.map_err(|trouble| deferred(format!("look for its job before submitting it: {trouble}")))? {
@@ -235,12 +252,14 @@ impl Inner {
                 )));
             }
         }
+        // Only now, because its job may have been submitted before.
+        let (order, mask) = ordered?;
         match oozie.submit(&order).await {
             Ok(job) => Ok((oozie, job)),
-            Err(trouble) if trouble.is_for_good() => Err(refused(trouble.to_string())),
+            Err(trouble) if trouble.is_for_good() => Err(refused(mask.text(&trouble.to_string()))),
             Err(trouble) => {
                 self.doubt(run, &trouble);
-                Err(deferred(format!("submit its job: {trouble}")))
+                Err(deferred(mask.text(&format!("submit its job: {trouble}"))))
             }
         }
     }

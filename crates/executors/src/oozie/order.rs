@@ -46,15 +46,14 @@ impl Place {
 
 /// All that is handed in with a job.
 pub(super) struct Order {
-    pub(super) place: Place,
     properties: BTreeMap<String, String>,
 }
 
 impl Order {
-    /// The submission of a run. The error is a message about a mistake that waiting can't solve.
-    pub(super) fn of(start: &Start, external_id: &str) -> Result<Order, String> {
-        let place = Place::of(start)?;
-        let mut given = start.properties.clone();
+    /// The submission of a run, with the values of the secrets in its properties. The error is a message about a mistake that waiting
+    /// can't solve.
+    pub(super) fn of(start: &Start, properties: Map<String, Value>, external_id: &str) -> Result<Order, String> {
+        let mut given = properties;
         given.extend(
             start
                 .given
@@ -66,14 +65,15 @@ impl Order {
         if properties.get(APPLICATION).is_none_or(|path| path.trim().is_empty()) {
             return Err(format!("property `{APPLICATION}` is missing, expected the path of a workflow.xml in HDFS"));
         }
-        properties.entry(USER.to_owned()).or_insert_with(|| place.user.clone());
+        let user = Place::of(start)?.user;
+        properties.entry(USER.to_owned()).or_insert(user);
         let slot = &start.run.slot;
         let values = KeyValues::of(&start.workflow.keys, &start.subject());
         let parts = values.named().into_iter().filter(|(name, _)| PARTS.contains(&&**name));
         properties.extend(parts.map(|(name, value)| (name.into_owned(), value)));
         properties.insert(SLOT.to_owned(), slot.short());
         properties.insert(EXTERNAL_ID.to_owned(), external_id.to_owned());
-        Ok(Order { place, properties })
+        Ok(Order { properties })
     }
 
     /// The configuration as Oozie reads it.
@@ -184,15 +184,20 @@ mod tests {
         }
     }
 
+    fn order(start: &Start, external_id: &str) -> Result<Order, String> {
+        Order::of(start, start.properties.clone(), external_id)
+    }
+
     fn refused(properties: Value) -> String {
-        Order::of(&start(properties), "x").err().expect("it is refused")
+        order(&start(properties), "x").err().expect("it is refused")
     }
 
     #[test]
     fn own_properties_win_and_values_become_texts() {
         let given = json!({"year": "1", "user.name": " me ", "n": 3, "b": true, "text": "a<b & c>\r\"'", "celosWorkflowName": 1});
-        let order = Order::of(&start(given), "kelos:i:r:h").unwrap();
-        assert_eq!(order.place.user, "me");
+        let start = start(given);
+        assert_eq!(Place::of(&start).unwrap().user, "me");
+        let order = order(&start, "kelos:i:r:h").unwrap();
         let expected: String = [
             ("b", "true"),
             ("celosWorkflowName", "wf@2013-11-26T17:23:00.007Z"),
@@ -220,7 +225,7 @@ mod tests {
         let mut start = start(json!({"dir": "/own", "other": "x"}));
         let arguments = [("dir", "/given"), ("celosWorkflowName", "forged"), ("logicalStartTime", "1")];
         start.given.arguments = arguments.map(|(name, value)| (name.to_owned(), Value::from(value))).into();
-        let xml = Order::of(&start, "x").unwrap().xml();
+        let xml = order(&start, "x").unwrap().xml();
         for (name, value) in [("dir", "/given"), ("other", "x"), ("logicalStartTime", "1")] {
             assert!(xml.contains(&format!("<name>{name}</name><value>{value}</value>")), "{xml}");
         }
@@ -229,8 +234,7 @@ mod tests {
 
     #[test]
     fn without_a_user_it_is_the_one_that_kelos_runs_as() {
-        let order = Order::of(&start(json!({})), "x").unwrap();
-        assert_eq!(order.place.user, own_name());
+        let order = order(&start(json!({})), "x").unwrap();
         assert!(order.xml().contains(&format!("<name>user.name</name><value>{}</value>", own_name())));
     }
 

@@ -15,11 +15,12 @@ use std::time::Instant;
 
 use kelos_engine::clock::Clock;
 use kelos_engine::executor::{Executor, Reports, Start};
+use kelos_engine::secrets::Secrets;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId};
 use tokio::runtime::Handle;
 
-use self::service::StartAnswer;
+use self::service::{Client, StartAnswer};
 use self::settings::Settings;
 use self::ticket::Ticket;
 use self::watch::{Line, Watch};
@@ -29,7 +30,7 @@ use crate::http::Http;
 /// Has services do jobs.
 #[derive(Clone)]
 pub struct HttpExecutor {
-    http: Http,
+    client: Client,
     records: Arc<dyn Records>,
     clock: Clock,
     runtime: Handle,
@@ -50,7 +51,15 @@ impl HttpExecutor {
     /// Asks with a node's client, taking the time of timeouts from its clock.
     #[must_use]
     pub fn new(http: Http, records: Arc<dyn Records>, clock: Clock, runtime: Handle) -> Self {
-        Self { http, records, clock, runtime, known: Arc::default() }
+        let client = Client { http, secrets: Secrets::default() };
+        Self { client, records, clock, runtime, known: Arc::default() }
+    }
+
+    /// The same, with the secrets that its operator allows.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.client.secrets = secrets;
+        self
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<RunId, RunProgress>> {
@@ -90,6 +99,11 @@ impl HttpExecutor {
         match taken {
             StartAnswer::Done => ended(Outcome::Succeeded),
             StartAnswer::Refused(reason) => ended(Outcome::refused(reason)),
+            // Another run would have another key, and the service may have taken this one.
+            StartAnswer::Lacks(error) if self.is_doubtful(&run) => {
+                reports.run(&run, self.put_off(&run, error.to_string(), None, true));
+            }
+            StartAnswer::Lacks(error) => ended(error.outcome()),
             StartAnswer::Lost(reason) => ended(Outcome::Lost { reason }),
             StartAnswer::Later { reason, after, doubtful } => {
                 let until = after.and_then(|after| Instant::now().checked_add(after));
@@ -102,12 +116,17 @@ impl HttpExecutor {
         }
     }
 
+    /// Whether the service may have taken a run that is being asked for.
+    fn is_doubtful(&self, run: &RunId) -> bool {
+        matches!(self.known().get(run), Some(RunProgress::Asked { doubtful: true, .. }))
+    }
+
     async fn have_taken(&self, run: &RunId, settings: &Settings) -> StartAnswer {
         // Another installation may have a run of the same name.
         match self.records.installation().await {
             Ok(name) => {
                 let key = format!("{name}/{run}");
-                service::start(&self.http, &key, settings, (self.clock)().as_millisecond()).await
+                service::start(&self.client, &key, settings, (self.clock)().as_millisecond()).await
             }
             Err(why) => StartAnswer::Later { reason: format!("failed to {why}"), after: None, doubtful: false },
         }
@@ -138,7 +157,7 @@ impl HttpExecutor {
     }
 
     async fn watch(&self, run: &RunId, ticket: &Ticket, line: &Line, at_once: bool, reports: &Reports) {
-        let outcome = Watch::new(&self.http, &self.clock, run, ticket, line).follow(at_once).await;
+        let outcome = Watch::new(&self.client, &self.clock, run, ticket, line).follow(at_once).await;
         self.known().remove(run);
         reports.run(run, Report::Ended { outcome });
     }
@@ -188,8 +207,8 @@ impl HttpExecutor {
 
 impl Executor for HttpExecutor {
     fn start(&self, start: Start, reports: Reports) {
-        let (settings, run) = (start.whole_settings(), start.run);
-        match Settings::read(settings) {
+        let (settings, project, run) = (start.whole_settings(), start.workflow.project.clone(), start.run);
+        match Settings::read(&project, settings) {
             Ok(settings) => {
                 if self.take_up(&run, &reports) {
                     self.spawn(self.clone().ask(run, settings, reports));

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use kelos_engine::secrets::{Mask, SecretError, Secrets};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::settings::{HeaderText, Headers, Settings, method_of, url_of};
 use super::ticket::Ticket;
-use crate::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use crate::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use crate::http::{Answer, Http, HttpError, Method, RequestBuilder, StatusCode, Url, shown};
 
 /// By which a service recognises a start that it was asked for before.
@@ -33,6 +34,8 @@ pub(super) enum StartAnswer {
     },
     /// It will never start.
     Refused(String),
+    /// It was not asked, because the job lacks a secret.
+    Lacks(SecretError),
 }
 
 /// The result of a check of the status.
@@ -50,21 +53,32 @@ pub(super) enum Look {
     Hidden(String),
 }
 
+/// The client of all services, with the secrets that their jobs may be given.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) http: Http,
+    pub(super) secrets: Secrets,
+}
+
+/// A request, and the mask of the secrets in it.
+struct PreparedRequest {
+    request: RequestBuilder,
+    mask: Mask,
+}
+
 /// Asks a service to start a job.
-pub(super) async fn start(http: &Http, key: &str, settings: &Settings, now: i64) -> StartAnswer {
-    let asked = match request(http, key, settings) {
-        Ok(asked) => asked,
-        Err(Unmade::Now(reason)) => return StartAnswer::Later { reason, after: None, doubtful: false },
+pub(super) async fn start(client: &Client, key: &str, settings: &Settings, now: i64) -> StartAnswer {
+    let later = |reason, doubtful| StartAnswer::Later { reason, after: None, doubtful };
+    let (url, prepared) = match request(client, key, settings).await {
+        Ok(made) => made,
+        Err(Unmade::Now(reason)) => return later(reason, false),
         Err(Unmade::Ever(reason)) => return StartAnswer::Refused(reason),
+        Err(Unmade::Secret(error)) => return StartAnswer::Lacks(error),
     };
-    match http.send_and_hear(asked.1).await {
-        Ok(answer) => judge(&asked.0, settings, &answer, now),
-        Err(HttpError::NotSent(why)) => {
-            StartAnswer::Later { reason: format!("failed to {why}"), after: None, doubtful: false }
-        }
-        Err(HttpError::NoAnswer(why)) => {
-            StartAnswer::Later { reason: format!("failed to {why}"), after: None, doubtful: true }
-        }
+    match client.http.send_and_hear(prepared.request).await {
+        Ok(answer) => judge(&url, settings, &answer.masked(&prepared.mask), now),
+        Err(HttpError::NotSent(why)) => later(format!("failed to {why}"), false),
+        Err(HttpError::NoAnswer(why)) => later(format!("failed to {why}"), true),
     }
 }
 
@@ -74,15 +88,34 @@ enum Unmade {
     Now(String),
     /// The job makes no sense.
     Ever(String),
+    /// The job lacks a secret.
+    Secret(SecretError),
 }
 
-fn request(http: &Http, key: &str, settings: &Settings) -> Result<(Url, RequestBuilder), Unmade> {
+impl Unmade {
+    fn words(self) -> String {
+        match self {
+            Unmade::Now(why) | Unmade::Ever(why) => why,
+            Unmade::Secret(error) => error.to_string(),
+        }
+    }
+}
+
+async fn request(client: &Client, key: &str, settings: &Settings) -> Result<(Url, PreparedRequest), Unmade> {
     let url = url_of(&settings.url).map_err(Unmade::Ever)?;
     let method = settings.method().map_err(Unmade::Ever)?;
-    let made = http.request(method, url.clone()).map_err(|error| Unmade::Now(format!("failed to {error}")))?;
+    let made = client.http.request(method, url.clone()).map_err(|error| Unmade::Now(format!("failed to {error}")))?;
+    let headers = settings.headers.iter().map(|(name, text)| (name.clone(), text.declared())).collect();
+    let mut declared = Map::from_iter([("headers".to_owned(), Value::Object(headers))]);
+    if let Some(body) = &settings.body {
+        declared.insert("body".to_owned(), body.clone());
+    }
+    let filled = client.secrets.fill(&settings.project, &declared).await.map_err(Unmade::Secret)?;
+    let headers = filled.settings.get("headers").and_then(Value::as_object).cloned().unwrap_or_default();
     let key = utf8_percent_encode(key, CONTROLS).to_string();
-    let made = with_body(made.header(KEY, key), settings.body.as_ref());
-    Ok((url, with_headers(made, &settings.headers, true)?))
+    let request = with_body(made.header(KEY, key), filled.settings.get("body"));
+    let request = request.headers(header_map(&headers, &settings.headers)?);
+    Ok((url, PreparedRequest { request, mask: filled.mask() }))
 }
 
 fn with_body(request: RequestBuilder, body: Option<&Value>) -> RequestBuilder {
@@ -93,40 +126,19 @@ fn with_body(request: RequestBuilder, body: Option<&Value>) -> RequestBuilder {
     }
 }
 
-/// Adds headers, in the place of those that are there; secrets only where they may go.
-fn with_headers(request: RequestBuilder, headers: &Headers, secrets: bool) -> Result<RequestBuilder, Unmade> {
-    let mut map = crate::http::header::HeaderMap::new();
-    for (name, text) in headers {
+/// Headers with their values, those that are secrets marked so that nothing shows them.
+fn header_map(filled: &Map<String, Value>, declared: &Headers) -> Result<HeaderMap, Unmade> {
+    let mut map = HeaderMap::new();
+    for (name, value) in filled {
         let parsed = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Unmade::Ever(format!("{name:?} can't be the name of a header")))?;
-        let value = match text {
-            HeaderText::Plain(text) => value_of(text).map(Some),
-            HeaderText::Variable { env, prefix } if secrets => secret(env, prefix)?.map(Some),
-            HeaderText::Variable { .. } => Some(None),
-        };
-        let value = value.ok_or_else(|| {
+        let mut value = HeaderValue::from_str(value.as_str().unwrap_or_default()).map_err(|_| {
             Unmade::Ever(format!("the value of the header {name} has characters that no header may have"))
         })?;
-        if let Some(value) = value {
-            map.insert(parsed, value);
-        }
+        value.set_sensitive(declared.get(name).is_some_and(HeaderText::is_secret));
+        map.insert(parsed, value);
     }
-    Ok(request.headers(map))
-}
-
-fn value_of(text: &str) -> Option<HeaderValue> {
-    HeaderValue::from_str(text).ok()
-}
-
-/// The value of a variable of the environment, marked so that nothing shows it.
-fn secret(name: &str, prefix: &str) -> Result<Option<HeaderValue>, Unmade> {
-    let value = std::env::var(name).map_err(|_| {
-        Unmade::Now(format!("the server has no environment variable {name}, which a header of the job names"))
-    })?;
-    Ok(value_of(&format!("{prefix}{}", value.trim_end_matches(['\r', '\n']))).map(|mut value| {
-        value.set_sensitive(true);
-        value
-    }))
+    Ok(map)
 }
 
 /// The meaning of an answer to a start.
@@ -155,8 +167,8 @@ fn judge(url: &Url, settings: &Settings, answer: &Answer, now: i64) -> StartAnsw
 }
 
 /// Checks the status of a job.
-pub(super) async fn look(http: &Http, ticket: &Ticket) -> Look {
-    let answer = match ask(http, Method::GET, &ticket.status, ticket).await {
+pub(super) async fn look(client: &Client, ticket: &Ticket) -> Look {
+    let answer = match ask(client, Method::GET, &ticket.status, ticket).await {
         Ok(answer) => answer,
         Err(why) => return Look::Hidden(why),
     };
@@ -186,9 +198,9 @@ fn words(value: &Value) -> String {
 }
 
 /// Requests the end of a job. The error is the reason for which the service did not accept it.
-pub(super) async fn cancel(http: &Http, ticket: &Ticket) -> Result<(), String> {
+pub(super) async fn cancel(client: &Client, ticket: &Ticket) -> Result<(), String> {
     let Some((cancel, url)) = &ticket.cancel else { return Ok(()) };
-    let answer = ask(http, method_of(cancel.method.as_deref().unwrap_or("DELETE"))?, url, ticket).await?;
+    let answer = ask(client, method_of(cancel.method.as_deref().unwrap_or("DELETE"))?, url, ticket).await?;
     // A job that it does not know, or that has ended, needs no end.
     let over = [StatusCode::NOT_FOUND, StatusCode::GONE, StatusCode::CONFLICT];
     if answer.status.is_success() || over.contains(&answer.status) {
@@ -197,12 +209,14 @@ pub(super) async fn cancel(http: &Http, ticket: &Ticket) -> Result<(), String> {
     Err(format!("{} answered {}", shown(url), answer.summary()))
 }
 
-async fn ask(http: &Http, method: Method, url: &Url, ticket: &Ticket) -> Result<Answer, String> {
-    let request = http.request(method, url.clone()).map_err(|error| format!("failed to {error}"))?;
+async fn ask(client: &Client, method: Method, url: &Url, ticket: &Ticket) -> Result<Answer, String> {
+    let request = client.http.request(method, url.clone()).map_err(|error| format!("failed to {error}"))?;
+    // Secrets are sent to the host of the start, and to no other.
     let trusted = url.origin() == ticket.start.origin();
-    let request = match with_headers(request, &ticket.headers, trusted) {
-        Ok(request) => request,
-        Err(Unmade::Now(why) | Unmade::Ever(why)) => return Err(why),
-    };
-    http.send(request).await.map_err(|error| format!("failed to {error}"))
+    let sent = ticket.headers.iter().filter(|(_, text)| trusted || !text.is_secret());
+    let declared = sent.map(|(name, text)| (name.clone(), text.declared())).collect();
+    let filled = client.secrets.fill(&ticket.project, &declared).await.map_err(|error| error.to_string())?;
+    let headers = header_map(&filled.settings, &ticket.headers).map_err(Unmade::words)?;
+    let answer = client.http.send(request.headers(headers)).await.map_err(|error| format!("failed to {error}"))?;
+    Ok(answer.masked(&filled.mask()))
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kelos_model::secret::secret_paths;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::http::{Method, StatusCode, Url};
 
@@ -18,6 +19,9 @@ const SHORTEST: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Settings {
+    /// The project of the job, which decides which secrets it may use.
+    #[serde(skip)]
+    pub(super) project: String,
     pub(super) url: String,
     #[serde(default)]
     method: Option<String>,
@@ -42,7 +46,15 @@ pub(super) type Headers = BTreeMap<String, HeaderText>;
 pub(super) enum HeaderText {
     /// The text itself.
     Plain(String),
-    /// From a variable of the server's environment, read for each request and kept nowhere.
+    /// A secret, read for each request and kept nowhere.
+    Secret {
+        /// Its source.
+        secret: String,
+        /// The text before its value, such as `Bearer `.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        prefix: String,
+    },
+    /// The older form of a secret whose source is a variable.
     Variable {
         /// The variable's name.
         env: String,
@@ -50,6 +62,21 @@ pub(super) enum HeaderText {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         prefix: String,
     },
+}
+
+impl HeaderText {
+    /// The header as settings declare it.
+    pub(super) fn declared(&self) -> Value {
+        match self {
+            HeaderText::Plain(text) => Value::from(text.as_str()),
+            HeaderText::Secret { secret, prefix } => json!({"secret": secret, "prefix": prefix}),
+            HeaderText::Variable { env, prefix } => json!({"secret": format!("env:{env}"), "prefix": prefix}),
+        }
+    }
+
+    pub(super) fn is_secret(&self) -> bool {
+        !matches!(self, HeaderText::Plain(_))
+    }
 }
 
 /// The checks of a job that the service has accepted.
@@ -127,10 +154,20 @@ impl Condition {
 }
 
 impl Settings {
-    /// Reads a job's settings.
-    pub(super) fn read(settings: Map<String, Value>) -> Result<Self, String> {
-        let settings: Settings = serde_json::from_value(Value::Object(settings))
+    /// Reads the settings of a job of a project.
+    pub(super) fn read(project: &str, settings: Map<String, Value>) -> Result<Self, String> {
+        for (path, declared) in secret_paths(&settings) {
+            declared.map_err(|why| format!("`{path}`: {why}"))?;
+            if path != "body" && !["headers.", "body.", "body["].iter().any(|part| path.starts_with(part)) {
+                return Err(format!(
+                    "`{path}` declares a secret, expected it in a header or in the body: headers: {{Authorization: {{secret: \
+                     \"env:KELOS_SECRET_API\", prefix: \"Bearer \"}}}}"
+                ));
+            }
+        }
+        let mut settings: Settings = serde_json::from_value(Value::Object(settings))
             .map_err(|error| format!("its settings make no sense: {error}"))?;
+        project.clone_into(&mut settings.project);
         settings.method()?;
         for expected in settings.expect.iter().flatten() {
             class_of(expected).ok_or_else(|| {
@@ -189,7 +226,7 @@ pub(super) fn allowed(url: Url) -> Result<Url, String> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("the URL has a name or password inside, expected them in a header: \
-                    headers: {Authorization: {env: \"API_TOKEN\", prefix: \"Bearer \"}}"
+                    headers: {Authorization: {secret: \"env:KELOS_SECRET_API\", prefix: \"Bearer \"}}"
             .to_owned());
     }
     Ok(url)
@@ -212,7 +249,7 @@ mod tests {
     use super::*;
 
     fn read(settings: Value) -> Result<Settings, String> {
-        Settings::read(settings.as_object().unwrap().clone())
+        Settings::read("p", settings.as_object().unwrap().clone())
     }
 
     #[test]
@@ -252,9 +289,19 @@ mod tests {
                 "it has `cancel` without `poll`: without polling its end is the answer to its start",
             ),
             (
+                wrong(json!({"url": {"secret": "env:URL"}})),
+                "`url` declares a secret, expected it in a header or in the body: headers: {Authorization: {secret: \
+                 \"env:KELOS_SECRET_API\", prefix: \"Bearer \"}}",
+            ),
+            (
+                wrong(json!({"url": "http://a", "headers": {"A": {"secret": "hunter2"}}})),
+                "`headers.A`: expected the source of a secret, not the secret itself: \"env:NAME\", \"file:PATH\" or \
+                 \"exec:COMMAND\"",
+            ),
+            (
                 url_of("http://me:secret@a/").unwrap_err(),
                 "the URL has a name or password inside, expected them in a header: \
-                 headers: {Authorization: {env: \"API_TOKEN\", prefix: \"Bearer \"}}",
+                 headers: {Authorization: {secret: \"env:KELOS_SECRET_API\", prefix: \"Bearer \"}}",
             ),
             (url_of("ftp://a/").unwrap_err(), "the URL's scheme is \"ftp\", expected http or https"),
         ]);

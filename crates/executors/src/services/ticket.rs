@@ -21,6 +21,9 @@ pub(super) struct Ticket {
     pub(super) start: Url,
     /// The URL of its status.
     pub(super) status: Url,
+    /// The project of the job, which decides which secrets it may use.
+    #[serde(default)]
+    pub(super) project: String,
     #[serde(default, skip_serializing_if = "Headers::is_empty")]
     pub(super) headers: Headers,
     pub(super) poll: Poll,
@@ -57,6 +60,7 @@ impl Ticket {
         Ok(Self {
             start: start.clone(),
             status,
+            project: settings.project.clone(),
             headers: settings.headers.clone(),
             poll: poll.clone(),
             cancel,
@@ -156,7 +160,7 @@ mod tests {
         for (name, value) in job.as_object().unwrap() {
             settings[name] = value.clone();
         }
-        let settings = Settings::read(settings.as_object().unwrap().clone())?;
+        let settings = Settings::read("p", settings.as_object().unwrap().clone())?;
         let poll = settings.poll.clone().unwrap();
         Ticket::of(&url_of(&settings.url)?, &settings, &poll, &answer(body), 5000)
     }
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn a_ticket_survives_as_the_runs_external_id() {
         let job = json!({
-            "headers": {"Authorization": {"env": "TOKEN", "prefix": "Bearer "}},
+            "headers": {"Authorization": {"secret": "env:TOKEN", "prefix": "Bearer "}, "X-Old": {"env": "OLD"}},
             "poll": {"done": {"/s": "OK"}, "timeoutSeconds": 60},
             "cancel": {},
         });

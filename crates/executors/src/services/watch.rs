@@ -7,9 +7,8 @@ use kelos_engine::clock::Clock;
 use kelos_model::{FailureCode, Outcome, RunId};
 use tokio::sync::Notify;
 
-use super::service::{self, Look};
+use super::service::{self, Client, Look};
 use super::ticket::Ticket;
-use crate::http::Http;
 
 /// The longest wait for a status that can't be read, unless the interval of checks is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
@@ -61,7 +60,7 @@ enum End {
 
 /// One job that is watched.
 pub(super) struct Watch<'a> {
-    http: &'a Http,
+    client: &'a Client,
     clock: &'a Clock,
     run: &'a RunId,
     ticket: &'a Ticket,
@@ -70,8 +69,14 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(http: &'a Http, clock: &'a Clock, run: &'a RunId, ticket: &'a Ticket, line: &'a Line) -> Self {
-        Self { http, clock, run, ticket, line, end: End::Unwanted }
+    pub(super) fn new(
+        client: &'a Client,
+        clock: &'a Clock,
+        run: &'a RunId,
+        ticket: &'a Ticket,
+        line: &'a Line,
+    ) -> Self {
+        Self { client, clock, run, ticket, line, end: End::Unwanted }
     }
 
     /// Checks the job's status until it has ended, and requests its end if that was ordered.
@@ -88,7 +93,7 @@ impl<'a> Watch<'a> {
                 }
                 self.ask_for_the_end().await;
             }
-            match service::look(self.http, self.ticket).await {
+            match service::look(self.client, self.ticket).await {
                 Look::Going => wait = self.as_usual(),
                 Look::Hidden(why) => wait = self.longer(wait, why),
                 Look::Gone(why) if self.end != End::Understood => wait = self.longer(wait, why),
@@ -111,7 +116,7 @@ impl<'a> Watch<'a> {
     }
 
     async fn ask_for_the_end(&mut self) {
-        match service::cancel(self.http, self.ticket).await {
+        match service::cancel(self.client, self.ticket).await {
             Ok(()) => self.end = End::Understood,
             Err(why) => self.line.tell(self.run, format!("it can't be ended: {why}")),
         }
@@ -147,7 +152,7 @@ impl<'a> Watch<'a> {
     }
 
     async fn too_late(self) -> Outcome {
-        if let Err(why) = service::cancel(self.http, self.ticket).await {
+        if let Err(why) = service::cancel(self.client, self.ticket).await {
             tracing::warn!(run = %self.run, "failed to have a job ended that took too long: {why}");
         }
         if self.end == End::Unwanted {

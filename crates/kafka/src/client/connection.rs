@@ -131,7 +131,7 @@ impl Kafka {
     /// When the cluster is described wrongly, or a secret can't be read.
     pub fn new(cluster: Cluster) -> Result<Kafka, KafkaError> {
         cluster.check().map_err(|why| KafkaError::Settings(format!("set up Kafka: {why}")))?;
-        let settings = cluster.resolved().map_err(KafkaError::Settings)?;
+        let settings = cluster.resolved(kelos_engine::secrets::read_secret).map_err(KafkaError::Settings)?;
         let trouble = LastError::default();
         let mut config = config(&cluster, &settings);
         if !settings.contains_key("message.timeout.ms") && !settings.contains_key("delivery.timeout.ms") {

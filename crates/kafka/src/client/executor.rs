@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kelos_engine::executor::{Executor, Reports, Start};
+use kelos_engine::secrets::{Mask, SecretError, Secrets};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId};
 use serde::Deserialize;
@@ -24,6 +25,7 @@ const MESSAGE: &str = "message";
 pub struct KafkaExecutor {
     clusters: Arc<BTreeMap<String, Kafka>>,
     runtime: Handle,
+    secrets: Secrets,
     /// The messages that are being sent.
     live: Arc<Mutex<BTreeMap<RunId, AbortHandle>>>,
 }
@@ -45,12 +47,25 @@ impl KafkaExecutor {
     #[must_use]
     pub fn new(clusters: impl IntoIterator<Item = Kafka>, runtime: Handle) -> KafkaExecutor {
         let clusters = clusters.into_iter().map(|kafka| (kafka.name().to_owned(), kafka)).collect();
-        KafkaExecutor { clusters: Arc::new(clusters), runtime, live: Arc::default() }
+        KafkaExecutor { clusters: Arc::new(clusters), runtime, secrets: Secrets::default(), live: Arc::default() }
     }
 
-    /// The cluster of a job, and its message.
-    fn read(&self, start: &Start) -> Result<(Kafka, OutgoingMessage), String> {
-        let settings = start.whole_settings();
+    /// The same, with the secrets that its operator allows.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Secrets) -> KafkaExecutor {
+        KafkaExecutor { secrets, ..self }
+    }
+
+    /// The cluster of a job, and its message with the secrets in it.
+    async fn read(&self, start: &Start) -> Result<(Kafka, OutgoingMessage, Mask), Outcome> {
+        let filled = self.secrets.fill(&start.workflow.project, &start.whole_settings()).await;
+        let filled = filled.map_err(SecretError::outcome)?;
+        let mask = filled.mask();
+        let (kafka, message) = self.message(start, filled.settings).map_err(|why| Outcome::refused(mask.text(&why)))?;
+        Ok((kafka, message, mask))
+    }
+
+    fn message(&self, start: &Start, settings: Map<String, Value>) -> Result<(Kafka, OutgoingMessage), String> {
         let has_value = settings.contains_key("value");
         let read = serde_json::from_value(Value::Object(settings));
         let Settings { cluster, topic, partition, key, value, headers } = read.map_err(|error| {
@@ -90,13 +105,23 @@ impl KafkaExecutor {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn send(self, run: RunId, kafka: Kafka, message: OutgoingMessage, reports: Reports) {
+    async fn send(self, start: Start, reports: Reports) {
+        let run = start.run.clone();
+        let (kafka, message, mask) = match self.read(&start).await {
+            Ok(read) => read,
+            Err(outcome) => {
+                // Whoever takes it out of the live ones reports its end.
+                if self.live().remove(&run).is_some() {
+                    reports.run(&run, Report::Ended { outcome });
+                }
+                return;
+            }
+        };
         let answers = kafka.answers().await;
         let sent = match answers {
             Ok(()) => Ok(kafka.deliver(message).await),
             Err(away) => Err(away),
         };
-        // Whoever takes it out of the live ones reports its end.
         if self.live().remove(&run).is_none() {
             return;
         }
@@ -107,33 +132,28 @@ impl KafkaExecutor {
                 reports.run(&run, Report::Gave { outputs: Map::from_iter([(MESSAGE.to_owned(), name.into())]) });
                 reports.run(&run, Report::Ended { outcome: Outcome::Succeeded });
             }
-            Ok(Err(error)) => reports.run(&run, Report::Ended { outcome: failed(&error) }),
+            Ok(Err(error)) => reports.run(&run, Report::Ended { outcome: failed(&error, &mask) }),
             Err(away) => reports.run(&run, Report::Deferred { reason: format!("failed to {away}") }),
         }
     }
 }
 
-fn failed(error: &KafkaError) -> Outcome {
+fn failed(error: &KafkaError, mask: &Mask) -> Outcome {
     let reason = match error {
         KafkaError::Away { .. } => format!("failed to {error}; the message was not confirmed, and may have arrived"),
         _ => format!("failed to {error}"),
     };
-    Outcome::Failed { reason, exit_status: None, code: None }
+    Outcome::Failed { reason: mask.text(&reason), exit_status: None, code: None }
 }
 
 impl Executor for KafkaExecutor {
     fn start(&self, start: Start, reports: Reports) {
-        let read = self.read(&start);
-        let run = start.run;
-        let (kafka, message) = match read {
-            Ok(read) => read,
-            Err(reason) => return reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),
-        };
+        let run = start.run.clone();
         let mut live = self.live();
         if live.contains_key(&run) {
             return;
         }
-        let sending = self.runtime.spawn(self.clone().send(run.clone(), kafka, message, reports));
+        let sending = self.runtime.spawn(self.clone().send(start, reports));
         live.insert(run, sending.abort_handle());
     }
 

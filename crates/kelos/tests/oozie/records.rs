@@ -11,6 +11,7 @@ use kelos_door_celos::import::{Definitions, ImportOptions, import};
 use kelos_engine as engine;
 use kelos_engine::executor::Executors;
 use kelos_engine::job::NoFunctions;
+use kelos_engine::secrets::Secrets;
 use kelos_engine::{EngineParts, Handle, Pace};
 use kelos_executors::http::Http;
 use kelos_executors::{NodeRecords, OozieExecutor, Records as _};
@@ -41,7 +42,8 @@ fn defined(url: &str) -> Arc<Workflow> {
 fn node(store: Box<dyn Journal>, url: &str, now: &'static str) -> (Handle, Arc<NodeRecords>) {
     let records = Arc::new(NodeRecords::new(store.reader(), Arc::new(NoFunctions)));
     let runtime = tokio::runtime::Handle::current();
-    let executor = OozieExecutor::with_waits(Http::default(), records.clone(), runtime.clone(), WAITS);
+    let executor =
+        OozieExecutor::with_waits(Http::default(), Secrets::default(), records.clone(), runtime.clone(), WAITS);
     let handle = engine::start(EngineParts {
         store,
         node: "test".to_owned(),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use kelos_core::Input;
 use kelos_engine::executor::{Executor, Reports, RunInput, Start};
+use kelos_engine::secrets::Secrets;
 use kelos_executors::http::Http;
 use kelos_executors::{OozieExecutor, OozieWaits, Records};
 use kelos_model::run::Report;
@@ -78,7 +79,7 @@ pub(crate) fn executor(url: &str) -> OozieExecutor {
 
 pub(crate) fn executor_of(url: &str, installation: &str, waits: OozieWaits) -> OozieExecutor {
     let records = Known { url: url.to_owned(), installation: installation.to_owned() };
-    OozieExecutor::with_waits(Http::default(), Arc::new(records), Handle::current(), waits)
+    OozieExecutor::with_waits(Http::default(), Secrets::default(), Arc::new(records), Handle::current(), waits)
 }
 
 /// What was reported, in order.

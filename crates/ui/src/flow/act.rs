@@ -2,8 +2,8 @@
 
 use kelos_core::{RepeatStep, ResumeFlow, SignalFlow};
 use kelos_front::fault::{Fault, plain};
+use kelos_model::secret::masks;
 use kelos_model::{Arguments, RunName, SlotRef, StepName};
-use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -164,7 +164,7 @@ impl RunPart {
 
     /// The signals that came, without secrets.
     fn came(&self) -> Markup {
-        let signals = secrets::masked_fields(&self.view.signals.clone().into_iter().collect());
+        let signals = masks::masked_fields(&self.view.signals.clone().into_iter().collect());
         html! {
             @if !signals.is_empty() {
                 h2 { "Signals that came" }

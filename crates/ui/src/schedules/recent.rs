@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use kelos_engine::sources::SourceStatus;
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
+use kelos_model::secret::masks;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
 use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError};
 use kelos_trust::Right;
-use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -160,7 +160,7 @@ fn asked_again(sources: &[SourceStatus], now: Timestamp) -> Markup {
                     td { @if let Some(at) = source.answered_at { (time::ago(at, now)) } @else { "never yet" } }
                     td { (source.new) }
                     td { (source.passed_over) }
-                    td.reason.bad-text { @if let Some(problem) = &source.problem { "failed to " (secrets::masked_text(problem)) } }
+                    td.reason.bad-text { @if let Some(problem) = &source.problem { "failed to " (masks::masked_text(problem)) } }
                 } } }
             } }
         }

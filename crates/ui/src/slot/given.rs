@@ -11,10 +11,10 @@ use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::flow::Flow;
+use kelos_model::secret::{DeclaredSecret, masks};
 use kelos_model::workflow::{DefinitionVersion, Properties};
 use kelos_model::{Batch, Collection, Outcome, Run, StepKey, Workflow};
 use kelos_store::{Queries, StoreError};
-use kelos_wire::secrets;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -162,9 +162,10 @@ impl RunAccount {
             dt { "Command" } dd { code { (command_line(&spec.argv)) } }
             @if let Some(folder) = &spec.cwd { dt { "Folder" } dd { code { (folder.display()) } } }
             @if let Some(limit) = limit { dt { "Time limit" } dd { (limit) } }
+            @if let Some(user) = &spec.run_as { dt { "User" } dd { (user) } }
             dt { "Environment" }
             dd {
-                @if spec.inherit_env { "that of the server, and " }
+                @if spec.run_as.is_some() { "that of the user, and " } @else if spec.inherit_env { "that of the server, and " }
                 details id=(format!("run-{}-environment", self.run.id.number)) {
                     summary { (words::count(environment.len() as u64, "variable")) }
                     dl.facts { @for (name, value) in &environment { dt { code { (name) } } dd { code { (value) } } } }
@@ -174,18 +175,24 @@ impl RunAccount {
     }
 
     /// The variables that were set for the command. Those of the definition are masked unless known to be harmless, and those
-    /// that Kelos makes of the slot and the arguments if they look like secrets.
+    /// that Kelos makes of the slot and the arguments if they look like secrets. Of a declared secret the source is shown.
     fn environment(&self, spec: &RunSpec) -> BTreeMap<String, String> {
         let (own, made): (BTreeMap<_, _>, BTreeMap<_, _>) = spec
             .env
             .iter()
             .map(|(name, value)| (name.clone(), value.clone()))
             .partition(|(name, _)| !name.starts_with("KELOS_") && self.may_define(name));
-        let mut shown = secrets::masked_texts(&made);
+        let mut shown = masks::masked_texts(&made);
         let own: Map<String, Value> = own.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-        let masked = secrets::masked_fields(&Map::from_iter([("env".to_owned(), Value::Object(own))]));
+        let masked = masks::masked_fields(&Map::from_iter([("env".to_owned(), Value::Object(own))]));
         for (name, value) in masked.get("env").and_then(Value::as_object).into_iter().flatten() {
             shown.insert(name.clone(), value.as_str().unwrap_or_default().to_owned());
+        }
+        let variables = self.definition.as_ref().and_then(|definition| definition.job.settings.get("env")?.as_object());
+        for (name, value) in variables.into_iter().flatten() {
+            if let Some(Ok(declared)) = DeclaredSecret::of(value) {
+                shown.insert(name.clone(), format!("the secret {}", declared.source));
+            }
         }
         shown
     }
@@ -228,9 +235,9 @@ fn command_line(argv: &[String]) -> String {
         && shell == "/bin/sh"
         && option == "-c"
     {
-        return secrets::masked_text(script);
+        return masks::masked_text(script);
     }
-    let masked = secrets::masked(&Value::from(argv.to_vec()));
+    let masked = masks::masked(&Value::from(argv.to_vec()));
     let quoted = |word: &Value| {
         let word = word.as_str().unwrap_or_default();
         let is_plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_.@:/=,+%•".contains(c));

@@ -3,8 +3,8 @@
 use kelos_engine::job::JobInput;
 use kelos_model::probe::Verdict;
 use kelos_model::reason::Evidence;
+use kelos_model::secret::masks;
 use kelos_model::{Probe, Reason};
-use kelos_wire::secrets;
 use maud::{Markup, html};
 
 use crate::{settings, time};
@@ -19,7 +19,7 @@ pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
                 @for leaf in found {
                     li {
                         span.mark .(leaf.class) role="img" aria-label=(leaf.word) title=(leaf.word) { (leaf.mark) }
-                        " " code { (secrets::masked_text(&leaf.uri)) }
+                        " " code { (masks::masked_text(&leaf.uri)) }
                         span.evidence { " " (leaf.word) ", checked " (time::at(leaf.looked_at)) }
                     }
                 }

@@ -7,11 +7,12 @@ mod project;
 
 use kelos_explain::roots::{Root, WayStep};
 use kelos_explain::why::Why;
+use kelos_model::secret::masks;
 use kelos_sandbox::{Problem, Severity};
 use kelos_store::{PastDefinition, SlotRow};
 use kelos_wire::{
     EventDto, ExplanationDto, Instant, ListDto, PageDto, PastDefinitionDto, ProblemDto, RootDto, RunDto, SlotDto,
-    WayStepDto, WhyDto, secrets,
+    WayStepDto, WhyDto,
 };
 
 pub(super) use event_schedule::{has_kind, schedule, zone_of};
@@ -95,7 +96,7 @@ impl FromLibrary<PastDefinition> for PastDefinitionDto {
             version: past.version,
             at: past.at.into(),
             definition: (&past.definition).into(),
-            source: past.source.as_deref().map(secrets::masked_source),
+            source: past.source.as_deref().map(masks::masked_source),
         }
     }
 }
@@ -116,7 +117,7 @@ impl FromLibrary<Problem> for ProblemDto {
             hint: problem.hint,
             workflow: problem.workflow.map(String::from),
             kept_last_good: problem.kept_last_good,
-            source_line: problem.source_line.as_deref().map(secrets::masked_source),
+            source_line: problem.source_line.as_deref().map(masks::masked_source),
         }
     }
 }

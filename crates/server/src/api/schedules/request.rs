@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use kelos_explain::schedules::check::check;
 use kelos_front::fault::Fault;
 use kelos_model::project::ProjectName;
+use kelos_model::secret::masks;
 use kelos_model::time::{Window, Zone};
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Gate, Job, Workflow, WorkflowId};
 use kelos_store::{Queries, StoreError};
-use kelos_wire::{ConstraintDto, ScheduleRequest, secrets};
+use kelos_wire::{ConstraintDto, ScheduleRequest};
 
 use super::super::dto::zone_of;
 
@@ -192,7 +193,7 @@ impl Draft {
 
     fn apply_keys(self, keys: &mut EventKeys) {
         if let Some(mut properties) = self.0.properties {
-            secrets::unmask(&mut properties, &keys.properties);
+            masks::unmask(&mut properties, &keys.properties);
             keys.properties = properties;
         }
         if let Some(timeout) = self.0.timeout_millis {

@@ -1,12 +1,15 @@
 //! Masks of secrets, on pages and in every API.
 //!
-//! One rule for all: the variables of an environment and the headers of a request are masked unless their names are known to be
+//! One rule for all: what declares a secret is shown, as it names the source and has no value. For values that people write into
+//! definitions all the same, the variables of an environment and the headers of a request are masked unless their names are known to be
 //! harmless; anything else is masked if its name or its form is that of a secret. What is *absent*: ways to see what is masked.
 
 use std::collections::BTreeMap;
 
-use kelos_model::Arguments;
 use serde_json::{Map, Value};
+
+use super::declared::{DeclaredSecret, SecretSource};
+use crate::Arguments;
 
 /// The text that replaces a secret.
 pub const MASK: &str = "••••••";
@@ -73,6 +76,7 @@ const HARMLESS: [&str; 29] = [
 /// A value with everything masked that looks like a secret, by its name or by its form.
 pub fn masked(value: &Value) -> Value {
     match value {
+        value if is_declared(value) => value.clone(),
         Value::Object(fields) => Value::Object(masked_fields(fields)),
         Value::Array(items) => Value::Array(masked_items(items)),
         Value::String(text) => Value::String(masked_text(text)),
@@ -85,6 +89,7 @@ pub fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     let masked = |(name, value): (&String, &Value)| {
         let shown = match value {
             Value::Null => Value::Null,
+            value if is_declared(value) => value.clone(),
             Value::Object(variables) if is_masked_by_default(name) => Value::Object(masked_variables(variables)),
             _ if is_secret(name) => MASK.into(),
             value => masked(value),
@@ -120,10 +125,16 @@ pub fn unmask(given: &mut BTreeMap<String, String>, stored: &BTreeMap<String, St
     }
 }
 
-/// Variables of an environment, or headers. `{env: NAME}` only names a variable, and is shown.
+/// Whether a value is the declaration of a secret, which has its source and not its value.
+fn is_declared(value: &Value) -> bool {
+    matches!(DeclaredSecret::of(value), Some(Ok(_)))
+}
+
+/// Variables of an environment, or headers. `{env: NAME}`, as older definitions have it, only names a variable, and is shown.
 fn masked_variables(variables: &Map<String, Value>) -> Map<String, Value> {
     let masked = |(name, value): (&String, &Value)| {
-        let is_shown = is_harmless(name) || value.is_null() || value.get("env").is_some_and(Value::is_string);
+        let is_named = is_declared(value) || value.get("env").is_some_and(Value::is_string);
+        let is_shown = is_harmless(name) || value.is_null() || is_named;
         (name.clone(), if is_shown { masked(value) } else { MASK.into() })
     };
     variables.iter().map(masked).collect()
@@ -137,13 +148,73 @@ fn masked_items(items: &[Value]) -> Vec<Value> {
     items.iter().zip(before).map(|(item, before)| if hidden(before) { MASK.into() } else { masked(item) }).collect()
 }
 
+/// The paths of texts and numbers in the settings of a job that are secrets by their names or by their forms, such as
+/// `env.DB_PASSWORD`. Texts that only name a placeholder are none.
+pub fn literal_secrets(settings: &Map<String, Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    settings.iter().for_each(|(name, value)| collect_literals(name, is_secret(name), value, &mut found));
+    found
+}
+
+fn collect_literals(path: &str, is_secret_name: bool, value: &Value, found: &mut Vec<String>) {
+    match value {
+        value if is_declared(value) => {}
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| {
+                collect_literals(&format!("{path}.{name}"), is_secret_name || is_secret(name), value, found);
+            });
+        }
+        Value::Array(items) => {
+            let shown = masked_items(items);
+            let hidden = |n: usize| shown.get(n).is_some_and(|shown| shown.as_str() == Some(MASK));
+            items.iter().enumerate().for_each(|(n, item)| {
+                collect_literals(&format!("{path}[{n}]"), is_secret_name || hidden(n), item, found);
+            });
+        }
+        Value::String(text) => {
+            let own = without_values(text);
+            if !own.trim().is_empty() && (is_secret_name || masked_text(&own) != own) {
+                found.push(path.to_owned());
+            }
+        }
+        Value::Number(_) if is_secret_name => found.push(path.to_owned()),
+        _ => {}
+    }
+}
+
+/// A text without what takes its value from elsewhere, `${name}`, `$NAME` and `$(command)`, and without quotes and the headers
+/// that such values follow.
+fn without_values(text: &str) -> String {
+    let mut own = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once('$') {
+        own.push_str(without_header(before));
+        let end = match from.chars().next() {
+            Some('{') => from.find('}').map(|end| end + 1),
+            Some('(') => from.find(')').map(|end| end + 1),
+            _ => from.find(|letter: char| !(letter.is_alphanumeric() || letter == '_')),
+        };
+        rest = from.get(end.unwrap_or(from.len())..).unwrap_or_default();
+    }
+    own.push_str(rest);
+    own.replace(['"', '\''], "")
+}
+
+/// A text without the name of a header and the scheme at its end, as in `-H "Authorization: Bearer `.
+fn without_header(text: &str) -> &str {
+    let name = text.trim_end_matches(['"', '\'', ' ']);
+    let name = ["Bearer", "Basic"].iter().find_map(|scheme| name.strip_suffix(scheme)).unwrap_or(name).trim_end();
+    let Some(name) = name.strip_suffix(':') else { return text };
+    name.trim_end_matches(|letter: char| letter.is_alphanumeric() || letter == '-')
+}
+
 /// The form of a name for comparisons: without case and separators.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
 /// Whether a value under such a name is a secret.
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     let name = plain(name);
     let is_key = name.ends_with("key") && name != "key" && !HARMLESS_KEYS.iter().any(|end| name.ends_with(end));
     is_key || name == "auth" || SECRET.iter().any(|part| name.contains(part))
@@ -214,7 +285,7 @@ fn without_user(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
     let authority = rest.find('/').unwrap_or(rest.len());
     let Some(at) = rest[..authority].rfind('@') else { return word.to_owned() };
-    match rest[..at].split_once(':') {
+    match rest[..at].split_once(':').filter(|(_, password)| !password.is_empty()) {
         Some((user, _)) => format!("{scheme}://{user}:{MASK}{}", &rest[at..]),
         None => word.to_owned(),
     }
@@ -270,7 +341,8 @@ impl Scan {
     }
 
     fn show_text(&mut self, quote: char, inside: &str) {
-        let is_hidden = self.is_hidden() && !inside.is_empty();
+        let is_source = self.name().as_deref() == Some("secret") && SecretSource::parse(inside).is_ok();
+        let is_hidden = self.is_hidden() && !inside.is_empty() && !is_source;
         self.shown.push(quote);
         if is_hidden {
             self.shown.push_str(MASK);
@@ -345,6 +417,41 @@ mod tests {
             "oozie.wf.application.path": "/app", "secretKey": MASK, "password": null,
         });
         assert_eq!(masked(&settings), shown);
+    }
+
+    #[test]
+    fn a_declared_secret_is_shown_as_it_is() {
+        let declared = json!({
+            "env": {"DB_PASSWORD": {"secret": "env:KELOS_SECRET_DB"}, "A": {"secret": "hunter2"}},
+            "headers": {"Authorization": {"secret": "file:/run/secrets/t", "prefix": "Bearer "}},
+            "password": {"secret": "exec:pass show db"}, "other": {"secret": "env:X", "more": 1},
+        });
+        let shown = masked(&declared);
+        assert_eq!(shown["headers"], declared["headers"]);
+        assert_eq!(shown["password"], declared["password"]);
+        assert_eq!(shown["env"], json!({"DB_PASSWORD": {"secret": "env:KELOS_SECRET_DB"}, "A": MASK}));
+        assert_eq!(shown["other"], json!({"secret": MASK, "more": 1}));
+        let source = "env: { DB_PASSWORD: {secret: 'env:KELOS_SECRET_DB'}, B: {secret: 'hunter2'} }";
+        assert_eq!(masked_source(source), source.replace("hunter2", MASK));
+    }
+
+    #[test]
+    fn literals_are_found_where_they_stand() {
+        let settings = json!({
+            "env": {"DB_PASSWORD": "hunter2", "API_KEY": {"secret": "env:K"}, "REGION": "eu", "TOKEN": "${token}", "PW_PASS": ""},
+            "command": ["curl", "--token", "t0p", "https://u:p@h/"], "body": {"password": 7, "list": [{"token": "x"}]},
+        });
+        assert_eq!(
+            literal_secrets(settings.as_object().unwrap()),
+            ["env.DB_PASSWORD", "command[2]", "command[3]", "body.password", "body.list[0].token"]
+        );
+        for shell in [
+            "psql --password \"$PGPASSWORD\"",
+            "curl -H 'Authorization: Bearer '$TOKEN https://u:$PW@h/",
+            "login --token $(cat t)",
+        ] {
+            assert!(literal_secrets(json!({ "shell": shell }).as_object().unwrap()).is_empty(), "{shell}");
+        }
     }
 
     #[test]
