@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// The variable with a token.
 const TOKEN: &str = "KELOS_TOKEN";
 
-/// Where a client takes its token from. Never from the command line itself, which every user of the machine can read.
+/// The sources of a client's token. Never from the command line itself, which every user of the machine can read.
 #[derive(Clone, Default, clap::Args)]
 pub(crate) struct TokenOptions {
     /// File with the token to show to the server [default: KELOS_TOKEN, or the token that `kelos login` keeps]
@@ -127,7 +127,7 @@ pub(crate) fn secret(asked: &str) -> Result<String, Failure> {
     let stdin = std::io::stdin();
     let hidden = if stdin.is_terminal() {
         eprint!("{asked}: ");
-        Some(Hidden::begin().map_err(|error| fail(&error))?)
+        Some(SilentTerminal::begin().map_err(|error| fail(&error))?)
     } else {
         None
     };
@@ -141,19 +141,19 @@ pub(crate) fn secret(asked: &str) -> Result<String, Failure> {
 }
 
 /// A terminal that shows nothing of what is typed, until this is dropped.
-struct Hidden(rustix::termios::Termios);
+struct SilentTerminal(rustix::termios::Termios);
 
-impl Hidden {
-    fn begin() -> std::io::Result<Hidden> {
+impl SilentTerminal {
+    fn begin() -> std::io::Result<SilentTerminal> {
         let before = tcgetattr(std::io::stdin())?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
         tcsetattr(std::io::stdin(), OptionalActions::Flush, &hidden)?;
-        Ok(Hidden(before))
+        Ok(SilentTerminal(before))
     }
 }
 
-impl Drop for Hidden {
+impl Drop for SilentTerminal {
     fn drop(&mut self) {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
     }

@@ -312,6 +312,57 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of(
+        "user",
+        &[
+            ("kelos user", "who may come in"),
+            ("kelos user add anna --role operate@warehouse", "asks for the password"),
+            ("kelos user change anna --disable", "with all sessions and tokens"),
+        ],
+    ),
+    of("user list", &[("kelos user list --json", "as JSON")]),
+    of(
+        "user add",
+        &[
+            ("kelos user add anna --role view --role author@warehouse", "asks for the password"),
+            ("kelos user add ben --role view --no-password", "signed in by a proxy or provider"),
+        ],
+    ),
+    of(
+        "user change",
+        &[
+            ("kelos user change anna --role view", "in place of the roles before"),
+            ("kelos user change anna --password", "asks for the new one, and ends all sessions"),
+        ],
+    ),
+    of("user remove", &[("kelos user remove anna", "with all sessions and tokens")]),
+    of(
+        "token",
+        &[
+            ("kelos token", "all tokens, without their secrets"),
+            ("kelos token add nightly --role operate@warehouse --expires 90d", "shows it this once"),
+            ("kelos token revoke nightly", "it opens nothing any more"),
+        ],
+    ),
+    of("token list", &[("kelos token list", "with when each was last used")]),
+    of("token add", &[("kelos token add nightly --role view --out nightly.token", "into a file for your eyes")]),
+    of("token revoke", &[("kelos token revoke wm1cx9e5", "by its id, or by its name")]),
+    of(
+        "audit",
+        &[
+            ("kelos audit", "who did what, from where, by which credential"),
+            ("kelos audit --who nightly --limit 200", "what one program did"),
+        ],
+    ),
+    of(
+        "login",
+        &[
+            ("kelos login https://kelos.example --user anna", "asks for the password, and keeps a token"),
+            ("kelos login https://kelos.example", "asks for a token that you have"),
+        ],
+    ),
+    of("logout", &[("kelos logout https://kelos.example", "forgets the token, and revokes it")]),
+    of("whoami", &[("kelos whoami", "your name, and what you may do")]),
+    of(
         "events",
         &[
             ("kelos events -f", "the newest, and those to come"),

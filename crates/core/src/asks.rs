@@ -79,18 +79,20 @@ impl Core {
             Ask::RepeatStep(request) => RepeatStep::reply(self.repeat_step(request, by, past)?),
             Ask::SignalFlow(request) => SignalFlow::reply(self.signal_flow(request, by)),
             Ask::ResumeFlow(request) => ResumeFlow::reply(self.resume_flow(request, by, past)?),
-            Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
-                self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
-                SetRegister::reply(Ok(()))
-            }
+            Ask::SetRegister(request) => SetRegister::reply(self.set_register(request, by)),
             Ask::RecordAccess(RecordAccess { what }) => {
-                self.turn.log_access(self.now, what, by);
-                RecordAccess::reply(Ok(()))
+                RecordAccess::reply(Ok(self.turn.log_access(self.now, what, by)))
             }
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.survey().inspection(&slot))),
             Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
         };
         self.turn.command(Command::Reply { token, reply });
+        Ok(())
+    }
+
+    fn set_register(&mut self, request: SetRegister, by: Actor) -> Result<(), Refusal> {
+        let SetRegister { bucket, key, value, reason } = request;
+        self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
         Ok(())
     }
 

@@ -40,15 +40,15 @@ const KEPT: u32 = 12 * 3600;
 
 /// The access to a server. Cheap to clone.
 #[derive(Clone)]
-pub struct Access(Arc<Shared>);
+pub struct Access(Arc<AccessState>);
 
-struct Shared {
+struct AccessState {
     required: bool,
     rules: Rules,
     key: SessionKey,
     owner: Option<Arc<str>>,
     worker: Option<Arc<str>>,
-    known: RwLock<Known>,
+    known: RwLock<DirectoryOfCommit>,
     tries: Mutex<Tries>,
     ledger: Mutex<Ledger>,
     /// When tokens were last used, while this server runs.
@@ -57,7 +57,7 @@ struct Shared {
 }
 
 /// The directory, and the commit and the moment at which it was read.
-struct Known {
+struct DirectoryOfCommit {
     directory: Arc<Directory>,
     commit: Option<u64>,
     read_at: Instant,
@@ -91,10 +91,10 @@ impl Access {
         let AccessSettings { required, rules, key, owner, worker } = settings;
         // Without randomness no session can be signed either, so none is ever known by this key.
         let key = key.or_else(|| SessionKey::draw().ok()).unwrap_or_else(|| SessionKey::from_bytes([0; 32]));
-        let known = Known { directory: Arc::default(), commit: None, read_at: Instant::now() };
+        let known = DirectoryOfCommit { directory: Arc::default(), commit: None, read_at: Instant::now() };
         let hashing = tokio::sync::Semaphore::new(HASHES);
         let (known, tries, ledger, used) = (RwLock::new(known), Mutex::default(), Mutex::default(), Mutex::default());
-        Access(Arc::new(Shared { required, rules, key, owner, worker, known, tries, ledger, used, hashing }))
+        Access(Arc::new(AccessState { required, rules, key, owner, worker, known, tries, ledger, used, hashing }))
     }
 
     /// Whether a credential is required.
@@ -129,7 +129,7 @@ impl Access {
         }
         let directory = Arc::new(read_directory(&**handle.reader())?);
         let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
-        *known = Known { directory: directory.clone(), commit: Some(commit), read_at: Instant::now() };
+        *known = DirectoryOfCommit { directory: directory.clone(), commit: Some(commit), read_at: Instant::now() };
         Ok(directory)
     }
 
@@ -464,7 +464,7 @@ fn cookie_of(value: &str, kept: u32, is_secure: bool) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// What everybody may do on a server that asks for no credential: everything but to make users and tokens, which would outlast that.
+/// The rights of everybody on a server that asks for no credential: all but those to make users and tokens, which would outlast that.
 fn open() -> Grants {
     Grants::of(vec![Grant::everywhere(Role::Author), Grant::everywhere(Role::Audit)])
 }

@@ -121,7 +121,9 @@ impl App {
         if sees_all {
             return app;
         }
-        let (reader, own) = (Arc::new(CallerQueries::new(app.clone())), app.clone());
+        let (own, all) = (app.clone(), app.node.handle().reader().clone());
+        let reader = Arc::new(CallerQueries::new(all, Box::new(move || own.view_now())));
+        let own = app.clone();
         // Without a view nothing is known of the caller's rights, so nothing is shown.
         let lens = move |slot: &SlotRef, found| match own.view_now() {
             Ok(None) => found,
@@ -254,7 +256,7 @@ impl App {
     }
 
     /// The same, where reading may block.
-    pub(crate) fn view_now(&self) -> Result<Option<Arc<View>>, StoreError> {
+    fn view_now(&self) -> Result<Option<Arc<View>>, StoreError> {
         let Some(grants) = self.grants().filter(|grants| !grants.allow(Right::View, None)) else { return Ok(None) };
         Ok(Some(Arc::new(View::new(grants.scope(Right::View), self.known_projects()?))))
     }

@@ -27,7 +27,7 @@ pub(crate) enum Target {
     Anything,
 }
 
-/// What a request needs.
+/// The needs of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) right: Right,

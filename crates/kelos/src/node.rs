@@ -163,6 +163,20 @@ pub fn local_executors(launcher: &Launcher, secrets: &Secrets, runtime: &Runtime
     executors
 }
 
+/// Adds the sources of facts that watch prefixes for new files.
+fn watch(
+    watches: Vec<Watch>,
+    sources: &mut Vec<Box<dyn FactSource>>,
+    storage: &Storage,
+    clock: &Clock,
+) -> Result<(), NodeError> {
+    for watch in watches {
+        let watched = WatchedPrefix::new(watch, storage.clone(), clock.clone()).map_err(NodeError::Watch)?;
+        sources.push(Box::new(watched));
+    }
+    Ok(())
+}
+
 /// The executors of services with an HTTP API.
 #[cfg(feature = "http")]
 fn services(http: Http, secrets: &Secrets, records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
@@ -247,10 +261,7 @@ impl Node {
         #[cfg(feature = "kafka")]
         let executors = with_kafka(executors, config.kafka, &mut sources, &config.secrets, &runtime);
         let executors = executors.and(config.executors);
-        for watch in config.watches {
-            let watched = WatchedPrefix::new(watch, storage.clone(), config.clock.clone()).map_err(NodeError::Watch)?;
-            sources.push(Box::new(watched));
-        }
+        watch(config.watches, &mut sources, &storage, &config.clock)?;
         find_former_runs(&*reader, launcher.dirs());
         let runs_on = runtime.clone();
         let handle = engine::start(EngineParts {

@@ -1,10 +1,15 @@
 //! Facts in the append-only log, past tense.
 
+mod access;
+mod by;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use std::collections::BTreeMap;
+
+pub use access::AccessEvent;
 
 use crate::actor::Actor;
 use crate::breach::Breach;
@@ -14,7 +19,6 @@ use crate::key::SlotRef;
 use crate::parameter::Arguments;
 use crate::ranges::Range;
 use crate::reason::Reason;
-use crate::register::ACCESS_BUCKET;
 use crate::repeated::RepeatedStep;
 use crate::run::{Batch, Outcome};
 use crate::state::SlotState;
@@ -90,58 +94,6 @@ pub enum Event {
         what: AccessEvent,
         /// The actor who came in or was refused.
         by: Actor,
-    },
-}
-
-impl Event {
-    /// The actor who asked for it or published it; none if Kelos did it by its own rules, or the record is from before actors were kept.
-    #[must_use]
-    pub fn by(&self) -> Option<&Actor> {
-        match self {
-            Event::Slot { what, .. } => what.by(),
-            Event::Workflow { what, .. } => what.by(),
-            Event::Backfill { what, .. } => what.by(),
-            Event::Fact { by, .. } | Event::Register { by, .. } => by.as_ref(),
-            Event::Access { by, .. } => Some(by),
-        }
-    }
-
-    /// Whether it says who came in or was refused, or changes the record of a user or a token.
-    #[must_use]
-    pub fn is_about_access(&self) -> bool {
-        match self {
-            Event::Access { .. } => true,
-            // That a token is in use is noted every hour.
-            Event::Register { bucket, key, .. } => bucket == ACCESS_BUCKET && !key.starts_with("used/"),
-            _ => false,
-        }
-    }
-}
-
-/// An event of the access to a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum AccessEvent {
-    /// A person signed in.
-    SignedIn,
-    /// A person signed out.
-    SignedOut,
-    /// Tries to sign in failed: the actor has the name that was given.
-    SignInFailed {
-        /// The number of tries since the last record of this kind.
-        times: u32,
-    },
-    /// Requests were refused, because the actor lacks a right.
-    Refused {
-        /// The right, as a verb.
-        right: String,
-        /// The project that it was needed for; none if it was needed for the whole server.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        project: Option<String>,
-        /// The method and the route of the last request.
-        action: String,
-        /// The number of requests since the last record of this kind.
-        times: u32,
     },
 }
 
@@ -704,51 +656,4 @@ pub enum BackfillEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-}
-
-impl SlotEvent {
-    fn by(&self) -> Option<&Actor> {
-        match self {
-            SlotEvent::Planned { by, .. } | SlotEvent::Aborted { by, .. } | SlotEvent::Prioritised { by, .. } => {
-                by.as_ref()
-            }
-            SlotEvent::FiredBy { by, .. }
-            | SlotEvent::ArgumentsSet { by, .. }
-            | SlotEvent::Killed { by, .. }
-            | SlotEvent::MarkedSucceeded { by, .. }
-            | SlotEvent::SkippedBy { by, .. }
-            | SlotEvent::Reopened { by, .. }
-            | SlotEvent::Resumed { by, .. }
-            | SlotEvent::Signalled { by, .. }
-            | SlotEvent::Requested { by, .. } => Some(by),
-            _ => None,
-        }
-    }
-}
-
-impl WorkflowEvent {
-    fn by(&self) -> Option<&Actor> {
-        match self {
-            WorkflowEvent::Defined { by, .. } | WorkflowEvent::Removed { by, .. } => by.as_ref(),
-            WorkflowEvent::Paused { by, .. }
-            | WorkflowEvent::Resumed { by, .. }
-            | WorkflowEvent::Enabled { by, .. }
-            | WorkflowEvent::Disabled { by, .. }
-            | WorkflowEvent::Thawed { by, .. } => Some(by),
-            _ => None,
-        }
-    }
-}
-
-impl BackfillEvent {
-    fn by(&self) -> Option<&Actor> {
-        match self {
-            BackfillEvent::Created { by, .. }
-            | BackfillEvent::Cancelled { by, .. }
-            | BackfillEvent::Paused { by, .. }
-            | BackfillEvent::Resumed { by, .. }
-            | BackfillEvent::Prioritised { by, .. }
-            | BackfillEvent::Reopened { by, .. } => Some(by),
-        }
-    }
 }

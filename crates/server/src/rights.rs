@@ -30,10 +30,10 @@ const LARGEST_FORM: usize = 1 << 20;
 const PROOF: &str = "kelos-proof";
 
 /// The rights of which a route needs one; none where it is public.
-type Needed = Option<Vec<Right>>;
+type RouteRights = Option<Vec<Right>>;
 
-static NEEDS: LazyLock<HashMap<&str, Vec<(Method, Needed)>>> = LazyLock::new(|| {
-    let mut needs: HashMap<&str, Vec<(Method, Needed)>> = HashMap::new();
+static NEEDS: LazyLock<HashMap<&str, Vec<(Method, RouteRights)>>> = LazyLock::new(|| {
+    let mut needs: HashMap<&str, Vec<(Method, RouteRights)>> = HashMap::new();
     for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let (Some(methods), Some(path), Some(rights)) = (words.next(), words.next(), words.next()) else { continue };
@@ -46,10 +46,10 @@ static NEEDS: LazyLock<HashMap<&str, Vec<(Method, Needed)>>> = LazyLock::new(|| 
     needs
 });
 
-/// What the table says of a method and a route.
+/// An answer of the table about a method and a route.
 enum Entry {
     /// The rights that it needs.
-    Needs(&'static Needed),
+    Needs(&'static RouteRights),
     /// The route is there, but not with that method.
     OtherMethods,
     /// The route is not there.

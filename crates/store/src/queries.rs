@@ -99,7 +99,7 @@ pub enum About {
     Slot(SlotRef),
     /// Published facts. Costs a read of the events that are about neither a slot nor a workflow.
     Facts,
-    /// Who came in, who was refused, and changes of users and tokens. Costs the same.
+    /// Access: people who came in, actors who were refused, and changes of users and tokens. Costs the same.
     Access,
 }
 

@@ -135,7 +135,7 @@ impl Grants {
         Grants::of(vec![Grant::everywhere(Role::Admin)])
     }
 
-    /// These.
+    /// The rights of these grants together.
     #[must_use]
     pub fn of(own: Vec<Grant>) -> Grants {
         Grants { own, within: None }

@@ -18,18 +18,16 @@ use kelos_trust::{Directory, Grant, Right};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::page::{Page, segment};
+use super::page::{ACCESS, Page, segment};
 use super::{asked, events, time, viewer};
 
 /// The address of the form for signing in.
 const SIGN_IN: &str = "/ui/sign-in";
-/// The address of the page about access.
-pub(super) const HREF: &str = "/ui/access";
 /// Events about access that are shown.
 const SHOWN: usize = 100;
 
 pub(super) fn router() -> Router<Front> {
-    Router::new().route(SIGN_IN, get(form).post(sign_in)).route("/ui/sign-out", post(sign_out)).route(HREF, get(show))
+    Router::new().route(SIGN_IN, get(form).post(sign_in)).route("/ui/sign-out", post(sign_out)).route(ACCESS, get(show))
 }
 
 /// The address of the form for signing in, which leads back to a place.
@@ -203,7 +201,7 @@ fn tokens(app: &App, directory: &Directory) -> Markup {
     }
 }
 
-/// Who came in, and who was refused, newest first.
+/// The record of access, newest first.
 async fn recorded(app: &App) -> Result<Markup, Fault> {
     let found = app.read(|reader| {
         let page = reader.events(&EventFilter::about(About::Access), PageRequest::newest(SHOWN))?;

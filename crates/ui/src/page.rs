@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::viewer::Theme;
-use super::{access, assets, viewer};
+use super::{assets, viewer};
 
 /// The tab of the navigation that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl<'a> Page<'a> {
                     span #health.health .(health.class) title=(health.words) { (health.word) }
                 }
                 @if let Some(version) = self.version { small.version { "v" (version) } }
-                @if let Some(name) = &viewer::current().name { a.button #account href=(access::HREF) title="Who you are, and sign out" { (name) } }
+                @if let Some(name) = &viewer::current().name { a.button #account href=(ACCESS) title="Who you are, and sign out" { (name) } }
                 a.button #display href=(display_href()) title="Time zone, theme, direction" aria-label={ "Display: times in " (viewer::current().zone.name()) } {
                     (viewer::current().zone.name())
                 }
@@ -251,6 +251,9 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 pub(super) fn segment(text: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(text, SEGMENT)
 }
+
+/// The address of the page about access.
+pub(super) const ACCESS: &str = "/ui/access";
 
 /// The address of the form for how pages are displayed.
 pub(super) const DISPLAY: &str = "/ui/display";

@@ -11,25 +11,27 @@ use kelos_store::{
     RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 
-use super::ScopedQueries;
-use crate::app::App;
+use super::{ScopedQueries, View};
+
+/// The part of the server that a caller may see at this moment; none if they see everything.
+pub(crate) type ViewNow = Box<dyn Fn() -> Result<Option<Arc<View>>, StoreError> + Send + Sync>;
 
 /// A reader for the caller of a request.
 pub(crate) struct CallerQueries {
-    app: App,
+    all: Arc<dyn Queries>,
+    view: ViewNow,
 }
 
 impl CallerQueries {
-    /// A reader for the caller that an application is for.
-    pub(crate) fn new(app: App) -> CallerQueries {
-        CallerQueries { app }
+    /// A reader by another one that sees everything.
+    pub(crate) fn new(all: Arc<dyn Queries>, view: ViewNow) -> CallerQueries {
+        CallerQueries { all, view }
     }
 
     fn now<T>(&self, read: impl FnOnce(&dyn Queries) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let all = self.app.node().handle().reader();
-        match self.app.view_now()? {
-            None => read(&**all),
-            Some(view) => read(&ScopedQueries::new(all.clone(), view)),
+        match (self.view)()? {
+            None => read(&*self.all),
+            Some(view) => read(&ScopedQueries::new(self.all.clone(), view)),
         }
     }
 }

@@ -7,9 +7,9 @@ use axum::extract::Extension;
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 
-use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::identity::{Caller, Identity};
+use kelos_front::{App, Front};
 use kelos_model::{Actor, ActorKind, EventRecord};
 use kelos_store::{EventFilter, PageRequest};
 use kelos_trust::{
@@ -21,8 +21,22 @@ use kelos_wire::{
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::extract::{Body, Limit, NoParameters, Path, Query};
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Front> {
+    OpenApiRouter::new()
+        .routes(routes!(whoami))
+        .routes(routes!(login))
+        .routes(routes!(users))
+        .routes(routes!(put_user, delete_user))
+        .routes(routes!(tokens, make_token))
+        .routes(routes!(revoke))
+        .routes(routes!(audit))
+}
 
 /// The longest time for which a token for a name and a password is made.
 const LONGEST_LOGIN: u64 = 366 * 86_400;

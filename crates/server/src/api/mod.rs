@@ -76,11 +76,7 @@ struct Kelos;
 
 fn routes() -> OpenApiRouter<Front> {
     OpenApiRouter::with_openapi(Kelos::openapi())
-        .routes(routes!(health::health))
-        .routes(routes!(health::version))
-        .routes(routes!(health::problems))
-        .routes(routes!(endpoints::list))
-        .routes(routes!(health::step))
+        .merge(of_server())
         .routes(routes!(workflows::list))
         .routes(routes!(workflows::one))
         .routes(routes!(workflows::definitions))
@@ -141,15 +137,18 @@ fn routes() -> OpenApiRouter<Front> {
         .routes(routes!(groups::get, groups::put, groups::delete))
         .routes(routes!(workers::list))
         .routes(routes!(workers::offer))
-        .routes(routes!(access::whoami))
-        .routes(routes!(access::login))
-        .routes(routes!(access::users))
-        .routes(routes!(access::put_user, access::delete_user))
-        .routes(routes!(access::tokens, access::make_token))
-        .routes(routes!(access::revoke))
-        .routes(routes!(access::audit))
+        .merge(access::routes())
         .routes(routes!(registers::list))
         .routes(routes!(registers::get, registers::put, registers::delete))
+}
+
+fn of_server() -> OpenApiRouter<Front> {
+    OpenApiRouter::new()
+        .routes(routes!(health::health))
+        .routes(routes!(health::version))
+        .routes(routes!(health::problems))
+        .routes(routes!(endpoints::list))
+        .routes(routes!(health::step))
 }
 
 fn split() -> (Router<Front>, Description) {

@@ -218,105 +218,103 @@ fn two_projects() -> Vec<(&'static str, String)> {
     vec![("a.js", workflow("a", "")), ("b.js", workflow("b", ""))]
 }
 
-/// What a viewer of the project `a` may ask, with the names of both projects in all places.
+/// The paths of the native API about everything.
+const OF_THE_API: [&str; 29] = [
+    "health",
+    "problems",
+    "endpoints",
+    "workflows",
+    "schedules",
+    "facts",
+    "facts/sources",
+    "graph",
+    "graph.svg",
+    "projects",
+    "slots",
+    "jobs",
+    "stuck",
+    "failures",
+    "calendar?from=2015-09-13&to=2015-09-14",
+    "focus",
+    "capacity",
+    "runs",
+    "events",
+    "backfills",
+    "board/groups",
+    "workers",
+    "registers/b",
+    "registers/b/k",
+    "registers/a",
+    "registers/kelos.access",
+    "registers/kelos",
+    "tokens",
+    "whoami",
+];
+
+/// The paths of the native API about a workflow, below its own.
+const OF_A_WORKFLOW: [&str; 4] = ["", "/definitions", "/definitions/1", "/times"];
+
+/// The paths of the native API about a slot, below its own.
+const OF_A_SLOT: [&str; 10] =
+    ["", "/history", "/why", "/critical-path", "/flow", "/items", "/upstream", "/runs", "/runs/1", "/runs/1/log"];
+
+/// The pages about everything.
+const PAGES: [&str; 17] = [
+    "",
+    "/graph",
+    "/timeline",
+    "/calendar",
+    "/schedules",
+    "/facts",
+    "/backfills",
+    "/new-backfill",
+    "/stuck",
+    "/capacity",
+    "/problems",
+    "/activity",
+    "/board/failing",
+    "/board/late",
+    "/board/groups",
+    "/access",
+    "/focus",
+];
+
+/// The paths of the dialects about everything.
+const OF_DIALECTS: [&str; 6] = [
+    "/workflow-list",
+    "/list-register-keys?bucket=b",
+    "/register?bucket=b&key=k",
+    "/v3/namespaces",
+    "/v3/dashboard",
+    "/v3/namespaces/default/apps",
+];
+
+/// The paths of all doors about a workflow, in which NAME is its name.
+const OF_ALL_DOORS: [&str; 11] = [
+    "/api/v1/slots?workflow=NAME",
+    "/api/v1/events?workflow=NAME",
+    "/api/v1/backfills/NAME-past",
+    "/ui/workflows/NAME",
+    "/ui/workflows/NAME/slots/2015-09-13T14:00Z",
+    "/ui/backfills/NAME-past",
+    "/workflow?id=NAME",
+    "/workflow-slots?id=NAME",
+    "/slot-state?id=NAME&time=2015-09-13T14:00Z",
+    "/trigger-status?id=NAME&time=2015-09-13T14:00Z",
+    "/v3/namespaces/default/apps/NAME/schedules",
+];
+
+/// All that a viewer of the project `a` may ask, with the names of both projects, and of none, in all places.
 fn questions() -> Vec<String> {
-    let mut questions: Vec<String> = Vec::new();
-    for path in [
-        "health",
-        "problems",
-        "endpoints",
-        "workflows",
-        "schedules",
-        "facts",
-        "facts/sources",
-        "graph",
-        "graph.svg",
-        "projects",
-        "slots",
-        "jobs",
-        "stuck",
-        "failures",
-        "calendar?from=2015-09-13&to=2015-09-14",
-        "focus",
-        "capacity",
-        "runs",
-        "events",
-        "backfills",
-        "board/groups",
-        "workers",
-        "registers/b",
-        "registers/b/k",
-        "registers/a",
-        "registers/kelos.access",
-        "registers/kelos",
-        "tokens",
-        "whoami",
-    ] {
-        questions.push(format!("/api/v1/{path}"));
+    let of_everything = OF_THE_API.iter().map(|path| format!("/api/v1/{path}"));
+    let mut questions: Vec<String> = of_everything.chain(OF_DIALECTS.map(str::to_owned)).collect();
+    questions.extend(PAGES.map(|page| format!("/ui{page}")));
+    for name in ["a", "b", "nobody"] {
+        let workflow = format!("/api/v1/workflows/{name}");
+        questions.extend(OF_A_WORKFLOW.map(|path| format!("{workflow}{path}")));
+        questions.extend(OF_A_SLOT.map(|path| format!("{workflow}/slots/2015-09-13T14:00Z{path}")));
+        questions.extend(OF_ALL_DOORS.map(|path| path.replace("NAME", name)));
     }
-    for workflow in ["a", "b", "nobody"] {
-        for path in ["", "/definitions", "/definitions/1", "/times"] {
-            questions.push(format!("/api/v1/workflows/{workflow}{path}"));
-        }
-        let slot = format!("/api/v1/workflows/{workflow}/slots/2015-09-13T14:00Z");
-        for path in [
-            "",
-            "/history",
-            "/why",
-            "/critical-path",
-            "/flow",
-            "/items",
-            "/upstream",
-            "/runs",
-            "/runs/1",
-            "/runs/1/log",
-        ] {
-            questions.push(format!("{slot}{path}"));
-        }
-        questions.push(format!("/api/v1/slots?workflow={workflow}"));
-        questions.push(format!("/api/v1/events?workflow={workflow}"));
-        questions.push(format!("/api/v1/backfills/{workflow}-past"));
-        questions.push(format!("/ui/workflows/{workflow}"));
-        questions.push(format!("/ui/workflows/{workflow}/slots/2015-09-13T14:00Z"));
-        questions.push(format!("/ui/backfills/{workflow}-past"));
-        questions.push(format!("/workflow?id={workflow}"));
-        questions.push(format!("/workflow-slots?id={workflow}"));
-        questions.push(format!("/slot-state?id={workflow}&time=2015-09-13T14:00Z"));
-        questions.push(format!("/trigger-status?id={workflow}&time=2015-09-13T14:00Z"));
-        questions.push(format!("/v3/namespaces/default/apps/{workflow}"));
-        questions.push(format!("/v3/namespaces/default/apps/{workflow}/schedules"));
-    }
-    for page in [
-        "",
-        "/graph",
-        "/timeline",
-        "/calendar",
-        "/schedules",
-        "/facts",
-        "/backfills",
-        "/new-backfill",
-        "/stuck",
-        "/capacity",
-        "/problems",
-        "/activity",
-        "/board/failing",
-        "/board/late",
-        "/board/groups",
-        "/access",
-        "/focus",
-    ] {
-        questions.push(format!("/ui{page}"));
-    }
-    for path in [
-        "/workflow-list",
-        "/list-register-keys?bucket=b",
-        "/register?bucket=b&key=k",
-        "/v3/namespaces",
-        "/v3/dashboard",
-    ] {
-        questions.push(path.to_owned());
-    }
-    questions.push("/v3/namespaces/default/apps".to_owned());
     questions
 }
 
