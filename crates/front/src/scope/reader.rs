@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_store::adapter::SlotPlace;
 use kelos_store::{
     About, BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
     RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
@@ -35,6 +36,16 @@ impl ScopedQueries {
 
     fn has(&self, workflow: &WorkflowId) -> bool {
         self.view.has(workflow)
+    }
+
+    /// The workflows that are seen, if they are few and the filter has their lists apart.
+    fn few(&self, filter: &SlotFilter) -> Option<Vec<&WorkflowId>> {
+        // The slots of a backfill are those of one workflow.
+        if filter.backfill.is_some() {
+            return None;
+        }
+        let few: Vec<_> = self.view.workflows().take(MOST_MERGED + 1).collect();
+        (few.len() <= MOST_MERGED).then_some(few)
     }
 
     fn has_event(&self, record: &EventRecord) -> Result<bool, StoreError> {
@@ -87,6 +98,34 @@ fn page_of_seen<T>(
     }
 }
 
+/// Most workflows whose lists are merged. A view with more of them reads the list of all, and passes over what it has not.
+const MOST_MERGED: usize = 200;
+
+/// A page of slots out of the lists of single workflows, which are in one order and have cursors of one form.
+fn merged_page<T>(
+    workflows: &[&WorkflowId],
+    paging: PageRequest<'_>,
+    read: impl Fn(&WorkflowId, PageRequest<'_>) -> Result<Page<T>, StoreError>,
+    slot: impl Fn(&T) -> &SlotRef,
+) -> Result<Page<T>, StoreError> {
+    let size = paging.size();
+    let (mut rows, mut goes_on) = (Vec::new(), false);
+    for workflow in workflows {
+        let page = read(workflow, paging)?;
+        goes_on |= page.next.is_some();
+        let placed = |row: T| {
+            let SlotRef { workflow, key } = slot(&row);
+            (SlotPlace::new(workflow.clone(), key), row)
+        };
+        rows.extend(page.rows.into_iter().map(placed));
+    }
+    rows.sort_by(|(one, _), (other, _)| paging.order.of(one.cmp(other)));
+    goes_on |= rows.len() > size;
+    rows.truncate(size);
+    let next = rows.last().filter(|_| goes_on).map(|(place, _)| place.cursor());
+    Ok(Page { rows: rows.into_iter().map(|(_, row)| row).collect(), next })
+}
+
 fn nothing<T>() -> Page<T> {
     Page { rows: Vec::new(), next: None }
 }
@@ -119,9 +158,19 @@ impl Queries for ScopedQueries {
         match &filter.workflow {
             Some(workflow) if !self.has(workflow) => Ok(nothing()),
             Some(_) => self.inner.slots(filter, paging),
-            None => {
-                page_of_seen(paging, |paging| self.inner.slots(filter, paging), |row| Ok(self.has(&row.id.workflow)))
-            }
+            None => match self.few(filter) {
+                Some(few) => {
+                    let read = |workflow: &WorkflowId, paging: PageRequest<'_>| {
+                        self.inner.slots(&SlotFilter { workflow: Some(workflow.clone()), ..filter.clone() }, paging)
+                    };
+                    merged_page(&few, paging, read, |row| &row.id)
+                }
+                None => page_of_seen(
+                    paging,
+                    |paging| self.inner.slots(filter, paging),
+                    |row| Ok(self.has(&row.id.workflow)),
+                ),
+            },
         }
     }
 
@@ -133,10 +182,19 @@ impl Queries for ScopedQueries {
         match &filter.workflow {
             Some(workflow) if !self.has(workflow) => Ok(nothing()),
             Some(_) => self.inner.slot_states(filter, paging),
-            None => {
-                let read = |paging: PageRequest<'_>| self.inner.slot_states(filter, paging);
-                page_of_seen(paging, read, |(slot, _)| Ok(self.has(&slot.workflow)))
-            }
+            None => match self.few(filter) {
+                Some(few) => {
+                    let read = |workflow: &WorkflowId, paging: PageRequest<'_>| {
+                        let of_one = SlotFilter { workflow: Some(workflow.clone()), ..filter.clone() };
+                        self.inner.slot_states(&of_one, paging)
+                    };
+                    merged_page(&few, paging, read, |(slot, _)| slot)
+                }
+                None => {
+                    let read = |paging: PageRequest<'_>| self.inner.slot_states(filter, paging);
+                    page_of_seen(paging, read, |(slot, _)| Ok(self.has(&slot.workflow)))
+                }
+            },
         }
     }
 

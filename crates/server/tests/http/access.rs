@@ -362,7 +362,8 @@ async fn live(guarded: &Guarded, id: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn for_a_viewer_of_one_project_no_other_one_exists() {
-    let scripts = two_projects();
+    let mut scripts = two_projects();
+    scripts[0].1 += &workflow("a2", "");
     let (alone, beside) = (Guarded::start(&scripts[..1]).await, Guarded::start(&scripts).await);
     let mut tokens = Vec::new();
     for guarded in [&alone, &beside] {
@@ -390,6 +391,20 @@ async fn for_a_viewer_of_one_project_no_other_one_exists() {
         compared += 1;
     }
     assert!(compared > 120, "only {compared} questions");
+    let mut pages = Vec::new();
+    for (guarded, token) in [(&alone, &tokens[0]), (&beside, &tokens[1])] {
+        let (mut all, mut query) = (Vec::new(), String::new());
+        loop {
+            let page = guarded.get(By::Token(token), &format!("/api/v1/slots?limit=7{query}")).await.ok();
+            all.push(page.text.clone());
+            let Some(next) = page.json()["next"].as_str().map(str::to_owned) else { break };
+            query = format!("&cursor={next}");
+        }
+        pages.push(all);
+    }
+    assert!(pages[0].len() > 40, "only {} pages", pages[0].len());
+    assert_eq!(pages[0].len(), pages[1].len());
+    assert!(pages[0].iter().zip(&pages[1]).all(|(one, other)| without_positions(one) == without_positions(other)));
     // And what somebody may not see they can't change either: it does not exist.
     let token = beside.token("operator", &["operate@a"]).await;
     for uri in [
