@@ -190,4 +190,6 @@ fn a_program_without_openid_refuses_a_provider() {
     folder.write("server.json", &good.replace("https://login", "http://login"));
     let told = folder.run(&["up", "--config", "server.json"]).fails(2);
     assert!(told.contains("\"issuer\" of \"openid\" has no TLS"), "{told}");
+    let (code, problems) = found(&folder, &["--config", "server.json"]);
+    assert_eq!((code, problems.len()), (1, 1), "{problems:?}");
 }
