@@ -9,7 +9,10 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kelos_front::{Access, AccessSettings};
-use kelos_trust::{Rules, SessionKey, Token};
+use kelos_tls::Trust;
+#[cfg(feature = "openid")]
+use kelos_trust::SecretPlace;
+use kelos_trust::{OpenIdSettings, Provider, Rules, SessionKey, Token};
 
 use crate::failure::Failure;
 
@@ -31,6 +34,7 @@ pub(crate) struct AccessOptions {
 pub(crate) fn of(
     options: &AccessOptions,
     rules: Option<Rules>,
+    trust: &Trust,
     state: &Path,
     worker: Option<Arc<str>>,
 ) -> Result<Access, Failure> {
@@ -48,13 +52,39 @@ pub(crate) fn of(
         let token = Token::draw().map_err(|error| error.to_string())?;
         Ok(token.reveal().to_owned())
     })?;
+    let required = options.auth || rules.is_some();
+    let rules = rules.unwrap_or_default();
+    let provider = rules.openid.as_ref().map(|settings| provider(settings, trust)).transpose()?;
     Ok(Access::new(AccessSettings {
-        required: options.auth || rules.is_some(),
-        rules: rules.unwrap_or_default(),
+        required,
+        rules,
+        provider,
         key: Some(SessionKey::from_bytes(key)),
         owner: Some(owner.trim().into()),
         worker,
     }))
+}
+
+/// The provider at which people sign in.
+#[cfg(feature = "openid")]
+fn provider(settings: &OpenIdSettings, trust: &Trust) -> Result<Arc<dyn Provider>, Failure> {
+    let read = |SecretPlace(source): &SecretPlace| {
+        let fail = |why| Failure::usage(format!("read the secret {source} of \"openid\": {why}"));
+        kelos_engine::secrets::read_secret(source).map_err(fail)
+    };
+    let secret = settings.client_secret.as_ref().map(read).transpose()?;
+    Ok(Arc::new(kelos_openid::OpenId::new(settings.clone(), secret, trust).map_err(Failure::usage)?))
+}
+
+/// Refuses a provider, whose client is not in this program.
+#[cfg(not(feature = "openid"))]
+fn provider(settings: &OpenIdSettings, _: &Trust) -> Result<Arc<dyn Provider>, Failure> {
+    let why = format!(
+        "have people sign in at {}, as --config says: this program was built without OpenID Connect",
+        settings.issuer
+    );
+    Err(Failure::usage(why)
+        .hint("build it with the feature `openid`: cargo build --release -p kelos-cli --features openid"))
 }
 
 /// The token of the owner of the server whose state is in a folder, for whoever may read it there.

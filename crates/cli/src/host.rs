@@ -259,7 +259,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         config.worker_lease = workers.lease;
     }
     let worker_token = plan.workers.map(|workers| workers.token);
-    let access = access::of(&plan.tunables.access, pages.rules.take(), &plan.data, worker_token)?;
+    let access = access::of(&plan.tunables.access, pages.rules.take(), &pages.trust, &plan.data, worker_token)?;
     let node = Node::start(config, Box::new(store), runtime.handle().clone()).map_err(|error| match &error {
         NodeError::Store(error) => Failure::of_store(error),
         error => Failure::bad(error.to_string()),

@@ -166,3 +166,30 @@ fn a_program_without_kafka_refuses_clusters() {
         "{told}"
     );
 }
+
+/// A server that was built without OpenID Connect says so, and one whose settings are wrong says why.
+#[cfg(not(feature = "openid"))]
+#[test]
+fn a_program_without_openid_refuses_a_provider() {
+    let folder = Folder::with(&[("shop.js", "")]);
+    let good = r#"{"access": {"openid": {"issuer": "https://login.example", "clientId": "kelos",
+                   "clientSecret": {"secret": "env:SECRET"}, "publicAddress": "https://kelos.example"}}}"#;
+    folder.write("server.json", good);
+    let told = folder.run(&["up", "--config", "server.json"]).fails(2);
+    assert!(
+        told.contains("failed to have people sign in at https://login.example, as --config says: this program was built without OpenID Connect"),
+        "{told}"
+    );
+    assert!(
+        told.contains("hint: build it with the feature `openid`: cargo build --release -p kelos-cli --features openid"),
+        "{told}"
+    );
+    folder.write("server.json", &good.replace("env:SECRET", "hunter2"));
+    let told = folder.run(&["up", "--config", "server.json"]).fails(2);
+    assert!(told.contains("\"env:NAME\", \"file:PATH\" or") && !told.contains("hunter2"), "{told}");
+    folder.write("server.json", &good.replace("https://login", "http://login"));
+    let told = folder.run(&["up", "--config", "server.json"]).fails(2);
+    assert!(told.contains("\"issuer\" of \"openid\" has no TLS"), "{told}");
+    let (code, problems) = found(&folder, &["--config", "server.json"]);
+    assert_eq!((code, problems.len()), (1, 1), "{problems:?}");
+}

@@ -1,6 +1,7 @@
 //! The access to a server: who comes in, by which credential, and what is on record of it.
 
 mod ledger;
+mod visits;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +18,8 @@ use kelos_model::register::ACCESS_BUCKET;
 use kelos_model::{AccessEvent, Actor, ActorKind};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use kelos_trust::{
-    AccountName, Directory, Grant, Grants, Right, Role, Rules, Session, SessionKey, Token, TokenId, Tries, same,
+    AccountName, Directory, Grant, Grants, Provider, Right, Role, Rules, Session, SessionKey, Token, TokenId, Tries,
+    same,
 };
 use serde_json::Value;
 
@@ -45,6 +47,7 @@ pub struct Access(Arc<AccessState>);
 struct AccessState {
     required: bool,
     rules: Rules,
+    provider: Option<Arc<dyn Provider>>,
     key: SessionKey,
     owner: Option<Arc<str>>,
     worker: Option<Arc<str>>,
@@ -54,6 +57,7 @@ struct AccessState {
     /// When tokens were last used, while this server runs.
     used: Mutex<BTreeMap<TokenId, Timestamp>>,
     hashing: tokio::sync::Semaphore,
+    asking: tokio::sync::Semaphore,
 }
 
 /// The directory, and the commit and the moment at which it was read.
@@ -70,6 +74,8 @@ pub struct AccessSettings {
     pub required: bool,
     /// The rules beside users and tokens.
     pub rules: Rules,
+    /// The provider at which people may sign in.
+    pub provider: Option<Arc<dyn Provider>>,
     /// The key of sessions; none for one that ends with the process.
     pub key: Option<SessionKey>,
     /// The token of the server's owner.
@@ -88,13 +94,24 @@ impl Access {
     /// The access by these settings.
     #[must_use]
     pub fn new(settings: AccessSettings) -> Access {
-        let AccessSettings { required, rules, key, owner, worker } = settings;
+        let AccessSettings { required, rules, provider, key, owner, worker } = settings;
         // Without randomness no session can be signed either, so none is ever known by this key.
         let key = key.or_else(|| SessionKey::draw().ok()).unwrap_or_else(|| SessionKey::from_bytes([0; 32]));
         let known = DirectoryOfCommit { directory: Arc::default(), commit: None, read_at: Instant::now() };
-        let hashing = tokio::sync::Semaphore::new(HASHES);
-        let (known, tries, ledger, used) = (RwLock::new(known), Mutex::default(), Mutex::default(), Mutex::default());
-        Access(Arc::new(AccessState { required, rules, key, owner, worker, known, tries, ledger, used, hashing }))
+        Access(Arc::new(AccessState {
+            required,
+            rules,
+            provider,
+            key,
+            owner,
+            worker,
+            known: RwLock::new(known),
+            tries: Mutex::default(),
+            ledger: Mutex::default(),
+            used: Mutex::default(),
+            hashing: tokio::sync::Semaphore::new(HASHES),
+            asking: tokio::sync::Semaphore::new(visits::ASKED),
+        }))
     }
 
     /// Whether a credential is required.
@@ -251,7 +268,7 @@ impl Access {
         handle: &Handle,
         from: Option<IpAddr>,
     ) -> Option<Identity> {
-        let session = cookies(headers).find_map(|text| self.0.key.read(text, handle.now()))?;
+        let session = cookies(headers, COOKIES).find_map(|text| self.0.key.read(text, handle.now()))?;
         let grants = self.session_grants(directory, &session)?;
         let proof = self.0.key.proof(&session.id);
         let actor = Actor::person(session.user.as_str());
@@ -345,13 +362,7 @@ impl Access {
         let now = handle.now();
         let place = from.map_or_else(|| "nowhere".to_owned(), |from| from.to_string());
         let keys = [format!("{name} {place}"), place];
-        {
-            let tries = self.0.tries.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(wait) = keys.iter().filter_map(|key| tries.wait(key, now)).max() {
-                let what = format!("too many tries failed; the next is taken in {} s", wait.as_secs() + 1);
-                return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, "too-many-tries", what));
-            }
-        }
+        self.may_try(&keys, now)?;
         let directory = self.directory(handle)?;
         let admitted = {
             let _turn = self.0.hashing.acquire().await;
@@ -372,12 +383,17 @@ impl Access {
         };
         keys.iter().for_each(|key| tries.succeeded(key));
         drop(tries);
-        let session = Session::begin(name, epoch, now).map_err(|error| {
-            let what = format!("no session could be begun: {error}");
-            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", what)
-        })?;
+        let session = Session::begin(name, epoch, now).map_err(no_session)?;
         self.record(handle, actor, AccessEvent::SignedIn);
         Ok(session)
+    }
+
+    /// Refuses whoever tried too often, by these keys.
+    fn may_try(&self, keys: &[String], now: Timestamp) -> Result<(), Fault> {
+        let tries = self.0.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(wait) = keys.iter().filter_map(|key| tries.wait(key, now)).max() else { return Ok(()) };
+        let what = format!("too many tries failed; the next is taken in {} s", wait.as_secs() + 1);
+        Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, "too-many-tries", what))
     }
 
     fn knows(&self, handle: &Handle, name: &str) -> bool {
@@ -420,13 +436,13 @@ impl Access {
     /// The header that has a browser keep a session: for encrypted connections only, if it came over one.
     #[must_use]
     pub fn cookie(&self, session: &Session, is_secure: bool) -> HeaderValue {
-        cookie_of(&self.0.key.sign(session), KEPT, is_secure)
+        cookie_of(COOKIES, &self.0.key.sign(session), KEPT, is_secure)
     }
 
     /// The header that has a browser forget its session.
     #[must_use]
     pub fn no_cookie(is_secure: bool) -> HeaderValue {
-        cookie_of("", 0, is_secure)
+        cookie_of(COOKIES, "", 0, is_secure)
     }
 
     /// Puts on record that an identity lacks a right.
@@ -457,8 +473,11 @@ impl Access {
     }
 }
 
-fn cookie_of(value: &str, kept: u32, is_secure: bool) -> HeaderValue {
-    let [plain, secure] = COOKIES;
+fn no_session(error: impl std::fmt::Display) -> Fault {
+    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", format!("no session could be begun: {error}"))
+}
+
+fn cookie_of([plain, secure]: [&str; 2], value: &str, kept: u32, is_secure: bool) -> HeaderValue {
     let (name, only) = if is_secure { (secure, "; Secure") } else { (plain, "") };
     let text = format!("{name}={value}; Path=/; Max-Age={kept}; HttpOnly; SameSite=Lax{only}");
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
@@ -488,11 +507,11 @@ fn token_of(shown: &HeaderValue) -> Option<String> {
     Some(text.split_once(':')?.1.to_owned())
 }
 
-/// The values of session cookies.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// The values of the cookies with one of these names.
+fn cookies<'a>(headers: &'a HeaderMap, names: [&'static str; 2]) -> impl Iterator<Item = &'a str> + use<'a> {
     let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| COOKIES.contains(name)).map(|(_, value)| value)
+    pairs.filter(move |(name, _)| names.contains(name)).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -519,7 +538,7 @@ mod tests {
         assert!(cookie.starts_with("__Host-kelos-session=") && cookie.ends_with("; HttpOnly; SameSite=Lax; Secure"));
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, cookie.split(';').next().unwrap().parse().unwrap());
-        let read = cookies(&headers).find_map(|text| access.0.key.read(text, now));
+        let read = cookies(&headers, COOKIES).find_map(|text| access.0.key.read(text, now));
         assert_eq!(read, Some(session));
     }
 }

@@ -1,4 +1,4 @@
-//! The rules of a server beside its users and tokens: address ranges, a trusted proxy, groups, certificates.
+//! The rules of a server beside its users and tokens: address ranges, a trusted proxy, a provider, groups, certificates.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use crate::grant::{Grant, Grants};
+use crate::openid::OpenIdSettings;
 
 /// The rules of access, in the file of a server's settings. Without any, only users and tokens come in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -16,6 +17,8 @@ pub struct Rules {
     pub addresses: Vec<AddressRule>,
     /// The headers of a proxy that signs people in.
     pub proxy: Option<ForwardedHeaders>,
+    /// The provider of OpenID Connect at which people sign in.
+    pub openid: Option<OpenIdSettings>,
     /// The roles of groups that a proxy or a provider names.
     pub groups: BTreeMap<String, Vec<Grant>>,
     /// The roles of client certificates, by a name in them.
@@ -95,6 +98,9 @@ impl Rules {
                 format!("the addresses {} are all there are; give people and machines accounts instead", rule.from);
             return Err(RulesError(why));
         }
+        if let Some(openid) = &rules.openid {
+            openid.check().map_err(RulesError)?;
+        }
         Ok(Some(rules))
     }
 
@@ -114,6 +120,12 @@ impl Rules {
     #[must_use]
     pub fn of_groups<'a>(&self, groups: impl IntoIterator<Item = &'a str>) -> Vec<Grant> {
         groups.into_iter().filter_map(|group| self.groups.get(group)).flatten().cloned().collect()
+    }
+
+    /// Those of these groups that have roles.
+    #[must_use]
+    pub fn known_groups(&self, groups: Vec<String>) -> Vec<String> {
+        groups.into_iter().filter(|group| self.groups.contains_key(group)).collect()
     }
 
     /// The rights of a client certificate with these names, and the name that gave them.

@@ -1,11 +1,15 @@
-//! Sessions of people: signed cookies, so that every server with the key knows them.
+//! Sessions of people, and their visits to providers: signed cookies, so that every server with the key knows them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::{SignedDuration, Timestamp};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+
+use crate::provider::{ProviderVisit, VisitSecrets};
+use crate::token::draw_id;
 
 /// How long a session lasts: a day at work.
 const LASTS: SignedDuration = SignedDuration::from_hours(12);
@@ -35,16 +39,20 @@ impl Session {
     /// # Errors
     /// When the machine has no randomness.
     pub fn begin(user: &str, epoch: u32, now: Timestamp) -> Result<Session, getrandom::Error> {
-        let mut id = [0; 16];
-        getrandom::fill(&mut id)?;
         Ok(Session {
-            id: URL_SAFE_NO_PAD.encode(id),
+            id: draw_id()?,
             user: user.to_owned(),
             epoch,
             until: now.saturating_add(LASTS).unwrap_or(now),
             provider: None,
             groups: Vec::new(),
         })
+    }
+
+    /// The same, of a person for whom a provider vouched as a member of these groups.
+    #[must_use]
+    pub fn of_provider(self, provider: &str, groups: Vec<String>) -> Session {
+        Session { provider: Some(provider.to_owned()), groups, ..self }
     }
 }
 
@@ -87,19 +95,49 @@ impl SessionKey {
     /// The text of a session, for a cookie.
     #[must_use]
     pub fn sign(&self, session: &Session) -> String {
-        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(session).unwrap_or_default());
-        let mac = URL_SAFE_NO_PAD.encode(self.mac("session", &body).finalize().into_bytes());
-        format!("{body}.{mac}")
+        self.seal("session", session)
     }
 
     /// The session that a text is, if this key signed it and it has not ended.
     #[must_use]
     pub fn read(&self, text: &str, now: Timestamp) -> Option<Session> {
+        self.unseal("session", text).filter(|session: &Session| now < session.until)
+    }
+
+    /// The text of a visit to a provider, for a cookie.
+    #[must_use]
+    pub fn sign_visit(&self, visit: &ProviderVisit) -> String {
+        self.seal("visit", visit)
+    }
+
+    /// The visit that a text is, if this key signed it and it has not ended.
+    #[must_use]
+    pub fn read_visit(&self, text: &str, now: Timestamp) -> Option<ProviderVisit> {
+        self.unseal("visit", text).filter(|visit: &ProviderVisit| now < visit.until)
+    }
+
+    /// The secrets of a visit, which every server with the key makes in the same way.
+    #[must_use]
+    pub fn secrets_of(&self, visit: &ProviderVisit) -> VisitSecrets {
+        let secret = |purpose| URL_SAFE_NO_PAD.encode(self.mac(purpose, &visit.id).finalize().into_bytes());
+        VisitSecrets {
+            state: secret("state of a visit"),
+            nonce: secret("nonce of a visit"),
+            verifier: secret("verifier of a visit"),
+        }
+    }
+
+    fn seal<T: Serialize>(&self, purpose: &str, what: &T) -> String {
+        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(what).unwrap_or_default());
+        let mac = URL_SAFE_NO_PAD.encode(self.mac(purpose, &body).finalize().into_bytes());
+        format!("{body}.{mac}")
+    }
+
+    fn unseal<T: DeserializeOwned>(&self, purpose: &str, text: &str) -> Option<T> {
         let (body, mac) = text.split_once('.')?;
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
-        self.mac("session", body).verify_slice(&mac).ok()?;
-        let session: Session = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).ok()?).ok()?;
-        (now < session.until).then_some(session)
+        self.mac(purpose, body).verify_slice(&mac).ok()?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).ok()?).ok()
     }
 
     /// The proof that a form came from a page of this session: a foreign page can send the cookie, but can't read this.
@@ -133,6 +171,23 @@ mod tests {
         for bad in ["", ".", &format!("{forged}.{mac}"), &format!("{forged}."), &text[..text.len() - 2]] {
             assert_eq!(key.read(bad, now), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_visit_is_no_session_and_has_secrets_of_its_own() {
+        let key = SessionKey::draw().expect("a key");
+        let now: Timestamp = "2026-11-26T08:00:00Z".parse().expect("a time");
+        let visit = ProviderVisit::begin("/ui/stuck", now).expect("a visit");
+        let text = key.sign_visit(&visit);
+        assert_eq!(key.read_visit(&text, now).as_ref(), Some(&visit));
+        assert_eq!(key.read_visit(&text, visit.until), None);
+        assert_eq!(key.read(&text, now), None);
+        let (first, again) = (key.secrets_of(&visit), key.secrets_of(&visit));
+        assert_eq!((first.state.len(), &first.nonce), (43, &again.nonce));
+        let other = key.secrets_of(&ProviderVisit::begin("/ui", now).expect("a visit"));
+        let all = [first.state, first.nonce, first.verifier, other.state, other.nonce, other.verifier];
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 6);
+        assert!(all.iter().all(|secret| !text.contains(secret.as_str())));
     }
 
     #[test]

@@ -101,6 +101,13 @@ pub fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
 }
 
+/// A new id of a session or a visit.
+pub(crate) fn draw_id() -> Result<String, getrandom::Error> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)?;
+    Ok(URL_SAFE_NO_PAD.encode(id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

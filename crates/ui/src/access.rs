@@ -6,7 +6,7 @@ use axum::Form;
 use axum::Router;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Extension, Query};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use axum::routing::{get, post};
 use kelos_front::fault::Fault;
@@ -14,20 +14,26 @@ use kelos_front::identity::Identity;
 use kelos_front::{Access, App, ClientAddress, Front};
 use kelos_model::{Event, EventRecord};
 use kelos_store::{About, EventFilter, PageRequest};
-use kelos_trust::{Directory, Grant, Right};
+use kelos_trust::{Directory, Grant, ProviderAnswer, Right};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::page::{ACCESS, Page, segment};
+use super::viewer::{CALLBACK, SIGN_IN};
 use super::{asked, events, time, viewer};
 
-/// The address of the form for signing in.
-const SIGN_IN: &str = "/ui/sign-in";
+/// The address that leads to the provider of OpenID Connect.
+const OPENID: &str = "/ui/sign-in/openid";
 /// Events about access that are shown.
 const SHOWN: usize = 100;
 
 pub(super) fn router() -> Router<Front> {
-    Router::new().route(SIGN_IN, get(form).post(sign_in)).route("/ui/sign-out", post(sign_out)).route(ACCESS, get(show))
+    Router::new()
+        .route(SIGN_IN, get(form).post(sign_in))
+        .route(OPENID, get(visit))
+        .route(CALLBACK, get(vouched))
+        .route("/ui/sign-out", post(sign_out))
+        .route(ACCESS, get(show))
 }
 
 /// The address of the form for signing in, which leads back to a place.
@@ -50,9 +56,9 @@ struct SignInForm {
     back: Option<String>,
 }
 
-async fn form(wanted: Result<Query<SignInQuery>, QueryRejection>) -> Result<Response, Fault> {
+async fn form(app: App, wanted: Result<Query<SignInQuery>, QueryRejection>) -> Result<Response, Fault> {
     let back = own_place(asked::query(wanted)?.back);
-    Ok(page(&back, "", None))
+    Ok(page(&app, &back, "", None))
 }
 
 /// A place on this server; a form that came from elsewhere could name another.
@@ -64,10 +70,14 @@ fn own_place(back: Option<String>) -> String {
     back.filter(is_own).unwrap_or_else(|| "/ui".to_owned())
 }
 
-fn page(back: &str, name: &str, fault: Option<&Fault>) -> Response {
+fn page(app: &App, back: &str, name: &str, fault: Option<&Fault>) -> Response {
     let body = html! {
         h1 { "Sign in" }
         @if let Some(fault) = fault { p.bad-text role="alert" { "Not signed in: " (fault.what) "." } }
+        @if let Some(issuer) = app.access().issuer() {
+            p { a.button.primary href=(format!("{OPENID}?back={}", segment(back))) { "Sign in with " (host(issuer)) } }
+            p.soft { "Or with a password of this server:" }
+        }
         form.display method="post" action=(SIGN_IN) {
             input type="hidden" name="back" value=(back);
             p { label { "Name " input #sign-in-name name="name" value=(name) required maxlength="64" autocomplete="username" autofocus[name.is_empty()] spellcheck="false"; } }
@@ -81,6 +91,55 @@ fn page(back: &str, name: &str, fault: Option<&Fault>) -> Response {
         *response.status_mut() = fault.status;
     }
     response
+}
+
+/// The host of an address, by which people know it.
+fn host(address: &str) -> &str {
+    let (_, rest) = address.split_once("://").unwrap_or(("", address));
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// Sends a browser to the provider.
+async fn visit(
+    app: App,
+    client: Option<Extension<ClientAddress>>,
+    wanted: Result<Query<SignInQuery>, QueryRejection>,
+) -> Result<Response, Fault> {
+    let back = own_place(asked::query(wanted)?.back);
+    let is_secure = client.is_some_and(|client| client.is_secure);
+    match app.access().begin_visit(app.node().handle(), &back, is_secure).await {
+        Ok((entrance, cookie)) => {
+            let mut response = asked::back_to(&entrance);
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+            Ok(response)
+        }
+        Err(fault) if app.access().issuer().is_some() => Ok(page(&app, &back, "", Some(&fault))),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Takes the answer with which the provider sends a browser back.
+async fn vouched(
+    app: App,
+    Extension(identity): Extension<Arc<Identity>>,
+    client: Option<Extension<ClientAddress>>,
+    headers: HeaderMap,
+    answer: Result<Query<ProviderAnswer>, QueryRejection>,
+) -> Result<Response, Fault> {
+    let answer = asked::query(answer)?;
+    let is_secure = client.is_some_and(|client| client.is_secure);
+    let ended = app.access().end_visit(app.node().handle(), &headers, &answer, identity.actor.address).await;
+    let mut response = match ended {
+        Ok((session, back)) => {
+            let mut response = asked::back_to(&back);
+            response.headers_mut().append(header::SET_COOKIE, app.access().cookie(&session, is_secure));
+            response
+        }
+        Err(fault) if app.access().issuer().is_some() => page(&app, "/ui", "", Some(&fault)),
+        Err(fault) => return Err(fault),
+    };
+    response.headers_mut().append(header::SET_COOKIE, Access::no_visit(is_secure));
+    Ok(response)
 }
 
 async fn sign_in(
@@ -98,7 +157,7 @@ async fn sign_in(
     let session = app.access().sign_in(app.node().handle(), &sent.name, &sent.password, identity.actor.address).await;
     let session = match session {
         Ok(session) => session,
-        Err(fault) if fault.status.is_client_error() => return Ok(page(&back, &sent.name, Some(&fault))),
+        Err(fault) if fault.status.is_client_error() => return Ok(page(&app, &back, &sent.name, Some(&fault))),
         Err(fault) => return Err(fault),
     };
     let mut response = asked::back_to(&back);

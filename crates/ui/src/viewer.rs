@@ -13,6 +13,11 @@ use kelos_trust::Right;
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+/// The address of the form for signing in.
+pub(super) const SIGN_IN: &str = "/ui/sign-in";
+/// The address to which a provider sends people back.
+pub(super) const CALLBACK: &str = "/ui/sign-in/openid/callback";
+
 tokio::task_local! {
     static VIEWER: Viewer;
 }
@@ -97,6 +102,12 @@ pub(super) struct Viewer {
     pub(super) operates: bool,
 }
 
+/// The address of a page, to which its links lead back. In place of a provider's answer it is the form for signing in: the answer counts
+/// once, and no page shows its code.
+fn place(uri: &Uri) -> String {
+    if uri.path() == CALLBACK { SIGN_IN.to_owned() } else { uri.to_string() }
+}
+
 impl Default for Viewer {
     fn default() -> Viewer {
         Viewer {
@@ -116,7 +127,7 @@ impl Default for Viewer {
 impl Viewer {
     /// Reads the cookies of a request. What can't be read is not chosen: no page fails for a cookie.
     pub(super) fn of(headers: &HeaderMap, uri: &Uri) -> Viewer {
-        let mut viewer = Viewer { place: uri.to_string(), ..Viewer::default() };
+        let mut viewer = Viewer { place: place(uri), ..Viewer::default() };
         let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
         for (name, value) in cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('=')) {
             let Ok(value) = percent_decode_str(value).decode_utf8() else { continue };

@@ -1,5 +1,5 @@
 //! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes, topics of Kafka,
-//! checkpoints, and what projects may use.
+//! checkpoints, rules of access, and what projects may use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,6 +13,7 @@ use kelos_model::Subject;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest, not_allowed};
 use kelos_tls::{Trust, TrustSettings};
+use kelos_trust::Rules;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -44,6 +45,7 @@ pub(super) fn problems(
         TrustSettings::default().with_file(&file.text).and_then(Trust::new).err(),
         LimitSettings::parse(&file.text).err(),
         Settings::parse(&file.text).err(),
+        Rules::parse(&file.text).err().map(|error| error.to_string()),
     ];
     let mut found = Vec::new();
     for mistake in mistakes.into_iter().flatten() {

@@ -149,6 +149,8 @@ const GOOD_CONFIGS: &[&str] = &[
     r#"{"tls": {"ca": ["a.pem", "b.pem"], "pin": {"::1": ["sha256:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00"]}}}"#,
     r#"{"limits": {"connections": 100, "connectionsPerAddress": 10, "requestsPerSecond": 5, "burst": 20, "streams": 3}}"#,
     r#"{"access": {}}"#,
+    r#"{"access": {"openid": {"issuer": "https://login.example/realms/x", "clientId": "kelos", "publicAddress": "https://kelos.example"}}}"#,
+    r#"{"access": {"openid": {"issuer": "http://127.0.0.1:8080", "clientId": "kelos", "clientSecret": {"secret": "env:SECRET"}, "publicAddress": "http://localhost:7437/", "nameClaim": "email", "groupsClaim": "roles", "scopes": ["email"]}}}"#,
     r#"{"access": {"addresses": [{"from": "10.1.0.0/16", "name": "hadoop", "roles": ["operate@celos"]}], "proxy": {"from": ["10.2.0.1/32", "::1/128"]}, "groups": {"data": ["view"]}, "certificates": {"w.example": ["worker"]}, "reasons": ["*"]}}"#,
 ];
 
@@ -201,6 +203,11 @@ const BAD_CONFIGS: &[&str] = &[
     r#"{"watch": [{"prefix": "/data", "dataset": "d", "every": 10}]}"#,
     r#"{"watch": [{"prefix": "/data", "dataset": "d", "min_age": "10s"}]}"#,
     r#"{"access": {"adresses": []}}"#,
+    r#"{"access": {"openid": {"issuer": "https://login.example", "publicAddress": "https://kelos.example"}}}"#,
+    r#"{"access": {"openid": {"issuer": "http://login.example", "clientId": "kelos", "publicAddress": "https://kelos.example"}}}"#,
+    r#"{"access": {"openid": {"issuer": "https://login.example", "clientId": "kelos", "clientSecret": "x", "publicAddress": "https://kelos.example"}}}"#,
+    r#"{"access": {"openid": {"issuer": "https://login.example", "clientId": "kelos", "publicAddress": "https://kelos.example/x"}}}"#,
+    r#"{"access": {"openid": {"issuer": "https://login.example", "clientId": "kelos", "publicAddress": "https://kelos.example", "scopes": ["a b"]}}}"#,
     r#"{"access": {"addresses": [{"from": "10.1.0.0/16", "roles": []}]}}"#,
     r#"{"access": {"groups": {"data": ["owner"]}}}"#,
     r#"{"access": {"certificates": {"w": ["worker@a"]}}}"#,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -10,28 +11,28 @@ use kelos_front::{Access, AccessSettings, App, ClientAddress};
 use kelos_model::{AccessEvent, Event};
 use kelos_server::router;
 use kelos_store::{About, EventFilter, PageRequest};
-use kelos_trust::Rules;
+use kelos_trust::{Provider, Rules};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::support::{PATIENCE, Reply, Server, Setup, workflow};
 
 /// The token of the server's owner.
-const OWNER: &str = "the token of the owner";
+pub(crate) const OWNER: &str = "the token of the owner";
 /// The token of workers on the same machine.
 const WORKER: &str = "the token of workers";
 /// A password.
 const PASSWORD: &str = "correct horse battery";
 
 /// A server that asks who its callers are.
-struct Guarded {
-    server: Server,
+pub(crate) struct Guarded {
+    pub(crate) server: Server,
     router: Router,
 }
 
 /// The credential of a request in a test.
 #[derive(Clone, Copy)]
-enum By<'a> {
+pub(crate) enum By<'a> {
     Nobody,
     Token(&'a str),
     /// A session, as the header `cookie` has it.
@@ -40,6 +41,15 @@ enum By<'a> {
 
 impl Guarded {
     async fn with_rules(rules: Value, scripts: &[(&str, String)]) -> Guarded {
+        Guarded::with_provider(rules, None, scripts).await
+    }
+
+    /// The same, with a provider at which people sign in.
+    pub(crate) async fn with_provider(
+        rules: Value,
+        provider: Option<Arc<dyn Provider>>,
+        scripts: &[(&str, String)],
+    ) -> Guarded {
         let server = Server::with(Setup { on_disk: true, ..Setup::default() }, "").await;
         for (name, script) in scripts {
             server.write(name, script);
@@ -49,6 +59,7 @@ impl Guarded {
         let access = Access::new(AccessSettings {
             required: true,
             rules,
+            provider,
             key: None,
             owner: Some(OWNER.into()),
             worker: Some(WORKER.into()),
@@ -61,11 +72,18 @@ impl Guarded {
         Guarded::with_rules(json!({}), scripts).await
     }
 
-    async fn send(&self, by: By<'_>, method: &str, uri: &str, body: &str) -> Reply {
+    pub(crate) async fn send(&self, by: By<'_>, method: &str, uri: &str, body: &str) -> Reply {
         self.send_from(by, method, uri, body, &[]).await
     }
 
-    async fn send_from(&self, by: By<'_>, method: &str, uri: &str, body: &str, headers: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn send_from(
+        &self,
+        by: By<'_>,
+        method: &str,
+        uri: &str,
+        body: &str,
+        headers: &[(&str, &str)],
+    ) -> Reply {
         let response = self.open(by, method, uri, body, headers).await;
         let (parts, body) = response.into_parts();
         let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, usize::MAX)).await.unwrap().unwrap();
@@ -94,7 +112,7 @@ impl Guarded {
         tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request)).await.unwrap().unwrap()
     }
 
-    async fn get(&self, by: By<'_>, uri: &str) -> Reply {
+    pub(crate) async fn get(&self, by: By<'_>, uri: &str) -> Reply {
         self.send(by, "GET", uri, "").await
     }
 
@@ -105,7 +123,7 @@ impl Guarded {
         made["secret"].as_str().unwrap().to_owned()
     }
 
-    async fn user(&self, name: &str, roles: &[&str]) {
+    pub(crate) async fn user(&self, name: &str, roles: &[&str]) {
         let body = json!({ "roles": roles, "password": PASSWORD }).to_string();
         self.send(By::Token(OWNER), "PUT", &format!("/api/v1/users/{name}"), &body).await.ok();
     }
@@ -120,7 +138,7 @@ impl Guarded {
     }
 
     /// Waits until an event of access is on record, for which no request waits.
-    async fn until_recorded(&self, is_it: impl Fn(&AccessEvent) -> bool) {
+    pub(crate) async fn until_recorded(&self, is_it: impl Fn(&AccessEvent) -> bool) {
         let holds = |server: &Server| {
             let (about, all) = (EventFilter::about(About::Access), PageRequest::newest(100));
             let page = server.node.reader().events(&about, all).unwrap();

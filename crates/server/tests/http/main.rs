@@ -40,6 +40,7 @@ mod pages;
 mod parameters;
 mod problems;
 mod projects;
+mod providers;
 mod schedule_pages;
 mod scheduler;
 mod schedules;
