@@ -80,9 +80,7 @@ impl Core {
             Ask::SignalFlow(request) => SignalFlow::reply(self.signal_flow(request, by)),
             Ask::ResumeFlow(request) => ResumeFlow::reply(self.resume_flow(request, by, past)?),
             Ask::SetRegister(request) => SetRegister::reply(self.set_register(request, by)),
-            Ask::RecordAccess(RecordAccess { what }) => {
-                RecordAccess::reply(Ok(self.turn.log_access(self.now, what, by)))
-            }
+            Ask::RecordAccess(request) => RecordAccess::reply(self.record_access(request, by)),
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.survey().inspection(&slot))),
             Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
         };
@@ -93,6 +91,11 @@ impl Core {
     fn set_register(&mut self, request: SetRegister, by: Actor) -> Result<(), Refusal> {
         let SetRegister { bucket, key, value, reason } = request;
         self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
+        Ok(())
+    }
+
+    fn record_access(&mut self, RecordAccess { what }: RecordAccess, by: Actor) -> Result<(), Refusal> {
+        self.turn.log_access(self.now, what, by);
         Ok(())
     }
 

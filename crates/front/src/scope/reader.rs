@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn pages_are_full_and_end_as_if_the_other_rows_did_not_exist() {
-        let even = |row: &u32| row % 2 == 0;
+        let even = |row: &u32| row.is_multiple_of(2);
         assert_eq!(page(10, None, 3, even), (vec![2, 4, 6], Some("6".to_owned())));
         assert_eq!(page(10, Some("6"), 3, even), (vec![8, 10], None));
         // Only rows that are not seen follow: there is no other page.
@@ -334,7 +334,7 @@ mod tests {
         for limit in [1, 2, 7, 499, 500, 501] {
             let (mut all, mut from) = (Vec::new(), None);
             loop {
-                let (rows, next) = page(2_000, from.as_deref(), limit, |row| row % 3 == 0);
+                let (rows, next) = page(2_000, from.as_deref(), limit, |row| row.is_multiple_of(3));
                 assert!(rows.len() <= limit);
                 all.extend(rows);
                 from = next;
@@ -342,7 +342,7 @@ mod tests {
                     break;
                 }
             }
-            assert_eq!(all, (1..=2_000).filter(|row| row % 3 == 0).collect::<Vec<_>>(), "{limit}");
+            assert_eq!(all, (1..=2_000_u32).filter(|row| row.is_multiple_of(3)).collect::<Vec<_>>(), "{limit}");
         }
     }
 

@@ -212,6 +212,11 @@ fn consequences(fact: &Fact, led: Option<&Led>) -> Markup {
     }
 }
 
+/// The sources of facts; they belong to no project.
+fn seen_sources(app: &App) -> Vec<SourceStatus> {
+    if app.may(Right::View, None) { app.node().sources().standings() } else { Vec::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,9 +226,4 @@ mod tests {
         assert_eq!(parts([900, 130, 100].into_iter()), [(100, 180), (900, 950)]);
         assert_eq!(parts(std::iter::empty()), []);
     }
-}
-
-/// The sources of facts; they belong to no project.
-fn seen_sources(app: &App) -> Vec<SourceStatus> {
-    if app.may(Right::View, None) { app.node().sources().standings() } else { Vec::new() }
 }
