@@ -18,7 +18,7 @@ use kelos_trust::{Directory, Grant, ProviderAnswer, Right};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::page::{ACCESS, Page, segment};
+use super::page::{Page, segment};
 use super::viewer::{CALLBACK, SIGN_IN};
 use super::{asked, events, time, viewer};
 
@@ -29,11 +29,11 @@ const SHOWN: usize = 100;
 
 pub(super) fn router() -> Router<Front> {
     Router::new()
-        .route(SIGN_IN, get(form).post(sign_in))
-        .route(OPENID, get(visit))
-        .route(CALLBACK, get(vouched))
+        .route("/ui/sign-in", get(form).post(sign_in))
+        .route("/ui/sign-in/openid", get(visit))
+        .route("/ui/sign-in/openid/callback", get(vouched))
         .route("/ui/sign-out", post(sign_out))
-        .route(ACCESS, get(show))
+        .route("/ui/access", get(show))
 }
 
 /// The address of the form for signing in, which leads back to a place.
@@ -270,11 +270,15 @@ async fn recorded(app: &App) -> Result<Markup, Fault> {
     Ok(html! {
         section {
             h2 { "On record" }
-            @if found.is_empty() { p.soft { "Nobody has signed in or was refused." } }
-            table {
-                tbody {
-                    @for record in &found {
-                        tr { td { (time::at(record.at)) } td { (events::what(record)) } td { (changed(record)) } }
+            @if found.is_empty() {
+                p.soft { "Nobody has signed in or was refused." }
+            } @else {
+                table {
+                    thead { tr { th { "Time" } th { "Event" } th { "Record" } } }
+                    tbody {
+                        @for record in &found {
+                            tr { td { (time::at(record.at)) } td { (events::what(record)) } td { (changed(record)) } }
+                        }
                     }
                 }
             }

@@ -22,7 +22,7 @@ const AXE: &str = "
 ";
 
 /// Routes that answer something else than a page.
-const NO_PAGES: [&str; 10] = [
+const NO_PAGES: [&str; 12] = [
     "/ui/",
     "/ui/board/stream",
     "/ui/board/late",
@@ -33,6 +33,8 @@ const NO_PAGES: [&str; 10] = [
     "/ui/stream",
     "/ui/workflows/{id}/slots/{time}/runs/{number}/lines",
     "/ui/assets/{hash}/{name}",
+    "/ui/sign-in/openid",
+    "/ui/sign-in/openid/callback",
 ];
 const LOG: &str = "/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt";
 

@@ -14,4 +14,5 @@ mod pictures;
 mod quickstart;
 mod scale;
 mod schedules;
+mod sign_in;
 mod slot;
