@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::page::{Page, segment};
-use super::viewer::{CALLBACK, SIGN_IN};
+use super::viewer::SIGN_IN;
 use super::{asked, events, time, viewer};
 
 /// The address that leads to the provider of OpenID Connect.
