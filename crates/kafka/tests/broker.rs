@@ -8,6 +8,7 @@ mod real {
 
     use kelos_engine::sources::FactSource;
     use kelos_kafka::{Cluster, Kafka, KafkaError, Setting, Start, Topic, TopicPosition};
+    use kelos_model::secret::SecretSource;
     use kelos_model::{Fact, Occurrence};
     use serde_json::{Value, json};
 
@@ -302,14 +303,15 @@ mod real {
                 .setting("sasl.password", password)
                 .topic(broker.dataset())
         };
-        let right = cluster(Setting::File(password));
+        let file = |path: &str| Setting::Secret(SecretSource::File(path.to_owned()));
+        let right = cluster(file(&password));
         let sent = Kafka::new(right.clone()).unwrap().send(&broker.topic, "k", &"a").await.unwrap();
         assert_eq!(sent.name(), broker.key(0, 0));
         let mut reader = Reader::of(right);
         reader.until("a fact", |reader| !reader.facts.is_empty()).await;
         let wrong = std::env::temp_dir().join(format!("kelos-wrong-{}", std::process::id()));
         std::fs::write(&wrong, "wr0ng").unwrap();
-        let told = Reader::of(cluster(Setting::File(wrong.display().to_string()))).failure().await;
+        let told = Reader::of(cluster(file(&wrong.display().to_string()))).failure().await;
         std::fs::remove_file(&wrong).unwrap();
         assert!(told.ends_with(": Invalid username or password") && !told.contains("wr0ng"), "{told}");
     }
