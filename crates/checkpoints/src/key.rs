@@ -86,7 +86,7 @@ impl PublicKey {
     /// Reads a public key: 64 hexadecimal digits, or PEM.
     ///
     /// # Errors
-    /// What it is instead, and what was expected.
+    /// The mistake, and what was expected.
     pub fn read(text: &str) -> Result<PublicKey, String> {
         let text = text.trim();
         let found = match unhex(text) {

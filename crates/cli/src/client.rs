@@ -62,7 +62,7 @@ impl Client {
                 "use the server {base}: expected an address such as http://127.0.0.1:7437 or https://kelos.example"
             )));
         }
-        // Whoever pins a certificate must not be answered by anything else.
+        // A client that pins a certificate must not be answered by anything else.
         if base.starts_with("http://") && trust.has_pin() {
             return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
         }

@@ -105,7 +105,7 @@ fn a_new_file_that_can_not_be_used_is_a_problem_and_the_old_certificate_stays() 
     assert_eq!(folder.run(&["ls"]).ok(), "no workflows\n");
 }
 
-/// What the server of a folder answers, with its recorded pin.
+/// The answer of the server of a folder, with its recorded pin.
 fn asked(folder: &Folder, server: &Server, path: &str) -> serde_json::Value {
     let record = std::fs::read_to_string(folder.path().join(".kelos/server.json")).expect("a record");
     let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");

@@ -113,7 +113,7 @@ async fn unmatched(State(front): State<Front>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let mut again = Request::new(body);
     (*again.method_mut(), *again.uri_mut(), *again.headers_mut()) = (parts.method, uri, parts.headers);
-    // What the caller may do is checked once more where the route asks the scheduler and reads.
+    // The rights of the caller are checked once more where the route asks the scheduler and reads.
     parts.extensions.remove::<Arc<Identity>>().map(|identity| again.extensions_mut().insert(identity));
     router().with_state(front).oneshot(again).await.into_response()
 }

@@ -273,12 +273,6 @@ impl App {
         self.grants().is_none_or(|grants| grants.allow(right, project))
     }
 
-    /// Whether the caller has a right for any project.
-    #[must_use]
-    pub fn may_somewhere(&self, right: Right) -> bool {
-        self.grants().is_none_or(|grants| grants.allow_somewhere(right))
-    }
-
     /// Refuses callers without a right for a project; for none, without the right for all projects.
     ///
     /// # Errors

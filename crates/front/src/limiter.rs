@@ -166,7 +166,7 @@ mod tests {
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!([0, 0, 0].map(|now| limiter.take(&client, at(now))), [Ok(()); 3]);
         assert_eq!(limiter.take(&client, at(0)), Err(Duration::from_millis(100)));
-        // What was refused costs nothing.
+        // A refused request costs nothing.
         assert_eq!(limiter.take(&client, at(40)), Err(Duration::from_millis(60)));
         assert_eq!(limiter.take(&client, at(100)), Ok(()));
         assert_eq!(limiter.take(&client, at(100)), Err(Duration::from_millis(100)));

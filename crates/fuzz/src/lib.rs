@@ -106,7 +106,7 @@ pub fn fuzz(target: &Target, seed: u64, time: Duration) -> FuzzResult {
 /// Gives a target one input.
 ///
 /// # Errors
-/// What broke, in words.
+/// The failure, in words.
 pub fn give(target: &Target, input: &[u8]) -> Result<(), String> {
     let began = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.check)(input)));

@@ -88,7 +88,7 @@ impl Client {
 impl Answer {
     /// The answer as JSON.
     pub(crate) fn json(&self, address: &Url) -> Result<Value, ProviderError> {
-        // What the answer has instead may be a token.
+        // The body is not repeated: it may have a token.
         serde_json::from_slice(&self.body).map_err(|_| unusable(address, "its answer is no JSON".to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider publishes about itself: its addresses and its keys, kept for a while.
+//! The addresses and the keys that a provider publishes about itself, kept for a while.
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_trust::{OpenIdSettings, ProviderError, protected};

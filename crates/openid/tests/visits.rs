@@ -184,7 +184,7 @@ async fn what_the_token_lacks_is_asked_of_the_provider_for_the_same_person() {
     played.tell(json!({"sub": "1", "preferred_username": "anna", "groups": ["data"]}));
     let person = visit(&played, &provider(&played), lacks).await.unwrap();
     assert_eq!((person.name.as_str(), person.groups.len()), ("anna", 1));
-    // What is signed counts before what is told.
+    // Signed claims count before others.
     let person = visit(&played, &provider(&played), |token| token.claims["preferred_username"] = json!("bob")).await;
     assert_eq!(person.unwrap().name, "bob");
     for other in

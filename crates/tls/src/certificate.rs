@@ -1,4 +1,4 @@
-//! What a certificate says: its names, its end, its fingerprints.
+//! The contents of a certificate: its names, its end, its fingerprints.
 
 use std::net::IpAddr;
 

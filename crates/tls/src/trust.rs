@@ -1,4 +1,4 @@
-//! What a client trusts: authorities of the system and others, pins, and the certificate that it shows itself.
+//! The trust of a client: authorities of the system and others, pins, and the certificate that it shows itself.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -242,7 +242,7 @@ impl ServerCertVerifier for Verifier {
             }
             _ => error,
         };
-        // What `openssl req -x509` makes is an authority, and no certificate of a server for the rules of the web.
+        // `openssl req -x509` makes an authority, which is no certificate of a server for the rules of the web.
         if self.authorities.iter().any(|own| own == end_entity) {
             return self_signed(end_entity, server_name, now).map_err(told);
         }

@@ -1,4 +1,4 @@
-//! Who may do what: rights, roles and grants; the records of users and tokens; sessions; the contract of
+//! Access and its terms: rights, roles and grants; the records of users and tokens; sessions; the contract of
 //! providers; limited tries.
 //!
 //! Everything here is a pure function of records, of secrets that were shown, and of a moment that the caller passes; only new secrets

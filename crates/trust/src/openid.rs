@@ -107,7 +107,7 @@ impl OpenIdSettings {
 /// An address to which secrets may be sent: one with TLS, or one of this machine.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected; a fragment after its name.
+/// The mistake, and what was expected; a fragment after its name.
 pub fn protected(text: &str) -> Result<Url, String> {
     let expected = "expected an address such as https://login.example";
     let url = Url::parse(text).map_err(|error| format!("is no address: {error}, {expected}"))?;

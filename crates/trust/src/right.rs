@@ -44,13 +44,10 @@ impl fmt::Display for Right {
 }
 
 /// A set of rights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rights(u8);
 
 impl Rights {
-    /// No right.
-    pub const NONE: Rights = Rights(0);
-
     const fn of(rights: &[Right]) -> Rights {
         let mut bits = 0;
         let mut at = 0;
@@ -65,18 +62,6 @@ impl Rights {
     #[must_use]
     pub fn has(self, right: Right) -> bool {
         self.0 & (1 << right as u8) != 0
-    }
-
-    /// The rights that are in both sets.
-    #[must_use]
-    pub fn and(self, other: Rights) -> Rights {
-        Rights(self.0 & other.0)
-    }
-
-    /// Whether all rights of another set are in this one.
-    #[must_use]
-    pub fn covers(self, other: Rights) -> bool {
-        self.0 & other.0 == other.0
     }
 }
 

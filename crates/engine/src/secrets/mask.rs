@@ -294,7 +294,7 @@ mod tests {
             for after in ["", "x", "xy"] {
                 for engine in [&STANDARD, &URL_SAFE] {
                     let shown = hides(&engine.encode(format!("{before}{secret}{after}")));
-                    // What is left has less than a letter of the value at either end.
+                    // The rest has less than a letter of the value at either end.
                     assert!(shown.replace(MASK, "").len() <= before.len() * 2 + after.len() * 2 + 6, "{shown}");
                 }
             }

@@ -1,4 +1,4 @@
-//! What was put on record lately, so that whoever tries for hours does not fill the log.
+//! The latest entries of the record of access, so that an attacker who tries for hours does not fill the log.
 
 use std::collections::BTreeMap;
 

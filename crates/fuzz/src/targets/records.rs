@@ -128,7 +128,7 @@ fn checkpoints() -> Target {
             if let Ok(checkpoint) = Checkpoint::read(input) {
                 let again = reread("it", Checkpoint::read(&checkpoint.json().to_string()))?;
                 equal("the printed checkpoint", &again, &checkpoint)?;
-                // Nobody without the key signs anything else.
+                // Without the key nothing else is ever signed.
                 let signed = Checkpoint::read(genuine).map_err(|problem| problem.to_string())?;
                 equal("a checkpoint that is signed", &checkpoint, &signed)?;
             }

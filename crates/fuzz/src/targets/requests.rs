@@ -207,7 +207,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        // What is no HTTP reaches no handler.
+        // Input that is no HTTP reaches no handler.
         let Ok(request) = request.body(Body::from(body.to_owned())) else { return Ok(()) };
         let is_endless = uri.contains("stream") || uri.contains("offer");
         self.runtime.block_on(async {

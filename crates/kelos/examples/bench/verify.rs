@@ -1,4 +1,4 @@
-//! What it costs to verify a log, as `kelos verify` does.
+//! The cost of verifying a log, as `kelos verify` does.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What the operator of a server, or of a worker, lets projects use: sources of secrets, and users of the system.
+//! The sources of secrets and the users of the system that the operator of a server, or of a worker, lets projects use.
 
 use std::collections::BTreeMap;
 

@@ -12,9 +12,7 @@ use kelos_front::identity::{Caller, Identity};
 use kelos_front::{App, Front};
 use kelos_model::{Actor, ActorKind, EventRecord};
 use kelos_store::{EventFilter, PageRequest};
-use kelos_trust::{
-    AccountName, Directory, Grant, Grants, PasswordHash, Right, Token, TokenId, TokenRecord, UserRecord,
-};
+use kelos_trust::{AccountName, Directory, Grant, PasswordHash, Right, Token, TokenId, TokenRecord, UserRecord};
 use kelos_wire::{
     AuditDto, EventDto, IdentityDto, ListDto, LoginRequest, NewTokenDto, PageDto, ProblemDetailsDto, ReasonRequest,
     TokenDto, TokenRequest, UserDto, UserRequest,
@@ -240,17 +238,13 @@ pub(super) async fn make_token(
             app.require(Right::Admin, None, "POST /api/v1/tokens")?;
         }
         owner = Some(name(&identity.actor.name)?);
-        if let Some(role) = roles.iter().find(|role| !covers(&identity.grants, role)) {
+        if let Some(role) = roles.iter().find(|role| !identity.grants.cover(role)) {
             let what = format!("{} does not have the role {role}, and can't hand it on", identity.actor);
             return Err(Fault::new(StatusCode::FORBIDDEN, "forbidden", what));
         }
     }
     let new = NewToken { name: name(&asked.name)?, roles, owner, expires_in: asked.expires_in, reason: asked.reason };
     new.make(&app, &identity.actor).await.map(Json)
-}
-
-fn covers(grants: &Grants, role: &Grant) -> bool {
-    grants.cover(role)
 }
 
 /// Revokes a token. What is under way in its name goes on.

@@ -52,8 +52,8 @@ const LARGEST_PROJECT: usize = 64 << 20;
     info(
         title = "Kelos",
         description = "A scheduler for recurring data jobs that explains every decision.\n\nTimes are ISO 8601 in UTC. Errors are \
-                       `application/problem+json` (RFC 9457). Lists are paged: hand `next` back as `cursor`. The header \
-                       `Kelos-User` says who asks, for the log."
+                       `application/problem+json` (RFC 9457). Lists are paged: hand `next` back as `cursor`. A server \
+                       with `--auth` expects a token as `authorization: Bearer TOKEN`; another one takes the name for the log from the header `Kelos-User`."
     ),
     tags(
         (name = "server", description = "The server itself"),

@@ -1,4 +1,4 @@
-//! Who may do what: each route for each role, projects that do not see each other, sessions, tokens, and the record of it all.
+//! Access: each route for each role, projects that do not see each other, sessions, tokens, and the record of it all.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -138,7 +138,7 @@ impl Secure {
     }
 }
 
-/// What the server knows of the other end.
+/// The facts that the server knows of the other end.
 async fn who(request: Request) -> String {
     let client = request.extensions().get::<ClientAddress>().unwrap();
     let shown = request.extensions().get::<ClientCertificate>();

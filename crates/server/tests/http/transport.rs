@@ -1,4 +1,4 @@
-//! What is kept from clients, and what is told to their browsers: limits, proxies, headers.
+//! Protection of the server and of browsers: limits, proxies, headers.
 
 use axum::body::Body;
 use axum::extract::Request;

@@ -37,7 +37,7 @@ fn a_person_signs_in_changes_something_and_signs_out() {
     house.until_says("main", "operate@shop");
     house.click("form[action='/ui/sign-out'] button");
     house.until_says("h1", "Sign in");
-    // Whoever may only look sees nothing to press.
+    // A person who may only look sees nothing to press.
     sign_in(&house, "ben", PASSWORD);
     house.until_says("#account", "ben");
     house.open("/ui/workflows/shop");
