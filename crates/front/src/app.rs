@@ -1,24 +1,24 @@
 //! The application that all routes work on, as the caller of a request may see and use it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use kelos::Node;
 use kelos_core as core;
-use kelos_core::{Ask, Capacity, DownstreamRequest, InspectCapacity, Inspection, Refusal, Request};
+use kelos_core::{Capacity, InspectCapacity, Inspection, Request};
 use kelos_engine::executor::Reports;
 use kelos_engine::prober::Prober;
 use kelos_engine::{AskError, Handle};
-use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef, WorkflowId};
+use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef};
 use kelos_store::{Queries, StoreError};
 use kelos_trust::{Grants, Right};
 use tokio::sync::mpsc;
 
 use crate::access::Access;
-use crate::authority::{self, Need, Target};
+use crate::authority::Authority;
+use crate::blocking::blocking;
 use crate::fault::Fault;
 use crate::groups::Groups;
 use crate::guard::Hosts;
@@ -26,13 +26,7 @@ use crate::identity::{Credential, Identity, of_request};
 use crate::limiter::Limiter;
 use crate::limits::Quota;
 use crate::links::Links;
-use crate::scope::{CallerQueries, Projects, View, bucket_project, seen_capacity, seen_inspection};
-
-/// How old the known projects of workflows may be while something is committed. A new workflow is seen by nobody but those who see all
-/// projects until then.
-const FRESH: Duration = Duration::from_millis(200);
-/// The share of the time that may be spent on reading the projects of workflows, as its reciprocal.
-const SHARE: u32 = 20;
+use crate::scope::{CallerQueries, KnownProjects, View, seen_capacity, seen_inspection};
 
 /// The application as routers hold it. A route takes an [`App`] as an argument instead, which is the same as its caller may see and use it.
 #[derive(Clone)]
@@ -55,15 +49,6 @@ impl FromRequestParts<Front> for App {
     }
 }
 
-/// The projects of workflows, and when they were read.
-#[derive(Default)]
-struct KnownProjects {
-    projects: Arc<Projects>,
-    commit: Option<u64>,
-    read_at: Option<Instant>,
-    cost: Duration,
-}
-
 /// The application that all routes work on: a node, and how this server is set up; with the identity of a caller, as they may see and
 /// use it. Cheap to clone.
 #[derive(Clone)]
@@ -79,7 +64,7 @@ pub struct App {
     changing_schedules: Arc<tokio::sync::Mutex<()>>,
     access: Access,
     limiter: Limiter,
-    projects: Arc<RwLock<KnownProjects>>,
+    projects: Arc<KnownProjects>,
     /// The caller; none for the server itself, which may do everything.
     identity: Option<Arc<Identity>>,
     /// The engine's handle as the caller may read by it; none where that is the node's own.
@@ -258,7 +243,7 @@ impl App {
     /// The same, where reading may block.
     fn view_now(&self) -> Result<Option<Arc<View>>, StoreError> {
         let Some(grants) = self.grants().filter(|grants| !grants.allow(Right::View, None)) else { return Ok(None) };
-        Ok(Some(Arc::new(View::new(grants.scope(Right::View), self.known_projects()?))))
+        Ok(Some(Arc::new(View::new(grants.scope(Right::View), self.projects.now(self.node.handle())?))))
     }
 
     /// The grants of the caller by now; none for the server itself.
@@ -278,35 +263,13 @@ impl App {
     /// # Errors
     /// When the caller lacks it.
     pub fn require(&self, right: Right, project: Option<&str>, action: &str) -> Result<(), AskError> {
-        let Some(identity) = self.identity().filter(|_| !self.may(right, project)) else { return Ok(()) };
-        self.access.refused(self.node.handle(), identity, right, project, action);
-        Err(AskError::Forbidden {
-            actor: identity.actor.to_string(),
-            right: right.name(),
-            project: project.map(str::to_owned),
-        })
+        self.authority().map_or(Ok(()), |authority| authority.require(right, project, action))
     }
 
-    /// The projects of all workflows.
-    fn known_projects(&self) -> Result<Arc<Projects>, StoreError> {
-        let commit = *self.handle().watch_commits().borrow();
-        {
-            let known = self.projects.read().unwrap_or_else(PoisonError::into_inner);
-            let is_fresh = known.read_at.is_some_and(|at| at.elapsed() < FRESH.max(known.cost * SHARE));
-            if known.commit == Some(commit) || is_fresh {
-                return Ok(known.projects.clone());
-            }
-        }
-        let begun = Instant::now();
-        let projects = Arc::new(Projects::of_rows(&self.node.reader().workflows(None)?));
-        let mut known = self.projects.write().unwrap_or_else(PoisonError::into_inner);
-        *known = KnownProjects {
-            projects: projects.clone(),
-            commit: Some(commit),
-            read_at: Some(Instant::now()),
-            cost: begun.elapsed(),
-        };
-        Ok(projects)
+    /// The check of what the caller may do; none for the server itself.
+    fn authority(&self) -> Option<Authority<'_>> {
+        let (node, access, projects) = (&self.node, &self.access, &self.projects);
+        Some(Authority { node, access, projects, identity: self.identity()?, grants: self.grants()? })
     }
 
     /// Sends a request to the engine, and waits for its answer, if the caller may ask for it.
@@ -315,87 +278,11 @@ impl App {
     /// If the caller lacks the right, or the engine refuses the request or gives no answer.
     pub async fn ask<R: Request>(&self, by: &Actor, request: R) -> Result<R::Answer, AskError> {
         // For the server itself and for servers that ask for no credential there is nothing to look at.
-        if self.identity().is_some_and(|identity| !matches!(identity.credential, Credential::Open)) {
-            self.authorise(&request.clone().into()).await?;
+        let is_open = |authority: &Authority<'_>| matches!(authority.identity.credential, Credential::Open);
+        if let Some(authority) = self.authority().filter(|authority| !is_open(authority)) {
+            authority.check(&request.clone().into()).await?;
         }
         self.handle().ask(by, request).await
-    }
-
-    /// Refuses a request for which the caller lacks a right, or which needs a reason and has none.
-    async fn authorise(&self, ask: &Ask) -> Result<(), AskError> {
-        let (Some(grants), Some(need)) = (self.grants(), authority::of(ask)) else { return Ok(()) };
-        let needs_reason = !self.access.rules().reasons_for.is_empty() && need.right != Right::View;
-        if grants.allow(need.right, None) && !needs_reason {
-            return Ok(());
-        }
-        for target in &need.targets {
-            let project = self.project_of(target, &grants, need.right).await?;
-            let is_allowed = match target {
-                Target::Anything => grants.allow_somewhere(need.right),
-                _ => grants.allow(need.right, project.as_deref()),
-            };
-            if !is_allowed {
-                return Err(self.forbidden(&grants, &need, target, project.as_deref()));
-            }
-            let is_missing = need.reason.as_deref().is_none_or(|reason| reason.trim().is_empty());
-            if let Some(project) = project.filter(|project| is_missing && self.access.rules().needs_reason(project)) {
-                return Err(AskError::ReasonMissing { project: project.to_string() });
-            }
-        }
-        if need.spreads && !grants.allow(need.right, None) {
-            self.authorise_spread(ask, &grants, need.right).await?;
-        }
-        Ok(())
-    }
-
-    /// The project of a thing; none if it has none, so that the right for all projects is needed.
-    async fn project_of(&self, target: &Target, grants: &Grants, right: Right) -> Result<Option<Arc<str>>, AskError> {
-        let (app, target, scope) = (self.clone(), target.clone(), grants.scope(right));
-        let found = blocking(move || {
-            Ok(match target {
-                Target::Workflow(workflow) => app.known_projects()?.of(&workflow).cloned(),
-                Target::Backfill(id) => match app.node.reader().backfill(&id)? {
-                    Some(backfill) => app.known_projects()?.of(&backfill.workflow).cloned(),
-                    None => None,
-                },
-                Target::Project(project) => Some(project.into()),
-                Target::Bucket(bucket) => bucket_project(&bucket, |project| scope.has(project)).map(Arc::from),
-                Target::Anything => None,
-            })
-        });
-        found.await.map_err(|error| AskError::NoAnswer(error.to_string()))
-    }
-
-    /// The error for a caller who may not do something: that it does not exist, if they may not even see it.
-    fn forbidden(&self, grants: &Grants, need: &Need, target: &Target, project: Option<&str>) -> AskError {
-        let is_seen = grants.allow(Right::View, project);
-        match target {
-            Target::Workflow(workflow) if !is_seen => AskError::Refused(Refusal::NoWorkflow(workflow.clone())),
-            Target::Backfill(backfill) if !is_seen => AskError::Refused(Refusal::NoBackfill(backfill.clone())),
-            _ => match self.require(need.right, project, "a request to the scheduler") {
-                Err(error) => error,
-                Ok(()) => AskError::NoAnswer("the rights of the caller changed meanwhile".to_owned()),
-            },
-        }
-    }
-
-    /// Refuses a rerun of everything downstream that would change slots of projects for which the caller lacks the right.
-    async fn authorise_spread(&self, ask: &Ask, grants: &Grants, right: Right) -> Result<(), AskError> {
-        let Ask::RerunDownstream(request) = ask else { return Ok(()) };
-        let preview = DownstreamRequest { dry_run: true, ..request.clone() };
-        let outcome = self.handle().ask(&Actor::system("server"), preview).await?;
-        let slots = outcome.created.iter().chain(&outcome.reopened).chain(&outcome.killed);
-        let workflows: BTreeSet<WorkflowId> = slots.map(|slot| slot.workflow.clone()).collect();
-        let (app, grants) = (self.clone(), grants.clone());
-        let is_allowed = blocking(move || {
-            let projects = app.known_projects()?;
-            let allowed = |workflow| projects.of(workflow).is_some_and(|project| grants.allow(right, Some(project)));
-            Ok(workflows.iter().all(allowed))
-        });
-        match is_allowed.await.map_err(|error| AskError::NoAnswer(error.to_string()))? {
-            true => Ok(()),
-            false => self.require(right, None, "a rerun of everything downstream"),
-        }
     }
 
     /// The use of places for runs and of permits. Only the scheduler's memory knows the order of those that wait.
@@ -432,18 +319,5 @@ impl App {
             }
         }
         found
-    }
-}
-
-/// Does something on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(answer) => answer,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(StoreError::Medium { doing: "read from the store".to_owned(), cause: error.to_string() }),
-        },
     }
 }

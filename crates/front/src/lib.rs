@@ -8,6 +8,7 @@ pub mod address;
 mod app;
 mod authority;
 pub mod backfill;
+mod blocking;
 pub mod certificate;
 pub mod fault;
 pub mod groups;

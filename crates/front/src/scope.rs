@@ -5,12 +5,15 @@ mod capacity;
 mod reader;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use kelos_engine::Handle;
 use kelos_model::register::is_reserved;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, Fact, Subject, WorkflowId};
+use kelos_store::StoreError;
 use kelos_trust::Scope;
 
 use crate::fault::Fault;
@@ -49,6 +52,45 @@ impl Projects {
     #[must_use]
     pub fn of(&self, workflow: &WorkflowId) -> Option<&Arc<str>> {
         self.of.get(workflow)
+    }
+}
+
+/// How old the known projects of workflows may be while something is committed. A new workflow is seen by nobody but those who see all
+/// projects until then.
+const FRESH: Duration = Duration::from_millis(200);
+/// The share of the time that may be spent on reading the projects of workflows, as its reciprocal.
+const SHARE: u32 = 20;
+
+/// The projects of all workflows, read again when something was committed.
+#[derive(Default)]
+pub(crate) struct KnownProjects(RwLock<ReadProjects>);
+
+/// The projects of workflows, when they were read, and how long that took.
+#[derive(Default)]
+struct ReadProjects {
+    projects: Arc<Projects>,
+    commit: Option<u64>,
+    read_at: Option<Instant>,
+    cost: Duration,
+}
+
+impl KnownProjects {
+    /// Those of this moment, or of a little before. May block.
+    pub(crate) fn now(&self, handle: &Handle) -> Result<Arc<Projects>, StoreError> {
+        let commit = *handle.watch_commits().borrow();
+        {
+            let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let is_fresh = known.read_at.is_some_and(|at| at.elapsed() < FRESH.max(known.cost * SHARE));
+            if known.commit == Some(commit) || is_fresh {
+                return Ok(known.projects.clone());
+            }
+        }
+        let begun = Instant::now();
+        let projects = Arc::new(Projects::of_rows(&handle.reader().workflows(None)?));
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let (read_at, cost) = (Some(Instant::now()), begun.elapsed());
+        *known = ReadProjects { projects: projects.clone(), commit: Some(commit), read_at, cost };
+        Ok(projects)
     }
 }
 

@@ -466,6 +466,23 @@ async fn at_the_border_a_name_and_a_state_are_seen_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rerun_downstream_stays_within_the_projects_that_one_may_operate() {
+    let trigger = "trigger: celos.andTrigger(celos.successTrigger('a'))";
+    let guarded = Guarded::start(&[("a.js", workflow("a", "")), ("b.js", workflow("b", trigger))]).await;
+    guarded.server.step("2015-09-13T15:00Z").await;
+    for name in ["a", "b"] {
+        let mark = format!("/api/v1/workflows/{name}/slots/2015-09-13T13:00Z/mark");
+        guarded.send(By::Token(OWNER), "POST", &mark, r#"{"state":"succeeded"}"#).await.ok();
+    }
+    let rerun = "/api/v1/workflows/a/slots/2015-09-13T13:00Z/rerun";
+    let body = r#"{"downstream":true}"#;
+    let narrow = guarded.token("narrow", &["operate@a"]).await;
+    assert_eq!(guarded.send(By::Token(&narrow), "POST", rerun, body).await.status, StatusCode::FORBIDDEN);
+    let wide = guarded.token("wide", &["operate@a", "operate@b"]).await;
+    guarded.send(By::Token(&wide), "POST", rerun, body).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_begins_with_a_password_and_ends_with_it() {
     let guarded = Guarded::start(&two_projects()).await;
     guarded.user("anna", &["operate@a"]).await;
