@@ -47,6 +47,7 @@ pub mod time;
 pub mod trigger;
 pub mod unknown;
 pub mod version;
+pub mod workers;
 pub mod workflow;
 
 pub use actor::{Actor, ActorKind};

@@ -22,7 +22,8 @@ pub struct Hold {
 }
 
 /// The answer to a request for permits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PermitAnswer {
     /// They are taken, and some are held until the run returns them or ends.
     Held,
@@ -33,7 +34,8 @@ pub enum PermitAnswer {
 }
 
 /// The reason why a request for permits can never be met.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum PermitRefusal {
     /// It names no pool.
     Nothing,

@@ -3,6 +3,9 @@
 /// The bucket of the records of users and tokens. Its values are shown to nobody.
 pub const ACCESS_BUCKET: &str = "kelos.access";
 
+/// The bucket of the workers on other machines, by name: each has a [`WorkerRecord`](crate::workers::WorkerRecord).
+pub const WORKERS_BUCKET: &str = "kelos.workers";
+
 /// Whether a bucket belongs to Kelos itself: people and scripts set none of its registers directly.
 #[must_use]
 pub fn is_reserved(bucket: &str) -> bool {

@@ -366,6 +366,7 @@ pub enum Report {
         /// Counts the changes, so that a late report is known as such.
         version: u64,
         /// The number of permits by pool, of each request by its number.
+        #[serde(with = "numbered")]
         requests: BTreeMap<u64, BTreeMap<PoolId, u32>>,
     },
     /// The program that did it comes to its end, and gives it back undone: it is to be done again, without using up a retry.
@@ -374,6 +375,25 @@ pub enum Report {
     /// stored and the start got lost. About a confirmed one it says that the outcome is unknown. Of a run that is for workers:
     /// none has fetched it, and none will.
     NeverStarted,
+}
+
+/// Requests by number as pairs: numbers can't be read again as names of fields within a tagged form.
+mod numbered {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::PoolId;
+
+    type Requests = BTreeMap<u64, BTreeMap<PoolId, u32>>;
+
+    pub(super) fn serialize<S: Serializer>(requests: &Requests, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(requests)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Requests, D::Error> {
+        Ok(Vec::deserialize(deserializer)?.into_iter().collect())
+    }
 }
 
 /// The part of an external id that people see; an executor's own data follows it as a JSON object.

@@ -10,6 +10,7 @@ mod row;
 mod source;
 mod wait;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -39,6 +40,7 @@ use crate::retry::RetryPolicy;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
+use crate::workers::{FUNCTION, Label, LossPolicy};
 use flow::Flow;
 
 pub use crate::version::{
@@ -155,6 +157,14 @@ fn limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u32
 }
 
 impl Workflow {
+    /// Whether it runs functions of a program: its own job, or steps.
+    #[must_use]
+    pub fn has_functions(&self) -> bool {
+        let is_function = |job: &Job| job.executor == FUNCTION;
+        let steps = self.flow.iter().flat_map(|flow| &flow.steps);
+        is_function(&self.job) || steps.into_iter().any(|step| is_function(&step.job))
+    }
+
     /// The program that it runs: its own workflow, or that of an event schedule.
     #[must_use]
     pub fn program(&self) -> &WorkflowId {
@@ -231,13 +241,20 @@ pub struct Job {
     /// The properties that the job is given.
     #[serde(default)]
     pub properties: Properties,
+    /// The labels of workers that may run it, all of them. Where the server runs jobs itself they say nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub runs_on: BTreeSet<Label>,
+    /// The treatment of a run whose worker is lost.
+    #[serde(default, skip_serializing_if = "LossPolicy::is_default")]
+    pub on_lost: LossPolicy,
 }
 
 impl Job {
     /// A job for an executor, given nothing but its settings.
     #[must_use]
     pub fn new(executor: &str, settings: Map<String, Value>) -> Job {
-        Job { executor: executor.to_owned(), settings, properties: Properties::default() }
+        let (properties, runs_on, on_lost) = Default::default();
+        Job { executor: executor.to_owned(), settings, properties, runs_on, on_lost }
     }
 }
 

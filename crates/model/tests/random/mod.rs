@@ -16,6 +16,7 @@ use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Calendar, CronSchedule, Firing, Fold, Gap, HOURS, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::unknown::UnknownCode;
+use kelos_model::workers::{Label, LossPolicy};
 use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, LastRun, Moments, PlanState, Program, ProjectVersion, Properties,
     Provenance, Source, WaitStart,
@@ -571,8 +572,12 @@ fn job() -> BoxedStrategy<Job> {
         }),
         function().prop_map(Properties::Function),
     ];
-    (text(), properties, any::<Option<i64>>())
-        .prop_map(|(executor, properties, setting)| Job {
+    let label = prop::sample::select(vec!["gpu", "eu", "zone=1"]).prop_map(|text| Label::new(text).expect("a label"));
+    let on_lost = prop_oneof![Just(LossPolicy::Retry), Just(LossPolicy::End), any::<u64>().prop_map(LossPolicy::Wait)];
+    (text(), properties, any::<Option<i64>>(), prop::collection::btree_set(label, 0..3), on_lost)
+        .prop_map(|(executor, properties, setting, runs_on, on_lost)| Job {
+            runs_on,
+            on_lost,
             settings: setting.into_iter().map(|value| ("setting".to_owned(), value.into())).collect(),
             properties,
             executor,

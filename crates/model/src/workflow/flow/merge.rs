@@ -5,6 +5,8 @@
 //! object with the value of each under the name of the step or workflow that gave it; a default of the step itself stands under the step's
 //! own name. Then letters that are no part of a plain name become underscores, also in objects within.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::step_name::StepName;
@@ -15,7 +17,7 @@ pub struct InputMerge<'a> {
     own: &'a str,
     values: Map<String, Value>,
     /// The giver of the value of each name, if it is one alone so far.
-    givers: std::collections::BTreeMap<String, Option<&'a str>>,
+    givers: BTreeMap<String, Option<&'a str>>,
 }
 
 /// A step that failed, as the step that handles it is told.
@@ -98,14 +100,26 @@ pub fn listed_outputs(name: &str, outputs: &Map<String, Value>) -> Value {
     }
 }
 
-/// The same with formatted keys, also of objects within, but not of those in lists.
+/// The same with formatted keys, also of objects within, but not of those in lists. Of several keys that become the same, the one that
+/// is written so counts, or else the last of them in the order of their letters.
 #[must_use]
 pub fn formatted(values: Map<String, Value>) -> Map<String, Value> {
-    let inner = |value| match value {
-        Value::Object(inner) => Value::Object(formatted(inner)),
-        other => other,
-    };
-    values.into_iter().map(|(key, value)| (formatted_key(&key), inner(value))).collect()
+    let mut all = Map::new();
+    let mut written: BTreeMap<String, String> = BTreeMap::new();
+    for (key, value) in values {
+        let name = formatted_key(&key);
+        let rank = |key: &str| (key == name, key.to_owned());
+        if written.get(&name).is_some_and(|before| rank(before) > rank(&key)) {
+            continue;
+        }
+        let value = match value {
+            Value::Object(inner) => Value::Object(formatted(inner)),
+            other => other,
+        };
+        written.insert(name.clone(), key);
+        all.insert(name, value);
+    }
+    all
 }
 
 /// A key with an underscore in the place of each run of white space and of `. - * + ? $ ^ / \` and the backtick.
@@ -180,6 +194,17 @@ mod tests {
         }
         let given = [("a", json!({"x-y": {"p.q": [{"r-s": 1}]}}))];
         assert_eq!(merged(json!({}), json!({}), &given), json!({"x_y": {"p_q": [{"r-s": 1}]}}));
+    }
+
+    #[test]
+    fn of_keys_that_become_the_same_the_one_that_is_written_so_counts() {
+        let (plain, other, third) = (("a", json!({"x_y": 1})), ("b", json!({"x-y": 2})), ("c", json!({"x.y": 3})));
+        for given in [[plain.clone(), other.clone()], [other.clone(), plain]] {
+            assert_eq!(merged(json!({}), json!({}), &given), json!({"x_y": 1}));
+        }
+        for given in [[third.clone(), other.clone()], [other, third]] {
+            assert_eq!(merged(json!({}), json!({}), &given), json!({"x_y": 3}), "the last by its letters");
+        }
     }
 
     #[test]
