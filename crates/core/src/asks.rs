@@ -11,10 +11,10 @@ use crate::mandate::Mandate;
 use crate::moments::TICK;
 use crate::past::PastOf;
 use crate::requests::{
-    BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
-    Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill,
-    PrioritiseBackfill, RecordAccess, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow,
-    SetRegister, SignalFlow, Skip, SubmitRequest, Tell,
+    BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, DeployProject, Disable,
+    DownstreamRequest, Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause,
+    PauseBackfill, PrioritiseBackfill, RecordAccess, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill,
+    ResumeFlow, SetRegister, SignalFlow, Skip, SubmitRequest, Tell,
 };
 use crate::survey::Survey;
 use crate::{Ask, Command, Core, Refusal, Request};
@@ -57,6 +57,7 @@ impl Core {
                 RerunBackfill::reply(self.rerun_backfill(&backfill, by, reason))
             }
             Ask::Tell(request) => Tell::reply(Ok(self.told(&by, request, past)?)),
+            Ask::DeployProject(request) => DeployProject::reply(self.deploy_project(request, by)),
             Ask::CreateSchedules(CreateSchedules { new, reason }) => {
                 CreateSchedules::reply(self.create_schedules(new, &Mandate { by, reason }))
             }

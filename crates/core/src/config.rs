@@ -1,5 +1,7 @@
 //! The settings that an operator may tune.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use kelos_model::ranges::Range;
 use kelos_model::{Workflow, WorkflowId};
@@ -17,8 +19,9 @@ pub struct Config {
     pub max_running: u32,
     /// The time without news after which a run is checked, and a probe without an answer is asked again.
     pub patience: SignedDuration,
-    /// Whether only workers run jobs. A job that is ready then waits for a worker that offers to run it.
-    pub by_workers: bool,
+    /// The executors whose runs are left to workers; none where the scheduler's own process does them all. A slot that is ready then waits
+    /// for a worker that offers to run it.
+    pub by_workers: BTreeSet<String>,
     /// The most slots that a tick plans, evaluates, judges by constraints, and checks, each, and the most timers that
     /// it fires; workflows share them. The rest is left for the next tick, which is due at once. A server that is
     /// stepped by hand has no such limit.
@@ -66,7 +69,7 @@ impl Default for Config {
             probe_longest: SignedDuration::from_secs(30),
             max_running: 256,
             patience: SignedDuration::from_mins(5),
-            by_workers: false,
+            by_workers: BTreeSet::new(),
             at_once: 1024,
             frontier: 1024,
             planted: None,
@@ -91,6 +94,12 @@ impl Config {
     /// The most slots of a workflow that are planned at once before the rest goes into its backlog.
     pub(crate) fn most_planned(&self, definition: &Workflow) -> usize {
         self.frontier.max(1).max(two_batches(definition))
+    }
+
+    /// Whether workers run the jobs of a definition.
+    #[must_use]
+    pub fn leaves_to_workers(&self, definition: &Workflow) -> bool {
+        self.by_workers.contains(&definition.job.executor)
     }
 
     fn queued_beside(&self, running: Option<u32>) -> usize {

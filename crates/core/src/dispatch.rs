@@ -103,7 +103,8 @@ impl Core {
             within: workflow.definition().within.clone(),
             is_present: workflow.is_present(),
             is_paused: workflow.rests(),
-            by_workers: self.config.by_workers && workflow.has_jobs(),
+            by_workers: self.config.leaves_to_workers(workflow.definition()),
+            runs_on: workflow.definition().job.runs_on.clone(),
             by_scheduler: workflow.definition().flow.is_some(),
         };
         self.permits.agree(id, terms);
@@ -142,7 +143,9 @@ impl Core {
             within: of_all(all.iter().map(|one| &one.within)),
             is_present: !all.is_empty(),
             is_paused: state.rests(),
-            by_workers: false,
+            // Runs of an older definition may need an executor that no worker has.
+            by_workers: !all.is_empty() && all.iter().all(|one| self.config.leaves_to_workers(one)),
+            runs_on: all.iter().flat_map(|one| &one.job.runs_on).cloned().collect(),
             by_scheduler: false,
         };
         self.permits.agree(QueueId::of_step(workflow, step, is_item), terms);

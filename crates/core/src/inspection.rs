@@ -1,7 +1,11 @@
 //! Details of a slot that only the scheduler's memory has.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kelos_model::dormant::Dormant;
+use kelos_model::workers::Label;
+use kelos_model::workflow::ProjectVersion;
 use kelos_model::{Probe, ProbeAnswer, Reason};
 
 use crate::capacity::PoolPlace;
@@ -15,6 +19,26 @@ pub struct BatchWait {
     pub size: u32,
     /// The moment at which they run in any case; none if others are about to be queued.
     pub until: Option<Timestamp>,
+}
+
+/// The reason for which no worker takes a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerWait {
+    /// No worker serves its workflow. The labels are those that such a worker needs.
+    None(BTreeSet<Label>),
+    /// No program is connected that has the functions of its workflow as they were deployed last.
+    Program {
+        /// The project of the workflow.
+        project: String,
+        /// The version of the definition in force, where it has one.
+        version: Option<ProjectVersion>,
+        /// So many programs are connected that have another definition of the workflow.
+        outdated: u32,
+    },
+    /// So many workers serve its workflow, and none of them has all of these labels.
+    Labels(BTreeSet<Label>, u32),
+    /// All workers that may run it are busy. The labels are those that such a worker needs.
+    Busy(BTreeSet<Label>),
 }
 
 /// Details of a slot that only the scheduler's memory has.
@@ -33,10 +57,8 @@ pub struct Inspection {
     pub pools: Vec<PoolPlace>,
     /// The reason why the scheduler leaves it alone, such as a pause, a removal or a changed schedule.
     pub dormant: Option<Dormant>,
-    /// Whether it needs a worker and no worker serves its workflow.
-    pub no_worker: bool,
-    /// Whether it needs a worker and all workers that serve its workflow are busy.
-    pub workers_busy: bool,
+    /// The worker that it waits for, while it is queued.
+    pub worker: Option<WorkerWait>,
     /// The reason why the success of its ended run is not recorded yet.
     pub finishing: Option<Reason>,
     /// The number of runs of its program that are live or about to start, as constraints count them.

@@ -50,6 +50,7 @@ mod plan;
 mod planner;
 mod port;
 mod programs;
+mod projects;
 mod record;
 mod refusal;
 mod repeats;
@@ -78,11 +79,11 @@ pub use deployment::{DEPLOYMENTS, Deployment, deployments_of};
 pub use filter::WorkflowFilter;
 pub use port::{Command, Input, RestoredState, Rows, Step};
 pub use requests::{
-    AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
-    Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally, FireRequest, Inspect,
-    InspectCapacity, Kill, MarkSuccess, POSITIONS, Pause, PauseBackfill, PrioritiseBackfill, RecordAccess,
-    RefusedSignal, RepeatStep, Reply, Request, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister,
-    SignalFlow, Skip, SlotList, SourcePosition, StartAnswer, SubmitOutcome, SubmitRequest, Tell,
+    AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DefinedVersion,
+    DeleteSchedules, DeployProject, Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableByTime, FactTally,
+    FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, POSITIONS, Pause, PauseBackfill, PrioritiseBackfill,
+    RecordAccess, RefusedSignal, RepeatStep, Reply, Request, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow,
+    SetRegister, SignalFlow, Skip, SlotList, SourcePosition, StartAnswer, SubmitOutcome, SubmitRequest, Tell,
 };
 pub use workers::{Offer, WORKER};
 
@@ -91,7 +92,7 @@ pub use breaches::StepError;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
 pub use config::{Config, PlantedBreach, PlantedIn};
 pub use driver::{Surroundings, drive, live_through};
-pub use inspection::{BatchWait, Inspection};
+pub use inspection::{BatchWait, Inspection, WorkerWait};
 pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;

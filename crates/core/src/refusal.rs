@@ -21,6 +21,20 @@ pub enum Refusal {
     NotStartable(WorkflowId),
     /// The name is taken.
     ScheduleTaken(WorkflowId),
+    /// The project of a program has the name of one that a file defines.
+    ProjectOfFile {
+        /// The project.
+        project: String,
+        /// The file.
+        file: String,
+    },
+    /// A program would define a workflow of another project.
+    NameOfProject {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// The project that it belongs to.
+        project: String,
+    },
     /// The program of an event schedule does not exist.
     NoProgram {
         /// The event schedule.
@@ -147,7 +161,11 @@ impl Refusal {
             Refusal::NeverOpened(_) => "never-opened",
             Refusal::NoEventSchedule(_) => "schedule-not-found",
             Refusal::NotStartable(_) => "not-startable",
-            Refusal::ScheduleTaken(_) | Refusal::NameTaken(_) | Refusal::RunNameTaken(..) => "name-taken",
+            Refusal::ScheduleTaken(_)
+            | Refusal::NameTaken(_)
+            | Refusal::RunNameTaken(..)
+            | Refusal::ProjectOfFile { .. }
+            | Refusal::NameOfProject { .. } => "name-taken",
             Refusal::NoProgram { .. } => "program-not-found",
             Refusal::AlreadyEnabled(_) => "already-enabled",
             Refusal::AlreadyDisabled(_) => "already-disabled",
@@ -189,6 +207,15 @@ impl std::fmt::Display for Refusal {
                 write!(f, "{id} has job ids, so a run of it needs one: submit a job")
             }
             Refusal::ScheduleTaken(id) => write!(f, "a workflow named \"{id}\" exists already, expected a new name"),
+            Refusal::ProjectOfFile { project, file } => {
+                write!(f, "the project \"{project}\" is defined by the file {file}, expected a project of another name")
+            }
+            Refusal::NameOfProject { workflow, project } => {
+                write!(
+                    f,
+                    "a workflow named \"{workflow}\" exists already in the project {project}, expected a new name"
+                )
+            }
             Refusal::NoProgram { schedule, program } => {
                 write!(f, "{schedule} runs {program}, and there is no such workflow")
             }

@@ -56,6 +56,8 @@ pub enum AnyAnswer {
     Inspection(Inspection),
     /// The use of limits and pools.
     Capacity(Capacity),
+    /// The definitions of a project that are in force.
+    Deployed(Vec<DefinedVersion>),
 }
 
 /// Pairs each request with its answer, here and nowhere else.
@@ -111,6 +113,7 @@ requests! {
     PrioritiseBackfill(PrioritiseBackfill) -> Done(());
     RerunBackfill(RerunBackfill) -> Reopened(Vec<SlotRef>);
     Tell(Tell) -> Tally(FactTally);
+    DeployProject(DeployProject) -> Deployed(Vec<DefinedVersion>);
     CreateSchedules(CreateSchedules) -> Done(());
     ChangeSchedule(ChangeSchedule) -> Done(());
     DeleteSchedules(DeleteSchedules) -> Done(());
@@ -236,6 +239,28 @@ pub struct RerunBackfill {
     pub backfill: BackfillId,
     /// The reason given for it.
     pub reason: Option<String>,
+}
+
+/// Put the definitions of a project into force whose functions a program has, in place of those that the project had; none take it away.
+#[derive(Debug, Clone)]
+pub struct DeployProject {
+    /// The project.
+    pub project: String,
+    /// Its definitions.
+    pub definitions: Vec<Arc<Workflow>>,
+    /// The digest of the definitions; none where the project is taken away.
+    pub digest: Option<String>,
+    /// Whether it is only checked that this is possible.
+    pub dry_run: bool,
+}
+
+/// A workflow, and the version of its definition that is in force, counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinedVersion {
+    /// The workflow.
+    pub workflow: WorkflowId,
+    /// The version of its definition.
+    pub version: u32,
 }
 
 /// Create event schedules, all of them or none. They are disabled unless their definitions say otherwise.

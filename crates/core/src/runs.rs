@@ -39,7 +39,7 @@ impl Core {
             (SlotState::Dispatched, Report::NeverStarted)
                 if live.run.as_ref().is_some_and(|run| run.is_by_worker()) =>
             {
-                self.record(&run.slot, SlotEvent::Withdrawn { run: run.number });
+                self.record_of_run(run, |run| SlotEvent::Withdrawn { run });
             }
             (SlotState::Dispatched | SlotState::Running, Report::GivenBack) => {
                 self.record_of_run(run, |run| SlotEvent::Withdrawn { run });
@@ -66,7 +66,7 @@ impl Core {
             live.run.as_ref().map_or((false, None), |run| (run.is_by_worker(), run.worker.clone()));
         if is_by_worker && worker.is_none() {
             // The worker is not known after a restart; the next one that offers may take the run.
-            self.record(slot, SlotEvent::Withdrawn { run: run.number });
+            self.record_of_run(&run, |run| SlotEvent::Withdrawn { run });
             return;
         }
         self.have_started(run, worker);

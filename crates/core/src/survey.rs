@@ -1,21 +1,22 @@
 //! Answers to inspections: the details of a slot, and the use of limits and pools. They are computed on request, from
 //! organs that they do not change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kelos_model::workers::Label;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 
 use crate::batches::Candidates;
 use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
-use crate::inspection::{BatchWait, Inspection};
+use crate::inspection::{BatchWait, Inspection, WorkerWait};
 use crate::jobs::Jobs;
 use crate::permits::{LinePosition, LotWait, Party, Permits, Pool, Position, Queue, QueueId, RequestId, WorkersOf};
 use crate::planner::Planner;
 use crate::programs::Programs;
 use crate::slots::SlotTable;
 use crate::wakes::Wakes;
-use crate::workflows::Workflows;
+use crate::workflows::{WorkflowState, Workflows};
 
 /// The most holders that are listed for a pool.
 const HOLDERS: usize = 20;
@@ -57,10 +58,31 @@ impl Survey<'_> {
             dormant: workflow.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
             finishing: self.jobs.why_finishing(slot, self.workflows.are_given()),
             program_runs: self.programs.runs(&slot.workflow),
-            no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
-            workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
+            worker: queued.and_then(|_| self.worker_wait(slot)),
             batch: queue.zip(position.as_ref()).and_then(|(queue, position)| self.batch_wait(slot, queue, position)),
             answers: self.wakes.answers(slot),
+        }
+    }
+
+    /// The wait of a queued slot for a worker.
+    fn worker_wait(&self, slot: &SlotRef) -> Option<WorkerWait> {
+        match self.permits.workers_of(slot) {
+            (WorkersOf::Enough, _) => None,
+            (WorkersOf::None(outdated), labels) => Some(self.worker_missing(slot, outdated, labels)),
+            (WorkersOf::OtherLabels(workers), labels) => Some(WorkerWait::Labels(labels, workers)),
+            (WorkersOf::Busy, labels) => Some(WorkerWait::Busy(labels)),
+        }
+    }
+
+    /// The wait of a queued slot whose workflow no worker serves.
+    fn worker_missing(&self, slot: &SlotRef, outdated: u32, labels: BTreeSet<Label>) -> WorkerWait {
+        let known = self.workflows.get(&slot.workflow).map(WorkflowState::definition);
+        match known.filter(|definition| definition.has_functions()) {
+            Some(definition) => {
+                let (project, version) = (definition.project.clone(), definition.version.clone());
+                WorkerWait::Program { project, version, outdated }
+            }
+            None => WorkerWait::None(labels),
         }
     }
 

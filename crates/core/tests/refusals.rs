@@ -28,6 +28,8 @@ fn all() -> Vec<Refusal> {
         Refusal::NoEventSchedule(workflow()),
         Refusal::NotStartable(workflow()),
         Refusal::ScheduleTaken(workflow()),
+        Refusal::ProjectOfFile { project: "reports".to_owned(), file: "reports.js".to_owned() },
+        Refusal::NameOfProject { workflow: workflow(), project: "reports".to_owned() },
         Refusal::NoProgram { schedule: workflow(), program: program() },
         Refusal::AlreadyEnabled(workflow()),
         Refusal::AlreadyDisabled(workflow()),

@@ -21,13 +21,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::workers::Label;
 use kelos_model::{
     Breach, Hold, Invariant, PermitAnswer, PermitRefusal, PoolId, PoolUse, Slot, SlotRef, SlotState, WorkflowId,
 };
 
 pub(crate) use lots::{Lot, LotWait, Readiness};
 use offers::Offers;
-pub(crate) use offers::Taker;
+pub(crate) use offers::{Taker, WorkersOf};
 use pass::Pass;
 pub use pools::POOL_PATIENCE;
 pub(crate) use pools::Pool;
@@ -69,17 +70,6 @@ pub(crate) struct Permits {
     /// The moment of the last pass.
     passed_at: Option<Timestamp>,
     breaches: Breaches,
-}
-
-/// Whether the jobs of a workflow wait for workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkersOf {
-    /// No worker serves the workflow.
-    None,
-    /// All workers that serve it are busy.
-    Busy,
-    /// A worker would run another of its jobs, or it needs no workers.
-    Enough,
 }
 
 /// The permits of a run, granted to a slot.
@@ -385,7 +375,8 @@ impl Permits {
         }
         // Workflows that it no longer serves may have to leave the queues of pools.
         let concerned = before.iter().chain(&offer).flat_map(|offer| &offer.workflows);
-        self.woken.extend(concerned.map(QueueId::from).filter(|id| self.queues.contains_key(id)));
+        let woken: Vec<QueueId> = concerned.flat_map(|id| self.queues_of(id)).map(|(id, _)| id.clone()).collect();
+        self.woken.extend(woken);
         if let Some(offer) = offer {
             self.offers.note(worker, offer);
         }
@@ -491,12 +482,18 @@ impl Permits {
         self.starved.iter()
     }
 
-    /// Whether the jobs of a workflow wait for workers.
-    pub(crate) fn workers_of(&self, id: &WorkflowId) -> WorkersOf {
-        match self.queues.get(&QueueId::from(id)).is_some_and(|queue| queue.terms.by_workers) {
-            true if !self.offers.serves(id) => WorkersOf::None,
-            true if self.offers.are_busy(id) => WorkersOf::Busy,
-            _ => WorkersOf::Enough,
+    /// The queues of a workflow, also those of the steps of a flow.
+    fn queues_of(&self, id: &WorkflowId) -> impl Iterator<Item = (&QueueId, &Queue)> {
+        self.queues.range(QueueId::from(id)..).take_while(move |(queue, _)| queue.workflow == *id)
+    }
+
+    /// The workers for a slot, and the labels that it needs.
+    pub(crate) fn workers_of(&self, slot: &SlotRef) -> (WorkersOf, BTreeSet<Label>) {
+        match self.queues.get(&QueueId::of(slot)).filter(|queue| queue.terms.by_workers) {
+            Some(Queue { terms: Terms { runs_on, .. }, .. }) => {
+                (self.offers.standing(&slot.workflow, runs_on), runs_on.clone())
+            }
+            None => (WorkersOf::Enough, BTreeSet::new()),
         }
     }
 }

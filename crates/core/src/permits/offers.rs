@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kelos_model::workers::Label;
 use kelos_model::{SlotRef, WorkflowId};
 
 use crate::workers::Offer;
@@ -12,6 +13,19 @@ use crate::workers::Offer;
 pub(crate) struct Offers {
     by_worker: BTreeMap<Arc<str>, Offer>,
     by_workflow: BTreeMap<WorkflowId, BTreeSet<Arc<str>>>,
+}
+
+/// The workers for a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkersOf {
+    /// It needs none, or one of them has room.
+    Enough,
+    /// It needs one, and none serves its workflow. So many have its functions in another version than the one in force.
+    None(u32),
+    /// So many serve its workflow, and none of them has the labels that it needs.
+    OtherLabels(u32),
+    /// All that may run it are busy.
+    Busy,
 }
 
 /// A worker that takes a job.
@@ -51,14 +65,18 @@ impl Offers {
         workers.filter_map(|worker| Some((worker, self.by_worker.get(worker)?)))
     }
 
-    /// Whether any worker serves a workflow, even a busy one.
-    pub(crate) fn serves(&self, id: &WorkflowId) -> bool {
-        self.by_workflow.contains_key(id)
-    }
-
-    /// Whether workers serve a workflow and all of them are busy.
-    pub(crate) fn are_busy(&self, id: &WorkflowId) -> bool {
-        self.serves(id) && self.of(id).all(|(_, offer)| offer.free == 0)
+    /// The workers for the jobs of a workflow that need these labels.
+    pub(crate) fn standing(&self, id: &WorkflowId, labels: &BTreeSet<Label>) -> WorkersOf {
+        let mut fitting = self.of(id).filter(|(_, offer)| labels.is_subset(&offer.labels)).peekable();
+        if fitting.peek().is_some() {
+            return if fitting.all(|(_, offer)| offer.free == 0) { WorkersOf::Busy } else { WorkersOf::Enough };
+        }
+        let served = u32::try_from(self.of(id).count()).unwrap_or(u32::MAX);
+        if served > 0 {
+            return WorkersOf::OtherLabels(served);
+        }
+        let outdated = self.by_worker.values().filter(|offer| offer.outdated.contains(id));
+        WorkersOf::None(u32::try_from(outdated.count()).unwrap_or(u32::MAX))
     }
 
     /// The workflows that a worker serves, if it is busy.
@@ -67,20 +85,26 @@ impl Offers {
         offer.into_iter().flat_map(|offer| &offer.workflows)
     }
 
-    /// The number of further jobs of a workflow that workers offer to run, without naming one.
-    pub(crate) fn free_for(&self, id: &WorkflowId) -> u32 {
-        self.of(id).filter(|(_, offer)| offer.job.is_none()).fold(0, |sum, (_, offer)| sum.saturating_add(offer.free))
+    /// The number of further jobs of a workflow that workers with these labels offer to run, without naming one.
+    pub(crate) fn free_for(&self, id: &WorkflowId, labels: &BTreeSet<Label>) -> u32 {
+        let fits = |offer: &Offer| offer.job.is_none() && labels.is_subset(&offer.labels);
+        let fitting = self.of(id).filter(|(_, offer)| fits(offer));
+        fitting.fold(0, |sum, (_, offer)| sum.saturating_add(offer.free))
     }
 
-    /// The jobs that workers offer to run by name.
-    pub(crate) fn named(&self) -> impl Iterator<Item = &SlotRef> {
-        self.by_worker.values().filter(|offer| offer.free > 0).filter_map(|offer| offer.job.as_ref())
+    /// The jobs that workers offer to run by name, with the labels of these workers.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&SlotRef, &BTreeSet<Label>)> {
+        let free = self.by_worker.values().filter(|offer| offer.free > 0);
+        free.filter_map(|offer| Some((offer.job.as_ref()?, &offer.labels)))
     }
 
-    /// Assigns a job to a worker: to one that asks for this job by name, or else to the one with the most room.
-    pub(crate) fn take(&mut self, slot: &SlotRef) -> Option<Taker> {
-        let fits =
-            |(_, offer): &(&Arc<str>, &Offer)| offer.free > 0 && offer.job.as_ref().is_none_or(|job| job == slot);
+    /// Assigns a job to a worker with the labels that it needs: to one that asks for this job by name, or else to the one with the most
+    /// room.
+    pub(crate) fn take(&mut self, slot: &SlotRef, labels: &BTreeSet<Label>) -> Option<Taker> {
+        let fits = |(_, offer): &(&Arc<str>, &Offer)| {
+            let takes = offer.free > 0 && offer.job.as_ref().is_none_or(|job| job == slot);
+            takes && labels.is_subset(&offer.labels)
+        };
         let best = self.of(&slot.workflow).filter(fits).max_by_key(|(_, offer)| (offer.job.is_some(), offer.free));
         let (worker, attempts) = best.map(|(worker, offer)| (worker.clone(), offer.attempts))?;
         let offer = self.by_worker.get_mut(&worker)?;

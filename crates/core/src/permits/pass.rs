@@ -1,6 +1,7 @@
 //! One pass over all queues: each slot that can run is granted everything that its run needs.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::queue_id::QueueId;
 use super::sweep::{Eligibility, Sweep};
-use super::{Grant, GrantedRequest, IsReady, Lot, LotWait, Party, Permits, RequestId, WaitingRequest};
+use super::{Grant, GrantedRequest, IsReady, Lot, LotWait, Party, Permits, RequestId, Terms, WaitingRequest};
 use crate::filter::{WorkflowFilter, allows, take_allowed};
 
 pub(super) struct Pass<'a> {
@@ -23,6 +24,14 @@ pub(super) struct Pass<'a> {
     grants: Vec<Grant>,
     /// The workflows with slots that wait for their batch.
     waits: RefCell<Vec<(QueueId, LotWait)>>,
+}
+
+/// The first slot of a workflow that waits for workers.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    turn: (Reverse<i32>, Timestamp, SlotKey),
+    id: QueueId,
+    position: Position,
 }
 
 impl<'a> Pass<'a> {
@@ -104,8 +113,8 @@ impl<'a> Pass<'a> {
     /// they were queued.
     fn serve_workers(&mut self, woken: &BTreeSet<QueueId>) {
         // They are in no queue of a pool, so anything that woke others may be what they wait for.
-        let named = self.permits.offers.named().filter(|job| allows(self.only, &job.workflow));
-        for job in named.cloned().collect::<Vec<SlotRef>>() {
+        let named = self.named().filter(|(_, job)| allows(self.only, &job.workflow));
+        for job in named.map(|(_, job)| job.clone()).collect::<Vec<SlotRef>>() {
             if let Some(position) = self.position_of_named(&job) {
                 let id = QueueId::of(&job);
                 self.give(&id, &position);
@@ -113,8 +122,8 @@ impl<'a> Pass<'a> {
                 self.mark_pools_of(&id);
             }
         }
-        let mut heads: BTreeSet<(Position, QueueId)> = woken.iter().filter_map(|id| self.head(id)).collect();
-        while let Some((position, id)) = heads.pop_first() {
+        let mut heads: BTreeSet<Head> = woken.iter().filter_map(|id| self.head(id)).collect();
+        while let Some(Head { position, id, .. }) = heads.pop_first() {
             // If its worker took another job, it is not the limit that holds it back.
             if self.head(&id).is_none() {
                 continue;
@@ -124,15 +133,24 @@ impl<'a> Pass<'a> {
                 continue;
             }
             self.give(&id, &position);
-            heads.extend(self.head(&id).filter(|(next, _)| *next != position));
+            heads.extend(self.head(&id).filter(|next| next.position != position));
         }
     }
 
+    /// The jobs that workers with the labels which they need ask for by name, with their queues.
+    fn named(&self) -> impl Iterator<Item = (&Queue, &SlotRef)> {
+        self.permits.offers.named().filter_map(|(job, labels)| {
+            let queue = self.permits.queues.get(&QueueId::of(job))?;
+            queue.terms.runs_on.is_subset(labels).then_some((queue, job))
+        })
+    }
+
     /// The first job of a workflow without pools, if a worker would run it.
-    fn head(&self, id: &QueueId) -> Option<(Position, QueueId)> {
+    fn head(&self, id: &QueueId) -> Option<Head> {
         let queue =
             self.permits.queues.get(id).filter(|queue| queue.terms.pools.is_empty() && queue.terms.by_workers)?;
-        Some((self.next(id, queue)?.clone(), id.clone()))
+        let position = self.next(id, queue)?.clone();
+        Some(Head { turn: queue.turn(&position), id: id.clone(), position })
     }
 
     /// The position of a job that a worker asks for by name, if it is queued and its workflow and pools have room for
@@ -149,14 +167,15 @@ impl<'a> Pass<'a> {
     /// Has the pools note when there are tokens for the jobs that workers ask for by name. These jobs may be in no queue, so that no
     /// sweep does.
     fn await_tokens_of_named(&mut self) {
-        for job in self.permits.offers.named() {
-            let Some(queue) = self.permits.queues.get(&QueueId::of(job)) else { continue };
+        let mut awaited = Vec::new();
+        for (queue, job) in self.named() {
             if !queue.is_open() || queue.places() == 0 || !queue.has(&job.key) {
                 continue;
             }
-            for one in &queue.terms.pools {
-                self.permits.pools.await_tokens_beside(one, self.now);
-            }
+            awaited.extend(queue.terms.pools.iter().cloned());
+        }
+        for one in &awaited {
+            self.permits.pools.await_tokens_beside(one, self.now);
         }
     }
 
@@ -356,7 +375,7 @@ impl<'a> Pass<'a> {
         let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         let mut taker = None;
         if queue.terms.by_workers {
-            taker = self.permits.offers.take(&slot);
+            taker = self.permits.offers.take(&slot, &queue.terms.runs_on);
             if taker.is_none() {
                 return;
             }
@@ -389,8 +408,8 @@ impl<'a> Pass<'a> {
 
     /// The workflows in queues of pools that a worker serves, once it is busy.
     fn in_line_for(&self, worker: &Arc<str>) -> Vec<QueueId> {
-        let is_in_line = |id: &QueueId| self.permits.queues.get(id).is_some_and(|queue| queue.in_line.is_some());
-        self.permits.offers.of_busy(worker).map(QueueId::from).filter(is_in_line).collect()
+        let served = self.permits.offers.of_busy(worker).flat_map(|id| self.permits.queues_of(id));
+        served.filter(|(_, queue)| queue.in_line.is_some()).map(|(id, _)| id.clone()).collect()
     }
 
     /// The queued slots of a workflow that may run, in order. Of a batch it is the first.
@@ -431,6 +450,7 @@ impl<'a> Pass<'a> {
             return 0;
         }
         let allowed = queue.places();
-        if queue.terms.by_workers { allowed.min(self.permits.offers.free_for(&id.workflow)) } else { allowed }
+        let Terms { by_workers, runs_on, .. } = &queue.terms;
+        if *by_workers { allowed.min(self.permits.offers.free_for(&id.workflow, runs_on)) } else { allowed }
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kelos_model::workers::Label;
 use kelos_model::{BatchRule, PoolId, PoolUse, Slot, SlotKey};
 
 use super::queue_id::QueueId;
@@ -77,6 +78,8 @@ pub(crate) struct Terms {
     pub(crate) is_paused: bool,
     /// Whether workers run its jobs.
     pub(crate) by_workers: bool,
+    /// The labels that such a worker needs.
+    pub(crate) runs_on: BTreeSet<Label>,
     /// Whether the scheduler carries its runs out by itself, because they are runs of flows.
     pub(crate) by_scheduler: bool,
 }
@@ -117,6 +120,13 @@ impl Queue {
     /// The moment at which a slot was queued; none if it isn't queued.
     pub(crate) fn since(&self, position: &Position) -> Option<Timestamp> {
         self.waiting.get(position).copied()
+    }
+
+    /// Its turn among the first slots of all workflows that wait for workers: by priority, then by its time, or the moment at which it was
+    /// queued where it has none.
+    pub(super) fn turn(&self, position: &Position) -> (Reverse<i32>, Timestamp, SlotKey) {
+        let at = position.key.time().or_else(|| self.since(position)).unwrap_or(Timestamp::MAX);
+        (position.priority, at, position.key.clone())
     }
 
     /// Counts the run of a slot. Returns whether it was not counted before; the run that serves a follower counts as that of another slot.

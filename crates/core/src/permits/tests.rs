@@ -294,7 +294,7 @@ fn two_apps(limit: u32) -> World {
         world.queue_slot(SlotRef::job(id, "1".into()), 0);
     }
     let workflows = ["a", "b"].map(|id| id.parse().unwrap()).into();
-    world.permits.offered("w".into(), Some(Offer { workflows, job: None, free: 1, attempts: None }));
+    world.permits.offered("w".into(), Some(Offer { workflows, free: 1, ..Offer::default() }));
     world
 }
 
@@ -329,7 +329,7 @@ fn who_is_no_longer_served_by_an_offer_leaves_the_lines_of_pools() {
     world.queue("c", 1, 2);
     world.queue("c", 2, 0);
     world.queue_slot(SlotRef::job(b.clone(), "1".into()), 1);
-    let offer = |id: &WorkflowId| Offer { workflows: [id.clone()].into(), job: None, free: 1, attempts: None };
+    let offer = |id: &WorkflowId| Offer { workflows: [id.clone()].into(), free: 1, ..Offer::default() };
     world.permits.offered("w".into(), Some(offer(&b)));
     assert_eq!(world.grant(), ["c@1"], "the job reserves the rest of the pool");
     world.permits.offered("w".into(), Some(offer(&named("a"))));
@@ -426,13 +426,36 @@ fn a_job_that_a_worker_asks_for_by_name_is_looked_at_when_a_token_comes() {
     for id in ["1", "2"] {
         let slot = SlotRef::job(a.clone(), id.into());
         world.queue_slot(slot.clone(), 0);
-        let offer = Offer { workflows: [a.clone()].into(), job: Some(slot), free: 1, attempts: None };
+        let offer = Offer { workflows: [a.clone()].into(), job: Some(slot), free: 1, ..Offer::default() };
         world.permits.offered(id.into(), Some(offer));
     }
     assert_eq!(granted(&mut world), ["a"], "there is one token");
     world.now = world.permits.next_wake().expect("a moment at which a token comes");
     assert_eq!(granted(&mut world), ["a"]);
     assert_eq!(world.permits.next_wake(), None);
+}
+
+#[test]
+fn a_job_that_a_worker_without_its_labels_asks_for_overtakes_none() {
+    let mut world = World::new(100);
+    let a: WorkflowId = "a".parse().unwrap();
+    let gpu: BTreeSet<Label> = Label::new("gpu").into_iter().collect();
+    let terms = Terms { by_workers: true, runs_on: gpu.clone(), is_present: true, ..Terms::default() };
+    world.permits.agree(&a, terms);
+    let [first, second] = ["1", "2"].map(|id| SlotRef::job(a.clone(), id.into()));
+    world.queue_slot(first.clone(), 0);
+    world.now += SignedDuration::from_secs(1);
+    world.queue_slot(second.clone(), 0);
+    let offer = Offer { workflows: [a.clone()].into(), free: 1, ..Offer::default() };
+    world.permits.offered("plain".into(), Some(Offer { job: Some(second.clone()), ..offer.clone() }));
+    world.permits.offered("with-gpu".into(), Some(Offer { labels: gpu.clone(), ..offer.clone() }));
+    let grants = |world: &mut World| world.permits.grant(world.now, &None, &AllReady);
+    let taken: Vec<_> = grants(&mut world).into_iter().map(|grant| (grant.slot, grant.taker.unwrap().worker)).collect();
+    assert_eq!(taken, [(first, "with-gpu".into())]);
+    // One with the labels has it at once.
+    world.permits.offered("gpu-too".into(), Some(Offer { labels: gpu, job: Some(second.clone()), ..offer }));
+    let taken: Vec<_> = grants(&mut world).into_iter().map(|grant| (grant.slot, grant.taker.unwrap().worker)).collect();
+    assert_eq!(taken, [(second, "gpu-too".into())]);
 }
 
 #[test]

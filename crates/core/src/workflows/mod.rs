@@ -177,8 +177,39 @@ impl Workflows {
     /// Takes all definitions of a provenance. Returns whether it is the first to give any since the start.
     pub(crate) fn hear(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>) -> bool {
         let is_first = self.definitions.is_empty();
+        if is_first && provenance != Provenance::Code {
+            // Programs that work for a server give theirs once, and may be away.
+            self.definitions.take(Provenance::Code, self.of_programs());
+        }
         self.definitions.take(provenance, definitions);
         is_first
+    }
+
+    /// The stored definitions of programs that are in force.
+    pub(crate) fn of_programs(&self) -> Vec<Arc<Workflow>> {
+        let of_program = |one: &&WorkflowState| {
+            one.is_present() && !one.is_event_schedule() && one.definition().provenance() == Provenance::Code
+        };
+        self.all.values().filter(of_program).map(|one| one.definition().clone()).collect()
+    }
+
+    /// Refuses the definitions of a program's project where the project, or a name, belongs to others.
+    pub(crate) fn check_deployed(&self, project: &str, definitions: &[Arc<Workflow>]) -> Result<(), Refusal> {
+        let present = || self.all.values().filter(|one| one.is_present()).map(WorkflowState::definition);
+        let mut own = present().filter(|one| one.project == project);
+        if let Some(other) = own.find(|one| one.provenance() == Provenance::File) {
+            let (project, file) = (project.to_owned(), other.source.file.clone());
+            return Err(Refusal::ProjectOfFile { project, file });
+        }
+        for definition in definitions {
+            let holder = self.get(&definition.id).filter(|one| one.is_present()).map(WorkflowState::definition);
+            let is_own = |one: &&Arc<Workflow>| one.project == project && one.provenance() == Provenance::Code;
+            if let Some(holder) = holder.filter(|one| !is_own(one)) {
+                let (workflow, project) = (definition.id.clone(), holder.project.clone());
+                return Err(Refusal::NameOfProject { workflow, project });
+            }
+        }
+        Ok(())
     }
 
     /// Whether any definitions have been given.

@@ -110,11 +110,6 @@ impl WorkflowState {
         self.row.present && !self.rests()
     }
 
-    /// Whether its slots are jobs.
-    pub(crate) fn has_jobs(&self) -> bool {
-        self.jobs.is_some()
-    }
-
     /// The schedule of its slots, or the reason why slots of times are dormant.
     pub(crate) fn schedule(&self) -> Result<&CronSchedule, Dormant> {
         self.schedule.ready()

@@ -131,6 +131,28 @@ fn what_nobody_gives_any_more_is_gone_and_what_nobody_was_asked_about_stands() {
 }
 
 #[test]
+fn the_projects_of_programs_stand_after_a_start_and_have_names_of_their_own() {
+    let of = |project: &str, id: &str| Arc::new(Workflow { project: project.to_owned(), ..(*hourly(id)).clone() });
+    let mut workflows =
+        with([of("reports", "a").given_by(Provenance::Code), of("scripts", "b").given_by(Provenance::File)]);
+    workflows.hear(Provenance::File, vec![of("scripts", "b")]);
+    let all = workflows.in_force(Provenance::File, &Deployments::new());
+    assert_eq!(all.keys().map(WorkflowId::as_str).collect::<Vec<_>>(), ["a", "b"]);
+    let deploys = |project: &str, ids: &[&str]| {
+        let definitions: Vec<_> = ids.iter().map(|id| of(project, id)).collect();
+        workflows.check_deployed(project, &definitions).map_err(|refusal| refusal.to_string())
+    };
+    assert_eq!(deploys("reports", &["a", "c"]), Ok(()));
+    let of_file = "the project \"scripts\" is defined by the file , expected a project of another name";
+    assert_eq!(deploys("scripts", &["c"]), Err(of_file.to_owned()));
+    let taken = |id: &str, project: &str| {
+        Err(format!("a workflow named \"{id}\" exists already in the project {project}, expected a new name"))
+    };
+    assert_eq!(deploys("reports", &["b"]), taken("b", "scripts"));
+    assert_eq!(deploys("others", &["a"]), taken("a", "reports"));
+}
+
+#[test]
 fn a_name_that_several_give_is_its_holders() {
     let mut workflows = with([hourly("a").given_by(Provenance::Code)]);
     workflows.hear(Provenance::File, vec![hourly("a")]);

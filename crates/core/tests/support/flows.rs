@@ -8,11 +8,11 @@ use kelos_model::{Job, PoolId, PoolUse, RunName, SlotKey, Step, StepName, Workfl
 use serde_json::{Map, Value};
 
 /// Adds a step, written `name`, then any of `:needed,needed`, `!handled,handled` (`!!` for at once), `*list`, `?signal/seconds`,
-/// `~retries`, `%pool/size`
+/// `~retries`, `%pool/size`, `+label,label`
 /// and `{name=value,...}`.
 pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String> {
     let (word, inputs) = word.split_once('{').map_or((word, None), |(word, inputs)| (word, Some(inputs)));
-    let signs = [':', '!', '*', '?', '~', '%'];
+    let signs = [':', '!', '*', '?', '~', '%', '+'];
     let end = word.find(signs).unwrap_or(word.len());
     let (name, mut rest) = word.split_at(end);
     let mut step = Step::new(step_name(name)?, Job::new("held", Map::new()));
@@ -34,6 +34,7 @@ pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String
                 let signal = SignalWait { name: name.to_owned(), within_seconds: seconds };
                 step = Step { needs: step.needs, handles: step.handles, ..Step::waiting_for(step.name, signal) };
             }
+            '+' => step.job.runs_on = super::jobs::labels(part)?,
             '%' => {
                 let (pool, size) = part.split_once('/').ok_or("expected a pool and its size")?;
                 let pool = PoolId::new(pool).map_err(|error| error.to_string())?;

@@ -5,8 +5,9 @@
 //! said parents c@1 a@x=1 b@x=1 | said children a@1 c@x=1 | said children a@1 failed why
 //! define app jobs {date}_{x} values x=1,2 after a,b(x=1|2)&c after second:d(x=all) valid x=1 attempts 2
 //! submit app@20160101_1 app@... [priority 5] [readd]
-//! workers on                                                    jobs are run by workers only
+//! workers on                                                    commands and steps are run by workers only
 //! offer w1 2 app other | offer w1 1 app@20160101_1 | offer w1 1 app attempts 1 | offer w1 gone
+//! offer w1 2 app +gpu,eu | define app jobs {x} on gpu            only a worker with the labels gets it
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use kelos_core::Offer;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, ValueFilter};
+use kelos_model::workers::Label;
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 pub(crate) fn template(word: &str) -> Result<JobKeys, String> {
@@ -76,6 +78,11 @@ fn member(word: &str) -> Result<Member, String> {
     Ok(Member { workflows: workflows.collect::<Result<_, _>>()?, values, job_ids: None })
 }
 
+/// The labels of workers: `gpu,eu`.
+pub(crate) fn labels(word: &str) -> Result<BTreeSet<Label>, String> {
+    word.split(',').map(|label| Label::new(label).map_err(|error| error.to_string())).collect()
+}
+
 /// The offer of a worker, from the words after its name; none if the worker is gone.
 pub(crate) fn offer(words: &[String]) -> Result<Option<Offer>, String> {
     if words == ["gone"] {
@@ -83,9 +90,13 @@ pub(crate) fn offer(words: &[String]) -> Result<Option<Offer>, String> {
     }
     let (free, rest) = words.split_first().ok_or("expected a number")?;
     let free = free.parse().map_err(|_| format!("{free:?} is not a number"))?;
-    let mut offer = Offer { workflows: BTreeSet::new(), job: None, free, attempts: None };
+    let mut offer = Offer { free, ..Offer::default() };
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
+        if let Some(given) = word.strip_prefix('+') {
+            offer.labels = labels(given)?;
+            continue;
+        }
         if word == "attempts" {
             offer.attempts = rest.next().and_then(|number| number.parse().ok());
             continue;

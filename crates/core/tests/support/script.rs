@@ -11,6 +11,7 @@
 //! define wc periods 1h batch 6 600s          runs serve up to 6 adjacent slots, which wait so long for others
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! define wc may pool:4 ...                                      its runs may take permits of a pool while they are live
+//! define wc does http | define wc on gpu       another executor than command; the labels of the workers that may run it
 //! remove wc | pause wc | resume wc | restart
 //! plant wc planning | looking | collecting | dispatching | reporting | asking       an invariant of it breaks by that from now on
 //! mend                                                          nothing breaks any more; either comes with a restart
@@ -281,7 +282,10 @@ fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
         "limit" => world.config.max_running = words.number()?,
         "at-once" => world.config.at_once = words.number()?,
         "frontier" => world.config.frontier = words.number()?,
-        "workers" => world.config.by_workers = words.next("on or off")? == "on",
+        "workers" => {
+            let is_on = words.next("on or off")? == "on";
+            world.config.by_workers = ["command", "held"].into_iter().filter(|_| is_on).map(str::to_owned).collect();
+        }
         "ticks" => world.ticks = words.next("on or off")? == "on",
         "deploys" => {
             world.deploys = match words.next("yes, no or keeping")?.as_str() {
@@ -368,6 +372,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "may" => workflow.within.push(pool_use(&words.next("a pool")?)?),
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "batch" => workflow.batch = Some(batch(words.number()?, words.seconds()?)),
+            "does" | "on" => executed(&mut workflow, &word, &words.next("an executor or labels")?)?,
             "serial" => workflow.concurrency = Some(words.number()?),
             "step" => flows::add_step(&mut workflow, &words.next("a step")?)?,
             "retry" => workflow.retry.count = words.number()?,
@@ -384,6 +389,15 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
         }
     }
     Ok(Arc::new(workflow))
+}
+
+/// Sets the executor of a job, or the labels of the workers that may run it.
+fn executed(workflow: &mut Workflow, verb: &str, word: &str) -> Result<(), String> {
+    match verb {
+        "does" => workflow.job.executor = word.to_owned(),
+        _ => workflow.job.runs_on = jobs::labels(word)?,
+    }
+    Ok(())
 }
 
 fn cron(word: &str) -> Result<Schedule, String> {

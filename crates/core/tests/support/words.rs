@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use kelos_core::{
     AnyAnswer, BackfillOutcome, Capacity, Command, DownstreamOutcome, FactTally, Inspection, PoolState, Reply,
-    StartAnswer, Step, SubmitOutcome, Waiter,
+    StartAnswer, Step, SubmitOutcome, Waiter, WorkerWait,
 };
 use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::jobs::Direction;
 use kelos_model::reason::words;
 use kelos_model::time::format_short;
+use kelos_model::workers::labels_in_words;
 use kelos_model::{
     Batch, EventRecord, Occurrence, Outcome, PermitAnswer, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef,
     StepName, WorkflowEvent,
@@ -307,6 +308,10 @@ impl Words {
             ),
             Ok(AnyAnswer::Inspection(inspection)) => self.inspection(inspection),
             Ok(AnyAnswer::Capacity(capacity)) => self.capacity(capacity),
+            Ok(AnyAnswer::Deployed(all)) => {
+                let all: Vec<String> = all.iter().map(|one| format!("{} #{}", one.workflow, one.version)).collect();
+                format!("deployed {}", all.join(", "))
+            }
             Err(refusal) => format!("refused: {refusal}"),
         }
     }
@@ -315,10 +320,14 @@ impl Words {
         let next = found.next_look.map_or("when something wakes it".to_owned(), |at| self.time(at));
         let full = if found.at_global_limit { ", all places taken" } else { "" };
         let finishing = found.finishing.as_ref().map(|why| format!(", {}", words::text(why))).unwrap_or_default();
-        let worker = match (found.no_worker, found.workers_busy) {
-            (true, _) => ", no worker serves it",
-            (_, true) => ", all workers that serve it are busy",
-            _ => "",
+        let worker = match &found.worker {
+            Some(WorkerWait::None(_)) => ", no worker serves it".to_owned(),
+            Some(WorkerWait::Program { outdated, .. }) => format!(", no program has its functions, {outdated} others"),
+            Some(WorkerWait::Labels(labels, workers)) => {
+                format!(", none of {workers} has {}", labels_in_words(labels))
+            }
+            Some(WorkerWait::Busy(_)) => ", all workers that serve it are busy".to_owned(),
+            None => String::new(),
         };
         let dormant = found.dormant.as_ref().map(|why| format!(", left alone: {why}")).unwrap_or_default();
         let place = |one: &kelos_core::PoolPlace| {
