@@ -10,11 +10,12 @@ mod triggered_by;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kelos_core::Input;
 use kelos_model::run::Report;
 use kelos_model::workflow::Properties;
-use kelos_model::{PermitAnswer, RunId, SlotKey, Workflow};
+use kelos_model::{PermitAnswer, Run, RunId, SlotKey, Workflow};
 use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
@@ -35,6 +36,10 @@ pub struct Start {
     pub given: RunInput,
     /// The worker that offered to do it, where one did.
     pub worker: Option<Arc<str>>,
+    /// Of a run at a worker on another machine: how long it may go on without a word from the leader.
+    pub lease: Option<Duration>,
+    /// Of a function that a program does for the leader: the earlier runs of its slot, which that program can't look up.
+    pub earlier: Vec<Run>,
 }
 
 /// Name of the executor that hands runs to workers.
@@ -158,7 +163,9 @@ impl Executors {
         }
     }
 
-    fn names(&self) -> Vec<String> {
+    /// The names, ascending.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
         self.by_name.keys().cloned().collect()
     }
 }

@@ -15,6 +15,7 @@ use super::deployments::projects;
 use super::{Definitions, EngineView, MENDING, Message, Pace, Status};
 use crate::clock::Clock;
 use crate::executor::Executors;
+use crate::timings::Timings;
 
 /// The reason for which an engine did not do what was requested.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +112,12 @@ impl Handle {
     #[must_use]
     pub fn status(&self) -> Status {
         self.shown.status.borrow().clone()
+    }
+
+    /// The durations of the parts of its turns, and the rest of its lease.
+    #[must_use]
+    pub fn timings(&self) -> &Timings {
+        &self.shown.timings
     }
 
     /// Follows what the engine is doing.

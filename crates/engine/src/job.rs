@@ -130,7 +130,16 @@ pub fn fill(
     functions: &dyn Functions,
 ) -> Result<Start, String> {
     let JobInput { settings, properties } = filled_with(workflow, &run.slot.key, &given, functions)?;
-    Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties, given, worker: None })
+    Ok(Start {
+        run: run.clone(),
+        workflow: workflow.clone(),
+        settings,
+        properties,
+        given,
+        worker: None,
+        lease: None,
+        earlier: Vec::new(),
+    })
 }
 
 /// Fills every text, but for shell scripts: those get the values as variables, never pasted in. In URLs that are asked with

@@ -19,9 +19,10 @@ use super::{EngineParts, EngineView, MENDING, Message, Pace, Status};
 use crate::executor::{Reports, RunInput, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
+use crate::timed::TimedJournal;
 use crate::turn::{BreachReport, Remedy, TurnError, Turns};
 
-/// The interval at which a standby asks for the lease, and an engine in trouble retries its store.
+/// The interval at which an engine in trouble retries its store.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 /// The interval at which an engine with damaged data checks whether it was repaired.
@@ -139,7 +140,9 @@ impl Surroundings for Reign<'_> {
     }
 
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, TurnError> {
-        let acted = self.turns.turn(&mut *self.leader.parts.store, now, inputs)?;
+        let mut journal = TimedJournal::begin(&mut *self.leader.parts.store, &self.leader.shown.timings);
+        let acted = self.turns.turn(&mut journal, now, inputs)?;
+        journal.end();
         acted.broken.iter().for_each(say_broken);
         self.leader.show_taken(self.turns.core().taken_names());
         if acted.events > 0 {
@@ -150,7 +153,13 @@ impl Surroundings for Reign<'_> {
 
     /// All that comes of it comes by messages.
     fn perform(&mut self, _: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, TurnError> {
+        // A leader that was held up may have been replaced meanwhile; the next one asks about every run.
+        if !(commands.is_empty() || self.leader.parts.store.holds(self.lease)) {
+            return Err(StoreError::LeaseLost { held: self.lease.epoch }.into());
+        }
+        let began = Instant::now();
         self.leader.perform(commands);
+        self.leader.shown.timings.perform.add(began.elapsed());
         self.leader.stepping.finish_if_quiet();
         Ok(Vec::new())
     }
@@ -192,6 +201,7 @@ impl Leader {
             };
             // Waiting requests get an error.
             self.replies.clear();
+            self.shown.timings.hold_until(None);
             self.show_taken(&BTreeSet::new());
             self.stepping = StepQueue::default();
             match left {
@@ -201,8 +211,8 @@ impl Leader {
                     let _ = done.map(|done| done.send(()));
                     return;
                 }
-                ExitReason::Store(StoreError::Deposed { held, .. }) => {
-                    tracing::warn!(epoch = held, "another process has become leader; standing by");
+                ExitReason::Store(StoreError::Deposed { held, .. } | StoreError::LeaseLost { held }) => {
+                    tracing::warn!(epoch = held, "another process leads, or may lead; standing by");
                 }
                 left => {
                     let (status, wait) = self.troubled(left);
@@ -265,7 +275,8 @@ impl Leader {
             if heard.replace(last) != Some(last) {
                 self.tell_of_commit();
             }
-            if let Some(done) = self.idle(TRY_AGAIN) {
+            let interval = Duration::from_millis(self.parts.store.stand_by_millis());
+            if let Some(done) = self.idle(interval) {
                 return Ok(Err(Some(done)));
             }
         }
@@ -273,8 +284,11 @@ impl Leader {
 
     fn take_lease(&mut self) -> Result<Option<Lease>, StoreError> {
         let millis = u64::try_from(self.parts.lease.as_millis()).unwrap_or(u64::MAX);
-        let now = (self.parts.clock)();
-        self.parts.store.lease(&self.parts.node, now, millis)
+        let (now, asked) = ((self.parts.clock)(), Instant::now());
+        let lease = self.parts.store.lease(&self.parts.node, now, millis);
+        let holds = matches!(lease, Ok(Some(_)));
+        self.shown.timings.hold_until(holds.then(|| asked + self.parts.lease));
+        lease
     }
 
     /// Waits while not leading: definitions are kept, requests dropped, which gives their senders an error.
@@ -315,10 +329,10 @@ impl Leader {
         // That may have taken its time.
         self.renew(lease)?;
         tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
-        self.perform(commands);
         let renew_at = Instant::now() + self.parts.lease / 3;
         let mut reign =
             Reign { leader: self, turns, lease, batch: Batch::default(), renew_at, verify_at: Instant::now() };
+        reign.perform(now, commands)?;
         let first = reign.leader.definitions(&mut reign.turns, |_| true)?;
         live_through(&mut reign, first)?;
         reign.leader.show(Status::Leading { epoch: lease.epoch });

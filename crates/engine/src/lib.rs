@@ -1,18 +1,22 @@
 //! The engine: one thread that owns the store's writing side and takes turns.
 //!
-//! Requests and reports are messages to it. The thread drains its inbox, takes one turn for all messages, and then
+//! Requests and reports are messages to it. The thread drains them, takes one turn for all, and then
 //! performs the commands. Reads bypass it.
 
 pub mod clock;
 mod deployments;
 pub mod executor;
 mod handle;
+pub mod inbox;
 pub mod job;
 mod leader;
 pub mod prober;
+pub mod program;
 pub mod secrets;
 pub mod sources;
 mod stepping;
+mod timed;
+pub mod timings;
 pub mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +38,7 @@ pub use handle::{AskError, Handle, Lens};
 use crate::clock::Clock;
 use crate::executor::Executors;
 use crate::job::Functions;
+use crate::timings::Timings;
 
 /// The mover of the engine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +159,7 @@ pub(crate) struct EngineView {
     pub(crate) stepped_at: RwLock<Option<Timestamp>>,
     /// Definitions that are left out, since their names are others'.
     pub(crate) taken: RwLock<BTreeSet<TakenName>>,
+    pub(crate) timings: Timings,
 }
 
 /// Starts an engine on a thread of its own.
@@ -168,6 +174,7 @@ pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
         commits: watch::Sender::new(0),
         stepped_at: RwLock::new(None),
         taken: RwLock::default(),
+        timings: Timings::default(),
     });
     let handle =
         Handle::new(send.clone(), reader, shown.clone(), parts.clock.clone(), parts.pace, parts.executors.clone());
