@@ -12,7 +12,7 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Recall, Run, RunId, RunName, RunState, Slot,
     SlotEvent, SlotKey, SlotRef, StepKey, StepName, WorkflowId,
 };
-use kelos_store::{Commit, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow};
+use kelos_store::{Commit, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow, StoredState};
 use kelos_store_sqlite::SqliteStore;
 
 /// Steps of a run, and steps that change in a turn.

@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     SlotState, WorkflowId,
 };
-use kelos_store::{Commit, EventFilter, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow};
+use kelos_store::{Commit, EventFilter, Journal, Lease, PageRequest, RunFilter, SlotFilter, SlotRow, StoredState};
 use kelos_store_sqlite::SqliteStore;
 
 const WORKFLOWS: usize = 1_000;

@@ -27,6 +27,13 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
     Ok(conn)
 }
 
+/// The same for the state of a node, which is written again from its log if its last turns are lost: nothing waits for the disk.
+pub(super) fn follower(path: &Path) -> Result<Connection, Fault> {
+    let conn = writer(path)?;
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    Ok(conn)
+}
+
 /// Opens a connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;

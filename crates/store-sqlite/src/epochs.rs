@@ -22,6 +22,11 @@ pub(super) fn begin(tx: &Transaction<'_>, node: &str, now: i64) -> Result<u64, F
     Ok(epoch)
 }
 
+/// Puts an epoch of a log in force.
+pub(super) fn put(tx: &Transaction<'_>, epoch: u64, node: &str, at: i64) -> Result<(), Fault> {
+    write(tx, epoch, Some(node), Some(at))
+}
+
 /// Ends an epoch; false if it had ended already.
 pub(super) fn end(conn: &mut Connection, epoch: u64) -> Result<bool, Fault> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -50,6 +50,14 @@ pub(super) fn is_led(path: &Path, now: Timestamp) -> bool {
     is_locked && !has_run_out(path, now.as_millisecond())
 }
 
+/// The name of the process that leads; empty where its note can't be read. None if none leads.
+pub(super) fn name_of_leader(path: &Path, now: Timestamp) -> Option<String> {
+    is_led(path, now).then(|| match note::read(path) {
+        Ok(NoteState::Note(note)) => note.node,
+        _ => String::new(),
+    })
+}
+
 /// Whether the lease of the holder has expired. A note without a lease has none that could.
 fn has_run_out(path: &Path, now: i64) -> bool {
     matches!(note::read(path), Ok(NoteState::Note(note)) if note.until <= now)

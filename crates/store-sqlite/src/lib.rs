@@ -11,6 +11,7 @@ mod epochs;
 mod event_pages;
 mod fault;
 mod file_identity;
+mod followed;
 mod kinds;
 mod leader;
 mod listing;
@@ -25,13 +26,17 @@ mod reader;
 mod rows;
 mod run_pages;
 mod schema;
+mod shared;
 mod slot_walk;
+mod state;
 mod steps;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod turns;
 mod twelfth;
 mod verify;
+mod views;
 mod wal;
 mod watch;
 mod writer;
@@ -41,12 +46,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run};
-use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError, Watch};
+use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch};
 
 use leader::{Leadership, Term};
 use reader::SqliteReader;
 use watch::FileWatch;
 use writer::Writer;
+
+pub use shared::SharedLogStore;
+pub use state::SqliteState;
+pub use tables::TableSize;
+pub use views::{SqlError, SqlRows, SqlValue, SqliteViews};
 
 /// The store in a SQLite file.
 #[derive(Debug)]
@@ -90,6 +100,35 @@ impl SqliteStore {
     #[must_use]
     pub fn is_led(path: &Path, now: Timestamp) -> bool {
         leader::is_led(&lock_path(path), now)
+    }
+
+    /// The name of the process that leads on the data in this file; empty where it can't be read. None if none leads.
+    #[must_use]
+    pub fn leader(path: &Path, now: Timestamp) -> Option<String> {
+        leader::name_of_leader(&lock_path(path), now)
+    }
+
+    /// The last entry of a shared log that this file has followed; none where it has a log of its own.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn followed(&self) -> Result<Option<u64>, StoreError> {
+        let followed = self.told("read", followed::read(&self.writer.conn))?;
+        Ok(followed.map(|(entry, _)| entry))
+    }
+
+    /// The rows and bytes of each table. Costs a read of the whole file.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn tables(&self) -> Result<Vec<TableSize>, StoreError> {
+        self.told("read", tables::sizes(&self.writer.conn))
+    }
+
+    /// The version of the schema that this program writes.
+    #[must_use]
+    pub fn schema() -> usize {
+        schema::STEPS.len()
     }
 
     /// Messages about damage, at most `limit`: everything is read and compared with its check values, and with the note
@@ -138,18 +177,7 @@ fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-impl Journal for SqliteStore {
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
-        self.reader.is_sound()?;
-        let outcome = self.leadership.take(&mut self.writer, node, Term::new(now, ttl_millis));
-        self.told("take the lead over", outcome)
-    }
-
-    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
-        let outcome = self.leadership.release(&mut self.writer, lease);
-        self.told("give back the lead over", outcome)
-    }
-
+impl StoredState for SqliteStore {
     fn restore(&mut self) -> Result<Snapshot, StoreError> {
         self.reader.restore()
     }
@@ -166,14 +194,6 @@ impl Journal for SqliteStore {
         self.reader.known_facts(names)
     }
 
-    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
-        self.reader.is_sound()?;
-        let outcome = self.writer.commit(lease, commit);
-        let log_end = self.told("write to", outcome)?;
-        self.leadership.committed(lease, commit.events.last().map(|record| record.seq), log_end);
-        Ok(())
-    }
-
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         let watch = FileWatch::new(self.reader.path(), Arc::clone(&self.place));
         self.told("watch", watch).map(|watch| Box::new(watch) as Box<dyn Watch>)
@@ -181,5 +201,27 @@ impl Journal for SqliteStore {
 
     fn reader(&self) -> Arc<dyn Queries> {
         Arc::clone(&self.reader) as Arc<dyn Queries>
+    }
+}
+
+impl Journal for SqliteStore {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        self.reader.is_sound()?;
+        self.told("read", followed::is_own_log(&self.writer.conn, &self.place))?;
+        let outcome = self.leadership.take(&mut self.writer, node, Term::new(now, ttl_millis));
+        self.told("take the lead over", outcome)
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        let outcome = self.leadership.release(&mut self.writer, lease);
+        self.told("give back the lead over", outcome)
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.reader.is_sound()?;
+        let outcome = self.writer.commit(lease, commit);
+        let log_end = self.told("write to", outcome)?;
+        self.leadership.committed(lease, commit.events.last().map(|record| record.seq), log_end);
+        Ok(())
     }
 }

@@ -269,6 +269,15 @@ impl Queries for SqliteReader {
         })
     }
 
+    fn live_slots(&self) -> Result<Vec<SlotRow>, StoreError> {
+        self.read("the live slots", counts::live_slots)
+    }
+
+    fn size(&self) -> Result<Option<u64>, StoreError> {
+        let pages = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        self.read("the size of the data", |tx, _| Ok(Some(tx.query_row(pages, [], |row| row.get(0))?)))
+    }
+
     fn steps(&self, run: &SlotRef, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {
         self.read("the steps of a run", |tx, names| steps::page(tx, names, run, &paging))
     }

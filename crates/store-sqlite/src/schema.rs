@@ -36,6 +36,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0018.sql")),
     Step::Code(nineteenth::step),
     Step::Sql(include_str!("0020.sql")),
+    Step::Sql(include_str!("0021.sql")),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

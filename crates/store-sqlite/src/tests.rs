@@ -19,11 +19,12 @@ mod damage;
 mod old_names;
 mod tenth;
 mod turns;
+mod views;
 
 use super::SqliteStore;
 use super::schema::{STEPS, migrate};
 use kelos_store::{About, BackfillFilter, EventFilter, PENDING, PageRequest, RegisterKeys, RunFilter, SlotFilter};
-use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
+use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError, StoredState};
 
 struct Folder(TempDir);
 
@@ -471,4 +472,20 @@ fn a_database_of_the_first_schema_is_brought_forward() {
     store.commit(lease, &Commit { backfills: vec![changed.clone()], ..Commit::default() }).unwrap();
     drop(store);
     assert_eq!(folder.open().restore().unwrap().backfills, [changed]);
+}
+
+#[test]
+fn the_sizes_of_tables_are_counted_and_a_leader_is_named() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    assert_eq!(SqliteStore::leader(&folder.path(), Timestamp::UNIX_EPOCH), None);
+    let lease = lead(&mut store);
+    store.commit(lease, &planning("w", 0, 7)).unwrap();
+    assert_eq!(SqliteStore::leader(&folder.path(), Timestamp::UNIX_EPOCH).as_deref(), Some("node"));
+    assert_eq!(SqliteStore::leader(&folder.path(), moment(2000)), None, "its lease has run out");
+    assert_eq!(store.followed().unwrap(), None);
+    let looking = SqliteStore::look(folder.path()).unwrap();
+    let tables = looking.tables().unwrap();
+    let rows = |name: &str| tables.iter().find(|one| one.name == name).map(|one| (one.rows, one.bytes >= 4096));
+    assert_eq!((rows("events"), rows("slots"), rows("turns")), (Some((7, true)), Some((7, true)), Some((1, true))));
 }

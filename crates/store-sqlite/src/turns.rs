@@ -164,6 +164,13 @@ pub(super) fn last(conn: &Connection) -> Result<Option<TurnRecord>, Fault> {
     rows.next()?.map(read).transpose()
 }
 
+/// The one with a number.
+pub(super) fn at(conn: &Connection, turn: u64) -> Result<Option<TurnRecord>, Fault> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {TURN} FROM turns WHERE turn = ?1"))?;
+    let mut rows = statement.query([column(turn)])?;
+    rows.next()?.map(read).transpose()
+}
+
 /// A page of them.
 pub(super) fn page(conn: &Connection, paging: &PageRequest<'_>) -> Result<Page<TurnRecord>, Fault> {
     let Span { first, end } = Span::WHOLE.of(paging)?;

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::check;
 use super::fault::Fault;
+use super::followed::{FOLLOWED, REIGN};
 use super::rows::{
     BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, fnv,
 };
@@ -35,7 +36,7 @@ const fn rows(
 }
 
 /// All check values that there are.
-fn all() -> [ChecksummedTable; 14] {
+fn all() -> [ChecksummedTable; 16] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
@@ -51,6 +52,8 @@ fn all() -> [ChecksummedTable; 14] {
         rows("deletions", "what a turn deletes", DELETED, first(2), first(1)),
         rows("backfills", "a backfill", BACKFILL, first(14), first(1)),
         rows("registers", "a register", REGISTER, first(3), first(2)),
+        rows("followed", "its position in the log", FOLLOWED, first(3), first(1)),
+        rows("reigns", "a time of leading", REIGN, first(5), first(1)),
         rows("facts", "the name of a fact", FACT, first(4), first(3)),
     ]
 }

@@ -19,6 +19,7 @@ use super::connection::BUSY;
 use super::epochs;
 use super::fault::Fault;
 use super::file_identity::FilePlace;
+use super::followed;
 use super::lookups::last_seq;
 use super::rows::{
     NAMED, WorkflowCounts, actor_text, column, counted_of, fnv, millis, mode_name, run_state, slot_state,
@@ -137,7 +138,7 @@ impl Writer {
         self.activity = Activity::Busy;
         self.still_there()?;
         let Self { conn, known, .. } = self;
-        let outcome = commit_turn(conn, known, lease, commit);
+        let outcome = commit_turn(conn, known, lease, commit, |_, _| Ok(()));
         known.settle(outcome.is_ok());
         outcome?;
         // An acknowledged commit must be found in the file.
@@ -145,9 +146,35 @@ impl Writer {
         self.log_place.check()?;
         self.log.follow()
     }
+
+    /// Writes the turn of an entry of a log, which `confirm` may still refuse when all is written.
+    pub(super) fn follow(
+        &mut self,
+        entry: u64,
+        lease: Lease,
+        commit: &Commit,
+        confirm: &mut dyn FnMut(&TurnRecord) -> Result<(), StoreError>,
+    ) -> Result<(), Fault> {
+        self.activity = Activity::Busy;
+        self.place.check()?;
+        let Self { conn, known, .. } = self;
+        let outcome = commit_turn(conn, known, lease, commit, |tx, record| {
+            followed::advance(tx, entry)?;
+            Ok(confirm(record)?)
+        });
+        known.settle(outcome.is_ok());
+        outcome
+    }
 }
 
-fn commit_turn(conn: &mut Connection, known: &mut DatabaseState, lease: Lease, commit: &Commit) -> Result<(), Fault> {
+/// Writes a turn; `confirm` is called with its record before it is permanent, if it is not empty.
+fn commit_turn(
+    conn: &mut Connection,
+    known: &mut DatabaseState,
+    lease: Lease,
+    commit: &Commit,
+    confirm: impl FnOnce(&Transaction<'_>, &TurnRecord) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     // Dropped on the way out of an error, the transaction is rolled back.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (before, last_event) = check(&tx, lease, &commit.events)?;
@@ -163,7 +190,9 @@ fn commit_turn(conn: &mut Connection, known: &mut DatabaseState, lease: Lease, c
     turn.write_facts(&commit.facts)?;
     turn.write_counts()?;
     if !commit.is_empty() {
-        turns::write(&tx, &digesting.end(), &mut turn.known.sum)?;
+        let record = digesting.end();
+        turns::write(&tx, &record, &mut turn.known.sum)?;
+        confirm(&tx, &record)?;
     }
     tx.commit()?;
     Ok(())

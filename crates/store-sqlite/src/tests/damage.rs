@@ -10,7 +10,7 @@ use kelos_model::retry::scramble;
 use kelos_model::slot::{PartInFlow, RunOfFlow, StepOfRun};
 use kelos_model::workflow::{Source, WorkflowRow};
 use kelos_model::{Actor, Outcome, Slot, SlotKey, SlotState, StepKey, StepName};
-use kelos_store::Queries;
+use kelos_store::{Queries, StoredState};
 
 use super::*;
 

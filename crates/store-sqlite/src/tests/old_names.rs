@@ -2,6 +2,7 @@
 
 use kelos_model::workflow::{EventKeys, Keys, Program};
 use kelos_model::{Collection, SlotState, Trigger};
+use kelos_store::StoredState;
 
 use super::*;
 

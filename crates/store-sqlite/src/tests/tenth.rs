@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos_store::Queries;
+use kelos_store::{Queries, StoredState};
 
 use super::turns::agreeing;
 use super::*;
@@ -127,6 +127,7 @@ fn workflows_whose_runs_gave_outputs_say_so() {
         let gave = "UPDATE runs SET outputs = '{\"rows\":12}', check_value = NULL WHERE ended_at IS NOT NULL AND workflow = \
             (SELECT id FROM workflows WHERE name = 'wordcount-nyc')";
         assert!(conn.execute(gave, []).unwrap() > 0);
+        conn.execute_batch("DROP TABLE followed; DROP TABLE reigns").unwrap();
         conn.pragma_update(None, "user_version", 18).unwrap();
     }
     let mut store = folder.open();

@@ -1,6 +1,6 @@
 //! The records of turns, in databases that have none yet, or that were damaged.
 
-use kelos_store::{Digest, Queries, TurnRecord};
+use kelos_store::{Digest, Queries, StoredState, TurnRecord};
 
 use super::damage::turn;
 use super::*;

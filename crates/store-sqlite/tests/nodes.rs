@@ -1,0 +1,188 @@
+//! Nodes with a file each, over one log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos_store::log::{
+    FORM, Holder, Inbox, LeaseTiming, LocalState, Log, LogError, LogJournal, LogParts, LogState, LogStore,
+    MemoryLogStore,
+};
+use kelos_store::suite::{Place, history, log_suite, suite_of_nodes};
+use kelos_store::{Commit, Journal, PageRequest, StoreError};
+use kelos_store_sqlite::{SharedLogStore, SqliteState, SqliteStore};
+use tempfile::TempDir;
+
+struct Nodes {
+    log: MemoryLogStore,
+    folder: TempDir,
+    opened: usize,
+    clock: Arc<AtomicU64>,
+}
+
+impl Nodes {
+    fn new() -> Self {
+        Self { log: MemoryLogStore::new(), folder: tempfile::tempdir().unwrap(), opened: 0, clock: Arc::default() }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder.join("kelos.db")
+    }
+
+    fn node(&self, name: &str) -> Result<(LogJournal<SqliteState>, LogState), StoreError> {
+        let clock = self.clock.clone();
+        LogJournal::inline(LogParts {
+            store: Arc::new(self.log.clone()),
+            state: SqliteState::open(self.file(name))?,
+            folder: self.folder.path().join(name),
+            holder: Holder { node: name.to_owned(), ..Holder::default() },
+            form: FORM,
+            timing: LeaseTiming::DEFAULT,
+            monotonic: Arc::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+            nonce: Box::new(|| 4),
+        })
+    }
+}
+
+impl Place for Nodes {
+    fn open(&mut self) -> Box<dyn Journal> {
+        self.opened += 1;
+        Box::new(self.node(&self.opened.to_string()).unwrap().0)
+    }
+}
+
+#[test]
+fn nodes_with_files_keep_the_contract() {
+    suite_of_nodes(&mut || Box::new(Nodes::new()));
+}
+
+struct SharedFolder(SharedLogStore, #[allow(dead_code, reason = "the folder lives as long as it")] TempDir);
+
+impl LogStore for SharedFolder {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn open(&self) -> Result<Box<dyn Log>, LogError> {
+        self.0.open()
+    }
+
+    /// Users have no transactions of their own here.
+    fn inbox(&self) -> Result<Option<Box<dyn Inbox>>, LogError> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_log_in_a_shared_file_keeps_the_contract() {
+    log_suite(&mut || {
+        let folder = tempfile::tempdir().unwrap();
+        Box::new(SharedFolder(SharedLogStore::new(folder.path()), folder))
+    });
+}
+
+/// The digest of the last turn, and all that is read with it.
+fn digest(journal: &mut dyn Journal) -> String {
+    let snapshot = journal.restore().unwrap();
+    let turns = journal.reader().turns(PageRequest::newest(3)).unwrap();
+    format!("{snapshot:?} {turns:?} {:?}", journal.reader().damage(9).unwrap())
+}
+
+/// Turns that write something.
+fn turns(seed: u64, count: usize) -> Vec<Commit> {
+    history(seed, 2 * count).into_iter().filter(|turn| !turn.is_empty()).take(count).collect()
+}
+
+fn write(journal: &mut LogJournal<SqliteState>, turns: &[Commit]) {
+    let lease = journal.lease("", Timestamp::UNIX_EPOCH, 60_000).unwrap().unwrap();
+    turns.iter().for_each(|turn| journal.commit(lease, turn).unwrap());
+}
+
+#[test]
+fn a_node_that_was_away_follows_from_a_snapshot_and_its_tail() {
+    let nodes = Nodes::new();
+    let turns = turns(5, 60);
+    let (mut leader, _) = nodes.node("leader").unwrap();
+    write(&mut leader, &turns[..20]);
+    drop(nodes.node("away").unwrap());
+    write(&mut leader, &turns[20..40]);
+    let position = leader.snapshot(3).unwrap();
+    assert_eq!(position, 41, "forty turns and a plug");
+    write(&mut leader, &turns[40..]);
+    let expected = digest(&mut leader);
+    for name in ["away", "new", "leader-once-more"] {
+        assert_eq!(digest(&mut nodes.node(name).unwrap().0), expected, "{name}");
+    }
+    // Each leads as the first one would have.
+    drop(leader);
+    let (mut next, shown) = nodes.node("away").unwrap();
+    write(&mut next, &[]);
+    assert!(shown.status().leads);
+    let reigns = shown.reigns(9).unwrap();
+    assert_eq!(reigns.iter().map(|reign| &*reign.node).collect::<Vec<_>>(), ["away", "leader"]);
+    assert_eq!(reigns[0].reason, "the leader before gave the lead back");
+}
+
+#[test]
+fn a_node_ahead_of_the_log_refuses_to_lead_and_keeps_what_it_has() {
+    let nodes = Nodes::new();
+    let turns = turns(6, 10);
+    let (mut leader, _) = nodes.node("leader").unwrap();
+    write(&mut leader, &turns);
+    let expected = digest(&mut leader);
+    drop(leader);
+    nodes.log.lose_after(8);
+    let (mut leader, _) = nodes.node("leader").unwrap();
+    let refused = leader.lease("", Timestamp::UNIX_EPOCH, 60_000).unwrap_err();
+    assert!(matches!(refused, StoreError::Ahead { local: 11, log: 8 }), "{refused}");
+    assert_eq!(digest(&mut leader), expected);
+    drop(leader);
+    // Another node has led meanwhile: the same numbers, and other turns.
+    let (mut other, _) = nodes.node("other").unwrap();
+    write(&mut other, &[]);
+    write(&mut other, &turns[7..]);
+    drop(other);
+    let refused = nodes.node("leader").and_then(|(mut leader, _)| leader.lease("", Timestamp::UNIX_EPOCH, 60_000));
+    assert!(matches!(refused, Err(StoreError::Ahead { .. } | StoreError::Corrupt { .. })), "{refused:?}");
+    // Nor does it take the snapshot of a past that is not its own, once the entries that differ are trimmed.
+    let (mut other, _) = nodes.node("other").unwrap();
+    write(&mut other, &[]);
+    assert_eq!(other.snapshot(0).unwrap(), 13);
+    drop(other);
+    let refused = nodes.node("leader").map(drop);
+    assert!(matches!(refused, Err(StoreError::Ahead { local: 11, log: 13 })), "{refused:?}");
+    let mut kept = SqliteState::open(nodes.file("leader")).unwrap();
+    assert_eq!(kept.position().unwrap().entry, 11, "it keeps what it has");
+}
+
+#[test]
+fn a_file_is_its_own_log_or_the_state_of_a_node() {
+    let nodes = Nodes::new();
+    drop(nodes.node("one").unwrap());
+    let mut embedded = SqliteStore::open(nodes.file("one")).unwrap();
+    let refused = embedded.lease("", Timestamp::UNIX_EPOCH, 1000).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("start the node with `--store`, or take its data from there with `kelos move`"),
+        "{refused}"
+    );
+    drop(embedded);
+    let (_held, _) = nodes.node("one").unwrap();
+    let refused = nodes.node("one").map(drop).unwrap_err().to_string();
+    assert!(refused.ends_with("another process uses it; each node needs a folder of its own"), "{refused}");
+
+    let mut embedded = SqliteStore::open(nodes.file("two")).unwrap();
+    let lease = embedded.lease("", Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
+    turns(1, 3).iter().for_each(|turn| embedded.commit(lease, turn).unwrap());
+    drop(embedded);
+    let refused = nodes.node("two").map(drop).unwrap_err().to_string();
+    assert!(refused.contains("it has a history of its own"), "{refused}");
+    SqliteState::of_embedded(nodes.file("two"), 40).unwrap();
+    assert_eq!(SqliteState::open(nodes.file("two")).unwrap().position().unwrap().entry, 40);
+    SqliteState::into_embedded(nodes.file("two")).unwrap();
+    let mut embedded = SqliteStore::open(nodes.file("two")).unwrap();
+    assert!(embedded.lease("", Timestamp::UNIX_EPOCH, 1000).unwrap().is_some());
+}
