@@ -135,9 +135,10 @@ impl Executor for CommandExecutor {
     }
 
     fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
-        let (launcher, run) = (self.launcher.clone(), run.clone());
+        let (this, run) = (self.clone(), run.clone());
         self.spawn(async move {
-            let exit = insist(&run, || async { launcher.cancel(&run_ref(&run)).await }).await;
+            let exit = insist(&run, || async { this.launcher.cancel(&run_ref(&run)).await }).await;
+            this.launcher.keep_copy(&run_ref(&run)).await;
             reports.run(&run, Report::Ended { outcome: outcome_of(exit) });
         });
     }
@@ -168,6 +169,8 @@ async fn report_end(launcher: &Launcher, run: &RunId, exit: Exit, reports: &Repo
         }
         (_, outcome) => outcome,
     };
+    // Before the end is reported: a worker that is told to end ends once that is known.
+    launcher.keep_copy(&run_ref(run)).await;
     reports.run(run, Report::Ended { outcome });
 }
 
@@ -226,6 +229,7 @@ fn spec_of(start: &Start, settings: &Map<String, Value>) -> Result<RunSpec, Stri
     if let Some(Value::String(text)) = settings.get("shell") {
         judge(text, start, settings, &spec.env)?;
     }
+    spec.lease = start.lease;
     spec.cwd = settings.get("cwd").and_then(Value::as_str).map(Into::into);
     spec.timeout = seconds(settings, "timeoutSeconds")?;
     spec.grace = seconds(settings, "graceSeconds")?;

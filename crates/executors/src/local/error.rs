@@ -30,6 +30,30 @@ pub enum LocalError {
     /// The run is still live, and the request needs it to be over.
     #[error("remove run `{0}`: it is still running")]
     StillRunning(String),
+    /// The output is on the disk of a worker that is away.
+    #[error("read the output: it is on worker {worker}, which is away{since}")]
+    WorkerAway {
+        /// The worker.
+        worker: String,
+        /// The time of its last heartbeat, if that is known: ` since 09:00`.
+        since: String,
+    },
+    /// The output is on the disk of a worker, which did not read it.
+    #[error("read the output, which is on worker {worker}: failed to {why}")]
+    AtWorker {
+        /// The worker.
+        worker: String,
+        /// The reason, which completes "failed to …".
+        why: String,
+    },
+    /// The output is not here, and its copy can't be read.
+    #[error("{first}; and failed to read its copy: {why}")]
+    NoCopy {
+        /// The reason for which it is not here.
+        first: Box<LocalError>,
+        /// The reason for which the copy can't be read.
+        why: String,
+    },
     /// The processes of a run could not be ended or watched.
     #[error("{doing} the processes of run `{run}`: {source}")]
     Process {

@@ -15,10 +15,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::spawn_blocking;
 
 use super::blocking::blocking;
+use super::copies::OutputCopies;
 use super::error::{At, LocalError, StartError};
+use super::fence::{Fence, OwnFence};
+use super::folder::OutputFolder;
 use super::heard::{FirstWord, Voice, Voices};
-use super::lines::{self, LogLines};
-use super::log::{self, LogChunk};
 use super::outputs::{Unsound, read_outputs};
 use super::own::OwnLog;
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
@@ -75,6 +76,8 @@ pub struct ShimRun {
 #[derive(Clone, Debug)]
 pub struct Launcher {
     inner: Arc<LauncherState>,
+    /// Copies of the output of ended runs, if they are kept.
+    copies: Option<OutputCopies>,
 }
 
 #[derive(Debug)]
@@ -93,7 +96,13 @@ impl Launcher {
         let absolute = std::path::absolute(root).at("find", root)?;
         let spawner = Spawner::new(shim_command, limits.start_patience);
         let inner = LauncherState { dirs: RunDirs::new(absolute), spawner, voices: Voices::default(), limits };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), copies: None })
+    }
+
+    /// The same, which copies the output of runs to this place once they have ended.
+    #[must_use]
+    pub fn with_copies(self, copies: Option<OutputCopies>) -> Self {
+        Self { copies, ..self }
     }
 
     /// The folders of the runs.
@@ -104,6 +113,12 @@ impl Launcher {
     /// The output of a run that this process does itself.
     pub fn own_log(&self, run: &RunRef) -> OwnLog {
         OwnLog::new(self.inner.dirs.path(run), self.inner.limits.log_limit_bytes)
+    }
+
+    /// The fence of a run that this process does itself for a leader on another machine.
+    #[must_use]
+    pub fn own_fence(&self, lease: Duration) -> OwnFence {
+        OwnFence::new(self.inner.dirs.root(), lease)
     }
 
     /// Hands a run to a shim and returns once the run is claimed, and started if it can be.
@@ -221,34 +236,32 @@ impl Launcher {
         }
     }
 
-    /// Reads a piece of a run's output, see [`read_log`](super::read_log).
-    pub async fn read_log(&self, run: &RunRef, offset: u64, max_len: usize) -> Result<LogChunk, LocalError> {
-        let dir = self.inner.dirs.path(run);
-        blocking(move || log::read_log(&dir, offset, max_len)).await
+    /// The output of a run on this machine.
+    pub fn output(&self, run: &RunRef) -> OutputFolder {
+        OutputFolder::of_run(self.inner.dirs.path(run))
     }
 
-    /// The last line of a run's output, see [`last_line`](super::last_line).
-    pub async fn last_line(&self, run: &RunRef) -> Result<Option<String>, LocalError> {
-        let dir = self.inner.dirs.path(run);
-        blocking(move || log::last_line(&dir)).await
+    /// The copy of the output of a run that has no files here; none where copies are not kept, or there is none of it.
+    ///
+    /// # Errors
+    /// In words that complete "failed to …", if the place of the copies can't be read.
+    pub async fn copied_output(&self, run: &RunRef) -> Result<Option<OutputFolder>, String> {
+        match &self.copies {
+            Some(copies) => copies.fetch(run).await,
+            None => Ok(None),
+        }
     }
 
-    /// Reads a run's output as lines, see [`read_lines`](super::read_lines).
-    pub async fn read_lines(&self, run: &RunRef, offset: u64, max_len: usize) -> Result<LogLines, LocalError> {
-        let dir = self.inner.dirs.path(run);
-        blocking(move || lines::read_lines(&dir, offset, max_len)).await
+    /// Whether a run has files here.
+    pub fn has(&self, run: &RunRef) -> bool {
+        self.inner.dirs.path(run).is_dir()
     }
 
-    /// Reads the last lines of a run's output, see [`last_lines`](super::last_lines).
-    pub async fn last_lines(&self, run: &RunRef, most: usize, max_len: usize) -> Result<LogLines, LocalError> {
-        let dir = self.inner.dirs.path(run);
-        blocking(move || lines::last_lines(&dir, most, max_len)).await
-    }
-
-    /// The number of bytes that a run has written so far, dropped ones included.
-    pub async fn log_len(&self, run: &RunRef) -> Result<u64, LocalError> {
-        let dir = self.inner.dirs.path(run);
-        blocking(move || log::log_len(&dir)).await
+    /// Copies the output of a run that has ended, where copies are kept.
+    pub async fn keep_copy(&self, run: &RunRef) {
+        if let Some(copies) = &self.copies {
+            copies.keep(run, &self.inner.dirs.path(run)).await;
+        }
     }
 
     /// The command of a run as it was started, without the secrets that it declares; none of a run that has no files here.
@@ -326,6 +339,7 @@ impl LauncherState {
         make_dir(dir)?;
         spec.grace.get_or_insert(self.limits.grace);
         spec.log_limit_bytes.get_or_insert(self.limits.log_limit_bytes);
+        spec.fence = spec.lease.map(|lease| Fence::new(self.dirs.root(), lease));
         spec.has_secrets = !spec.secrets.is_empty();
         records::replace(dir, SPEC, &spec)?;
         Ok(false)

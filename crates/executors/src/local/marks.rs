@@ -31,6 +31,9 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// All streams.
+    pub const ALL: [Stream; 3] = [Stream::Stdout, Stream::Stderr, Stream::Kelos];
+
     /// Its name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

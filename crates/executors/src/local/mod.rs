@@ -34,8 +34,11 @@
 //! Linux only: it leans on `/proc`, pidfds and child subreapers.
 
 mod blocking;
+mod copies;
 mod error;
+mod fence;
 mod file_limit;
+mod folder;
 mod fork_server;
 mod heard;
 mod launcher;
@@ -55,8 +58,11 @@ mod streams;
 mod supervise;
 mod user;
 
+pub use copies::OutputCopies;
 pub use error::{LocalError, StartError};
+pub use fence::{BootMoment, FENCE_GRACE, LeaseFile, OwnFence, surely_over};
 pub use file_limit::survive_file_limit;
+pub use folder::OutputFolder;
 pub use fork_server::shim_main;
 pub(crate) use launcher::gone;
 pub use launcher::{Launcher, Limits, ShimRun, own_shim};

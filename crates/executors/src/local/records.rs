@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::{At, LocalError};
+use super::fence::Fence;
 use super::paths::RunRef;
 use super::procs::ProcessId;
 use super::run_secrets::RunSecrets;
@@ -56,6 +57,12 @@ pub struct RunSpec {
     /// The user of the system as whom the command runs; the server's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
+    /// Of a run of a worker on another machine than its leader: how long it may go on without a word from the leader.
+    #[serde(skip)]
+    pub lease: Option<Duration>,
+    /// The fence that the shim keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fence: Option<Fence>,
     /// Whether the shim has to be handed secrets before the command can start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_secrets: bool,
@@ -78,6 +85,8 @@ impl RunSpec {
             grace: None,
             log_limit_bytes: None,
             run_as: None,
+            lease: None,
+            fence: None,
             has_secrets: false,
             secrets: RunSecrets::default(),
         }

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::error::{At, LocalError};
+use super::fence::{BootMoment, FenceWatch};
 use super::log::LogWriter;
 use super::outputs::{self, OUTPUTS_VARIABLE, OutputsPlace};
 use super::procs::{self, ProcessId, Stat, TAG_VARIABLE, Tree};
@@ -98,6 +99,12 @@ fn detach() -> io::Result<(Signals, ProcessId)> {
 
 /// From the claim on there is always an outcome.
 fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals, voice: &PipeWriter) -> Exit {
+    let mut fence = spec.fence.clone().map(FenceWatch::new);
+    if let Some(fence) = &mut fence
+        && fence.is_over(BootMoment::now())
+    {
+        return not_started(fence.why());
+    }
     let started = match start(dir, spec, claim, &signals) {
         Ok(started) => started,
         Err(error) => {
@@ -115,7 +122,7 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
     }
     say(voice, &format!("{SAY_STARTED} {job_pid}"));
     let tree = Tree { tag: claim.tag.clone(), shim: me };
-    let supervisor = Supervisor::new(started, tree, signals, spec.grace.unwrap_or(DEFAULT_GRACE));
+    let supervisor = Supervisor::new(started, tree, signals, spec.grace.unwrap_or(DEFAULT_GRACE)).within(fence);
     let outcome = supervisor.run(spec.timeout);
     Exit { outcome, started_at_ms: Some(started_at_ms), ended_at_ms: records::now_ms().max(started_at_ms) }
 }
@@ -190,10 +197,13 @@ fn command(spec: &RunSpec, user: Option<&SystemUser>) -> Result<Command, String>
     Ok(command)
 }
 
+/// The variable with the address of the log of a node, in which there may be a password.
+const STORE_VARIABLE: &str = "KELOS_STORE";
+
 /// Keeps the variables of the server that are for secrets from a command, whose project may not be allowed to use them.
 fn without_secrets(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with(SECRET_VARIABLES)) {
+        if name.to_str().is_some_and(|name| name.starts_with(SECRET_VARIABLES) || name == STORE_VARIABLE) {
             command.env_remove(name);
         }
     }

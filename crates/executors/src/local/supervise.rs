@@ -11,6 +11,7 @@ use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 
+use super::fence::{BootMoment, FENCE_GRACE, FenceWatch, LOOK_AT_CLOCK};
 use super::log::LogWriter;
 use super::marks::Stream;
 use super::outputs::{OUTPUTS_VARIABLE, OutputsPlace};
@@ -101,6 +102,8 @@ pub(crate) struct Supervisor {
     /// When the phase is over; never when absent.
     until: Option<Instant>,
     give_up: Option<Instant>,
+    /// The fence that it keeps, until the lease has run out.
+    fence: Option<FenceWatch>,
 }
 
 impl Supervisor {
@@ -120,7 +123,13 @@ impl Supervisor {
             phase: Phase::Command,
             until: None,
             give_up: None,
+            fence: None,
         }
+    }
+
+    /// The same, for a command that ends with a lease.
+    pub(crate) fn within(self, fence: Option<FenceWatch>) -> Self {
+        Self { fence, ..self }
     }
 
     /// Waits for the end of the run.
@@ -129,6 +138,10 @@ impl Supervisor {
         self.until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let wait = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+            let wait = match &self.fence {
+                Some(_) => Some(wait.map_or(LOOK_AT_CLOCK, |wait| wait.min(LOOK_AT_CLOCK))),
+                None => wait,
+            };
             self.wait_for_something(wait);
             let anybody_left = self.reap();
             if !anybody_left || !self.advance(Instant::now()) {
@@ -173,6 +186,7 @@ impl Supervisor {
 
     /// Moves on to the next phase when it is time. `false`: nothing more can be done.
     fn advance(&mut self, now: Instant) -> bool {
+        self.keep_fence(now);
         let is_due = self.until.is_some_and(|until| now >= until);
         match self.phase {
             Phase::Command if self.status.is_some() => self.enter(Phase::Trailing, now + TRAILING),
@@ -194,6 +208,24 @@ impl Supervisor {
             _ => {}
         }
         true
+    }
+
+    /// Ends the command once its lease has run out; one that is being ended gets no more time than that.
+    fn keep_fence(&mut self, now: Instant) {
+        let Some(why) = self.fence.as_mut().and_then(|fence| fence.is_over(BootMoment::now()).then(|| fence.why()))
+        else {
+            return;
+        };
+        self.fence = None;
+        let latest = now + FENCE_GRACE;
+        match self.phase {
+            Phase::Command if self.status.is_none() => {
+                self.log.write(Stream::Kelos, format!("kelos: {why}\n").as_bytes());
+                self.stop(Outcome::Unknown { why }, now);
+            }
+            _ => {}
+        }
+        self.until = Some(self.until.map_or(latest, |until| until.min(latest)));
     }
 
     fn enter(&mut self, phase: Phase, until: Instant) {

@@ -181,6 +181,8 @@ mod tests {
             properties,
             given: kelos_engine::executor::RunInput::default(),
             worker: None,
+            lease: None,
+            earlier: Vec::new(),
         }
     }
 

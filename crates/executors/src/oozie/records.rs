@@ -96,7 +96,16 @@ impl Records for NodeRecords {
             // The Oozie is known all the same, and so everything but the user.
             tracing::warn!(%run, "failed to fill in the properties of its job again: {why}");
             let (settings, properties) = (workflow.job.settings.clone(), serde_json::Map::new());
-            Ok(Start { run: run.clone(), workflow, settings, properties, given, worker: None })
+            Ok(Start {
+                run: run.clone(),
+                workflow,
+                settings,
+                properties,
+                given,
+                worker: None,
+                lease: None,
+                earlier: Vec::new(),
+            })
         })
     }
 

@@ -1,28 +1,41 @@
 //! The leader's side: an executor whose runs are done by workers.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use kelos_core::Input;
+use kelos_engine::Handle;
 use kelos_engine::executor::{Executor, Reports, Start};
-use kelos_engine::{Handle, Status};
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId, WorkflowId};
-use kelos_wire::{AssignmentDto, OfferRequest};
+use kelos_model::workers::FUNCTION;
+use kelos_model::{Outcome, PermitAnswer, RunId, WorkflowId};
+use kelos_wire::{AssignmentDto, OfferRequest, OutputQuestionDto, PermitAnswerDto};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
 
-use super::state::{CancelResult, Entry, Place, State};
-use super::{Roll, Seen, verdict};
-use crate::local::{Launcher, LocalError, gone, unique};
+use super::elsewhere::RemoteWorkers;
+use super::entry::{Entry, Place};
+use super::output::{OutputDesk, OutputReader, Questions};
+use super::session::Now;
+use super::state::{Absence, State};
+use super::verdict::ExternalId;
+use super::{Roll, Seen, Terms, verdict};
+use crate::local::{Launcher, LocalError, gone, surely_over, unique};
 use crate::run_ref;
+
+mod served;
+mod tasks;
 
 /// The number of checks for silent workers in the time of a lease.
 const LOOKS: u32 = 10;
 
 /// The longest wait between two checks for runs that no worker claims.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The wait before the log is read again, which is there only once the engine leads.
+const READ_AGAIN: Duration = Duration::from_millis(20);
 
 /// How long the first answer to a worker is delayed by runs of which it is being found out whether they began.
 const DOUBT: Duration = Duration::from_secs(1);
@@ -58,8 +71,11 @@ struct HubState {
     launcher: Launcher,
     roll: Roll,
     runtime: Runtime,
-    lease: Duration,
-    takes: bool,
+    terms: Terms,
+    /// The executors whose runs are left to workers.
+    handed: OnceLock<BTreeSet<String>>,
+    elsewhere: RemoteWorkers,
+    questions: Questions,
     engine: OnceLock<Handle>,
     apps_at: Mutex<Option<Instant>>,
     closing: watch::Sender<bool>,
@@ -70,59 +86,82 @@ struct HubState {
 }
 
 impl Hub {
-    /// A desk for runs whose folders a launcher has, and for the workers of a roll. One that takes no workers only settles what others left.
+    /// A desk for runs whose folders a launcher has, and for the workers of a roll.
     ///
     /// # Errors
     /// When the system gives no unique name.
-    pub fn new(
-        launcher: Launcher,
-        roll: Roll,
-        runtime: Runtime,
-        lease: Duration,
-        takes: bool,
-    ) -> Result<Hub, LocalError> {
+    pub fn new(launcher: Launcher, roll: Roll, runtime: Runtime, terms: Terms) -> Result<Hub, LocalError> {
         let own = unique().map_err(|source| LocalError::Process { doing: "name", run: "a desk".to_owned(), source })?;
+        let elsewhere = RemoteWorkers::new(roll.clone(), terms);
         let inner = Arc::new(HubState {
-            state: Mutex::new(State::new(own)),
+            state: Mutex::new(State::new(own, terms.remote_lease)),
             launcher,
             roll,
             runtime,
-            lease,
-            takes,
+            terms,
+            handed: OnceLock::new(),
+            elsewhere,
+            questions: Questions::default(),
             engine: OnceLock::new(),
             apps_at: Mutex::default(),
             closing: watch::Sender::new(false),
             concluded: Notify::new(),
             stirred: Arc::default(),
         });
-        let around = look_around(Arc::downgrade(&inner), inner.stirred.clone(), (lease / LOOKS).min(LOOK_AGAIN));
+        let around = tasks::look_around(
+            Arc::downgrade(&inner),
+            inner.stirred.clone(),
+            (terms.shortest() / LOOKS).min(LOOK_AGAIN),
+        );
         inner.runtime.spawn(around);
         Ok(Hub { inner })
     }
 
     /// Connects the engine whose runs these are, and which gets the offers.
     pub fn connect(&self, engine: Handle) {
-        let status = engine.watch_status();
+        let (status, commits) = (engine.watch_status(), engine.watch_commits());
         let _ = self.inner.engine.set(engine);
-        self.inner.runtime.spawn(offer_anew(Arc::downgrade(&self.inner), status));
+        self.inner.runtime.spawn(tasks::follow_apps(Arc::downgrade(&self.inner), commits));
+        self.inner.runtime.spawn(tasks::offer_anew(Arc::downgrade(&self.inner), status));
     }
 
-    /// The time after which a silent worker loses its runs.
+    /// Names the executors whose runs are left to workers.
+    pub fn hands_out(&self, executors: &BTreeSet<String>) {
+        let _ = self.inner.handed.set(executors.clone());
+    }
+
+    /// Whether it takes workers.
     #[must_use]
-    pub fn lease(&self) -> Duration {
-        self.inner.lease
+    pub fn takes_workers(&self) -> bool {
+        self.inner.terms.takes
+    }
+
+    /// The workflows whose runs are left to workers.
+    pub async fn served(&self) -> BTreeSet<WorkflowId> {
+        self.inner.look_for_apps().await;
+        self.inner.state().served.apps.clone()
     }
 
     /// Those who are there.
     #[must_use]
     pub fn workers(&self) -> Vec<Seen> {
-        self.inner.state().seen()
+        let state = self.inner.state();
+        let mut workers = state.seen(Now::read());
+        workers.extend(self.inner.elsewhere.awaited(&state));
+        workers.sort_by(|one, other| one.name.cmp(&other.name));
+        workers
+    }
+
+    /// The output of a run with this name at its executor.
+    #[must_use]
+    pub fn output(&self, run: &RunId, external_id: Option<&str>) -> OutputReader {
+        OutputReader::new(self.inner.clone(), run, external_id)
     }
 
     /// Checks as if it were a later moment.
     #[cfg(test)]
     pub(super) fn look(&self, now: Instant) {
-        self.inner.look(now);
+        self.inner.look(Now { monotonic: now, ..Now::read() });
     }
 
     /// Answers all waiting workers, and rejects them from now on.
@@ -154,7 +193,8 @@ impl Hub {
     pub async fn hear(&self, worker: &str, word: OfferRequest) -> Result<AssignmentDto, HubError> {
         let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
         inner.stirred.notify_one();
-        if !inner.takes {
+        // Functions of programs run nowhere else.
+        if !inner.terms.takes && word.project.is_none() {
             return Err(HubError::ByItself);
         }
         if *inner.closing.borrow() {
@@ -163,7 +203,9 @@ impl Hub {
         if word.workflows.is_empty() {
             inner.look_for_apps().await;
         }
+        inner.questions.answered(&word.outputs);
         let (session, is_new, refused) = inner.take_in(&worker, &word)?;
+        inner.register(&worker).await?;
         inner.look_for_left(Instant::now());
         if is_new {
             inner.end_doubt().await;
@@ -176,8 +218,33 @@ impl Hub {
             }
             inner.state().stored(&worker, &word.reports);
         }
-        inner.wait_for_orders(&worker, Duration::from_millis(word.wait_millis)).await;
-        inner.answer(&worker, session, &word, refused)
+        let wait = inner.terms.longest_wait(word.remote.is_some());
+        inner.wait_for_orders(&worker, Duration::from_millis(word.wait_millis).min(wait)).await;
+        loop {
+            if let Some(answer) = inner.answer(&worker, &session, &word, &refused)? {
+                return Ok(answer);
+            }
+            // A run that may go on for longer than the log says of any of this worker.
+            inner.register(&worker).await?;
+        }
+    }
+}
+
+impl OutputDesk for HubState {
+    fn launcher(&self) -> &Launcher {
+        &self.launcher
+    }
+
+    fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    fn ask(&self, worker: &Arc<str>, question: OutputQuestionDto) -> bool {
+        self.state().ask(worker, question)
+    }
+
+    fn away_since(&self, worker: &Arc<str>) -> Option<Timestamp> {
+        self.state().away_since(worker, Now::read())
     }
 }
 
@@ -192,11 +259,13 @@ impl HubState {
         word: &OfferRequest,
     ) -> Result<(String, bool, Vec<RunId>), HubError> {
         let mut state = self.state();
-        let (session, is_new) = state.session(worker, word, Instant::now()).ok_or(HubError::GivenUp)?;
-        let (id, process) = (session.id.clone(), session.process.clone());
+        let (session, is_new) = state.session(worker, word, Now::read()).ok_or(HubError::GivenUp)?;
+        // The end of a process on another machine can't be seen; that of one with folders of its own says nothing of its commands.
+        let process = session.process.clone().filter(|_| session.remote.is_none());
+        let id = session.id.clone();
         let mut refused = state.reported(worker, &word.reports);
         refused.extend(state.offered(worker, word));
-        state.assign_waiting();
+        state.pass_on();
         self.tell(&mut state);
         drop(state);
         if is_new {
@@ -218,7 +287,7 @@ impl HubState {
     async fn wait_for_orders(&self, worker: &Arc<str>, wait: Duration) {
         let wake = self.state().sessions.get(worker).map(|session| session.wake.clone());
         let Some(wake) = wake else { return };
-        let (wait, mut closing) = (wait.min(self.lease / 3), self.closing.subscribe());
+        let mut closing = self.closing.subscribe();
         let waits = async {
             loop {
                 let woken = wake.notified();
@@ -238,13 +307,14 @@ impl HubState {
         }
     }
 
+    /// The answer to a worker; none if the log does not have all yet that it has to have before.
     fn answer(
         &self,
         worker: &Arc<str>,
-        id: String,
+        id: &str,
         word: &OfferRequest,
-        refused: Vec<RunId>,
-    ) -> Result<AssignmentDto, HubError> {
+        refused: &[RunId],
+    ) -> Result<Option<AssignmentDto>, HubError> {
         let mut state = self.state();
         if state.sessions.get(worker).is_none_or(|session| session.id != id) {
             return Err(HubError::GivenUp);
@@ -252,21 +322,44 @@ impl HubState {
         if word.leaves && word.declines {
             state.take_back(worker);
         }
+        if state.is_unregistered(worker) {
+            return Ok(None);
+        }
         // Words of reports don't wait, and may overtake each other: only the one that waits gets something to do.
-        let (starts, cancels) =
-            if word.wait_millis > 0 || word.leaves { state.orders(worker) } else { Default::default() };
+        let is_asking = word.wait_millis > 0 || word.leaves;
+        let (starts, cancels) = if is_asking { state.orders(worker) } else { Default::default() };
+        let outputs = if is_asking { state.questions(worker) } else { Vec::new() };
+        let permits = if is_asking { state.permits(worker) } else { Vec::new() };
+        let outdated = state.outdated(worker);
         let has_nothing = state.sessions.get(worker).is_some_and(|session| session.runs().is_empty());
         if word.leaves && has_nothing {
             state.give_up(worker);
-            state.assign_waiting();
+            state.pass_on();
             self.tell(&mut state);
+            // An offer that another word of it renewed meanwhile is void.
+            if let Some(engine) = self.engine.get() {
+                let _ = engine.deliver(Input::Offered { worker: worker.clone(), offer: None });
+            }
             tracing::info!(worker = &**worker, "a worker left");
         }
-        let lease_millis = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
-        Ok(AssignmentDto { session: id, lease_millis, starts, cancels, refused })
+        self.tell(&mut state);
+        self.stirred.notify_one();
+        let lease_millis = u64::try_from(self.terms.of(word.remote.is_some()).as_millis()).unwrap_or(u64::MAX);
+        let (session, refused) = (id.to_owned(), refused.to_vec());
+        Ok(Some(AssignmentDto { session, lease_millis, starts, cancels, outputs, permits, outdated, refused }))
     }
 
-    /// Sends changes of offers to the core.
+    /// Has the log know a worker on another machine before it is told anything, and then offers its room to the core.
+    async fn register(&self, worker: &Arc<str>) -> Result<(), HubError> {
+        self.elsewhere.register(self.engine.get(), worker, &self.state).await.map_err(|error| {
+            tracing::warn!(worker = &**worker, "failed to {error}: a worker is not in the log, and waits");
+            HubError::NotStored
+        })?;
+        self.tell(&mut self.state());
+        Ok(())
+    }
+
+    /// Sends changes of offers to the core, and then the runs that go back to its queue.
     fn tell(&self, state: &mut State) {
         let news = state.news();
         if let Some(engine) = self.engine.get() {
@@ -275,6 +368,27 @@ impl HubState {
                 let _ = engine.deliver(input);
             }
         }
+        for (reports, run, report) in state.returned() {
+            reports.run(&run, report);
+        }
+    }
+
+    /// Has the log and the core know the workers that are there: an engine that begins to lead remembers none.
+    async fn lead(&self) {
+        let remote = self.state().remote_workers();
+        for worker in remote {
+            // If it fails it is tried again with the next message of the worker.
+            let _ = self.register(&worker).await;
+        }
+        if let Some(engine) = self.engine.get()
+            && let Err(error) = self.elsewhere.read_for(engine).await
+        {
+            tracing::debug!("failed to {error}");
+        }
+        let mut state = self.state();
+        state.doubt_offers();
+        self.tell(&mut state);
+        self.stirred.notify_one();
     }
 
     /// Waits until what was reported is committed; false where it was not.
@@ -282,22 +396,6 @@ impl HubState {
         match self.engine.get() {
             Some(engine) => engine.settled().await.is_ok(),
             None => true,
-        }
-    }
-
-    /// The workflows whose jobs are done by workers that take all.
-    async fn look_for_apps(&self) {
-        let Some(engine) = self.engine.get() else { return };
-        let is_fresh = |at: &Option<Instant>| at.is_some_and(|at| at.elapsed() < APPS_AGE);
-        if is_fresh(&self.apps_at.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return;
-        }
-        let reader = engine.reader().clone();
-        if let Ok(Ok(rows)) = tokio::task::spawn_blocking(move || reader.workflows(None)).await {
-            let keyed = rows.into_iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
-            let apps: BTreeSet<WorkflowId> = keyed.map(|row| row.id).collect();
-            self.state().apps = apps;
-            *self.apps_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
     }
 
@@ -326,7 +424,9 @@ impl HubState {
         let outputs = self.launcher.outputs(&run_ref(run)).await;
         let Some(entry) = self.state().runs.remove(run) else { return };
         let report = match report {
-            Report::Ended { outcome: Outcome::Unknown { .. } } | Report::NeverStarted if entry.cancelled => {
+            Report::Ended { outcome: Outcome::Unknown { .. } | Outcome::Lost { .. } } | Report::NeverStarted
+                if entry.cancelled =>
+            {
                 Report::Ended { outcome: Outcome::Killed }
             }
             other => other,
@@ -362,16 +462,37 @@ impl HubState {
     }
 
     /// Gives up workers that were silent for too long, and runs that no worker claimed.
-    fn look(self: &Arc<Self>, now: Instant) {
-        let state = self.state();
-        let silent = state.sessions.iter().filter(|(_, session)| now.duration_since(session.heard) > self.lease);
+    fn look(self: &Arc<Self>, now: Now) {
+        let mut state = self.state();
+        let is_silent = |heard: Instant| now.monotonic.duration_since(heard) > self.terms.lease;
+        let here = state.sessions.iter().filter(|(_, session)| session.remote.is_none());
+        let silent = here.filter(|(_, session)| is_silent(session.heard));
         let silent: Vec<_> = silent.map(|(name, session)| (name.clone(), session.id.clone())).collect();
+        let before: BTreeSet<Arc<str>> = state.sessions.keys().cloned().collect();
+        let lost = state.miss_remote(now);
+        state.pass_on();
+        self.tell(&mut state);
+        let gone: Vec<_> = before.into_iter().filter(|worker| !state.sessions.contains_key(worker)).collect();
+        let overdue = self.elsewhere.overdue(&state, now);
         drop(state);
+        for worker in gone {
+            tracing::warn!(worker = &*worker, "a worker on another machine was not heard of for too long");
+            if let Some(engine) = self.engine.get() {
+                let _ = engine.deliver(Input::Offered { worker, offer: None });
+            }
+        }
+        for (run, report) in lost {
+            let desk = self.clone();
+            self.runtime.spawn(async move { desk.conclude(&run, report).await });
+        }
+        if !overdue.is_empty() {
+            self.runtime.spawn(self.clone().strike(overdue));
+        }
         for (worker, id) in silent {
-            let why = format!("its worker {worker} was not heard of for {:?}", self.lease);
+            let why = format!("its worker {worker} was not heard of for {:?}", self.terms.lease);
             self.give_up_session(&worker, &id, &why);
         }
-        self.look_for_left(now);
+        self.look_for_left(now.monotonic);
     }
 
     /// Takes over the runs that another leader assigned and no worker claims.
@@ -379,30 +500,79 @@ impl HubState {
         if !self.state().has_unclaimed() {
             return;
         }
-        let living = self.roll.living(self.lease);
+        let living = self.roll.living(self.terms.lease);
         let left = self.state().left(&living, now);
-        for (run, why) in left {
-            self.take_over(&run, why);
+        for (run, left) in left {
+            self.take_over(&run, left);
         }
     }
 
     /// Ends a run that another leader assigned, unless a worker claimed it meanwhile.
-    fn take_over(self: &Arc<Self>, run: &RunId, why: &str) {
+    fn take_over(self: &Arc<Self>, run: &RunId, left: Absence) {
         let mut state = self.state();
         let unclaimed = |entry: &&mut Entry| matches!(entry.place, Place::Unclaimed(_));
         let Some(entry) = state.runs.get_mut(run).filter(unclaimed) else { return };
         entry.place = Place::Ending;
-        let was_confirmed = entry.external_id.is_some();
+        let (was_confirmed, loss) = (entry.external_id.is_some(), entry.loss);
         drop(state);
-        let (desk, run, why) = (self.clone(), run.clone(), why.to_owned());
+        let (desk, run) = (self.clone(), run.clone());
         self.runtime.spawn(async move {
-            let report = verdict::unclaimed(&desk.launcher, &run, was_confirmed, &why).await;
+            let report = match (left, loss) {
+                (Absence::NeverStarted, _) => Report::NeverStarted,
+                (Absence::Unclaimed(why), Some(loss)) => Report::Ended { outcome: loss.outcome(why.to_owned()) },
+                (Absence::Unclaimed(why), None) => verdict::unclaimed(&desk.launcher, &run, was_confirmed, why).await,
+            };
             desk.conclude(&run, report).await;
         });
     }
 
+    /// Reads from the log who has a run that another leader assigned. Nothing is decided about it before.
+    async fn read_of(&self, run: &RunId) {
+        while self.state().is_unread(run) {
+            // An engine may ask before the hub is connected to it.
+            if let Some(engine) = self.engine.get() {
+                match self.elsewhere.handed(engine, run).await {
+                    Ok(handed) => return self.state().read_of(run, handed, Instant::now(), self.terms.lease),
+                    Err(error) => tracing::debug!(%run, "failed to {error}; trying again"),
+                }
+            }
+            tokio::time::sleep(READ_AGAIN).await;
+        }
+    }
+
+    /// Removes workers from the log that did not come back, or have left.
+    async fn strike(self: Arc<Self>, workers: Vec<Arc<str>>) {
+        let Some(engine) = self.engine.get() else { return };
+        for worker in workers {
+            if let Err(error) = self.elsewhere.strike(engine, &worker, &self.state).await {
+                tracing::debug!(worker = &*worker, "failed to {error}; trying again");
+                return;
+            }
+        }
+    }
+
+    /// Notes a run that another leader assigned, and finds out what became of it.
+    fn expect(self: &Arc<Self>, state: &mut State, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let claimed_within = match external_id.map(|id| ExternalId::read(id).loss) {
+            Some(Some(loss)) => surely_over(loss.lease),
+            _ => self.terms.lease,
+        };
+        let place = match external_id {
+            None => Place::Unread,
+            Some(_) => Place::Unclaimed(Instant::now() + claimed_within),
+        };
+        let entry = Entry::of_another(reports, place, external_id.map(str::to_owned));
+        state.runs.insert(run.clone(), entry);
+        self.stirred.notify_one();
+        self.runtime.spawn(self.clone().look_at(run.clone()));
+    }
+
     /// Checks a run that another leader assigned at once: it may have ended, and its worker with it.
     async fn look_at(self: Arc<Self>, run: RunId) {
+        self.read_of(&run).await;
+        if self.state().runs.get(&run).is_none_or(|entry| entry.loss.is_some()) {
+            return self.look_for_left(Instant::now());
+        }
         if let Some(report) = verdict::found(&self.launcher, &run).await {
             let is_unclaimed =
                 |state: &State| state.runs.get(&run).is_some_and(|entry| matches!(entry.place, Place::Unclaimed(_)));
@@ -412,40 +582,6 @@ impl HubState {
             return;
         }
         self.look_for_left(Instant::now());
-    }
-}
-
-/// Sends all offers again to a core that begins to lead, at first or after trouble with its store: it remembers none.
-async fn offer_anew(desk: Weak<HubState>, mut status: watch::Receiver<Status>) {
-    while status.changed().await.is_ok() {
-        let Some(desk) = desk.upgrade() else { return };
-        if matches!(*status.borrow_and_update(), Status::Leading { .. }) {
-            let mut state = desk.state();
-            state.doubt_offers();
-            desk.tell(&mut state);
-        }
-    }
-}
-
-/// Checks periodically while there are workers or runs: an idle hub costs nothing. If the task itself was held up, it
-/// missed the messages of that time, and extends the lease of each worker.
-async fn look_around(desk: Weak<HubState>, stirred: Arc<Notify>, every: Duration) {
-    let every = every.max(Duration::from_millis(20));
-    let mut looked = Instant::now();
-    loop {
-        let Some(is_idle) = desk.upgrade().map(|desk| desk.state().is_idle()) else { return };
-        if is_idle {
-            stirred.notified().await;
-            looked = Instant::now();
-        }
-        tokio::time::sleep(every).await;
-        let Some(desk) = desk.upgrade() else { return };
-        let now = Instant::now();
-        if now.duration_since(looked) > desk.lease / 2 {
-            desk.state().sessions.values_mut().for_each(|session| session.heard = now);
-        }
-        looked = now;
-        desk.look(now);
     }
 }
 
@@ -462,9 +598,14 @@ impl Executor for Hub {
         if *self.inner.closing.borrow() {
             return reports.run(&start.run, Report::NeverStarted);
         }
+        let is_function = start.workflow.job.executor == FUNCTION;
+        let run = start.run.clone();
         state.start(start, reports);
         self.inner.stirred.notify_one();
         self.inner.tell(&mut state);
+        if is_function {
+            self.inner.runtime.spawn(self.inner.clone().find_program(run));
+        }
     }
 
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
@@ -476,36 +617,44 @@ impl Executor for Hub {
             }
             return;
         }
-        let until = Instant::now() + self.inner.lease;
-        let external_id = external_id.map(str::to_owned);
-        state.runs.insert(run.clone(), Entry::unclaimed(reports, until, external_id));
-        self.inner.stirred.notify_one();
-        drop(state);
-        self.inner.runtime.spawn(self.inner.clone().look_at(run.clone()));
+        self.inner.expect(&mut state, run, external_id, reports);
     }
 
-    fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
-        let cancelled = self.inner.state().cancel(run, reports.clone());
-        match cancelled {
-            CancelResult::Noted => {}
-            CancelResult::NeverBegan => reports.run(run, Report::Ended { outcome: Outcome::Killed }),
-            CancelResult::Unknown => {
-                let (launcher, run) = (self.inner.launcher.clone(), run.clone());
-                self.inner.runtime.spawn(async move {
-                    let ended = verdict::end(&launcher, &run, "killed").await;
-                    let killed = matches!(ended, Report::Ended { outcome: Outcome::Unknown { .. } });
-                    reports.run(&run, if killed { Report::Ended { outcome: Outcome::Killed } } else { ended });
-                });
-            }
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let mut state = self.inner.state();
+        if state.cancel(run, reports.clone()) {
+            return;
         }
+        let is_here = external_id.is_some_and(|external_id| ExternalId::read(external_id).loss.is_none());
+        if !is_here {
+            // Its worker ends it once it has come back, if it has it.
+            self.inner.expect(&mut state, run, external_id, reports.clone());
+            let _ = state.cancel(run, reports);
+            return;
+        }
+        drop(state);
+        let (launcher, run) = (self.inner.launcher.clone(), run.clone());
+        self.inner.runtime.spawn(async move {
+            let ended = verdict::end(&launcher, &run, "killed").await;
+            let killed = matches!(ended, Report::Ended { outcome: Outcome::Unknown { .. } });
+            reports.run(&run, if killed { Report::Ended { outcome: Outcome::Killed } } else { ended });
+        });
+    }
+
+    fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, _: Reports) {
+        self.inner.state().permit(PermitAnswerDto { run: run.clone(), request, answer });
     }
 
     fn note(&self, run: &RunId) -> Option<String> {
         let state = self.inner.state();
-        match &state.runs.get(run)?.place {
-            Place::Waiting => Some("it waits for a worker with room that takes such jobs".to_owned()),
+        let entry = state.runs.get(run)?;
+        match &entry.place {
             Place::Given(worker) => Some(format!("worker {worker} does it")),
-            Place::Unclaimed(_) => Some("it waits for its worker to come back".to_owned()),
+            Place::Unread => Some("the log is being read for the worker that has it".to_owned()),
+            Place::Unclaimed(_) => Some(match entry.named() {
+                Some(worker) => format!("it waits for worker {worker} to come back"),
+                None => "it waits for its worker to come back".to_owned(),
+            }),
             Place::Ending => Some("its worker is gone, and what is left of it is being ended".to_owned()),
         }
     }

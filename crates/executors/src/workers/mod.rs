@@ -1,4 +1,5 @@
-//! Workers: processes that execute runs for a leader, on the same machine and on one folder of state.
+//! Workers: processes that execute runs for a leader: on the same machine and on one folder of state, or on other machines with folders
+//! of their own.
 //!
 //! The leader has a [`Hub`]: an executor that hands runs to workers, receives their reports, and ends the runs of a worker whose
 //! heartbeat stops. A [`Worker`] does runs by executors of its own. It sends an [`OfferRequest`](kelos_wire::OfferRequest) and gets an
@@ -14,13 +15,26 @@
 //!   runs, so the next leader knows them before it would give them up.
 //! - *No wait is in vain.* A leader that ends takes back the runs that no worker fetched. The next one waits for
 //!   workers that are alive, by the [`Roll`] of the folder, and for no others.
+//! - *The log says who has a run.* A run is given to the worker that it was dispatched to and to no other, and a worker on another
+//!   machine is in the log before it is told anything. So each later leader knows for which worker it has to wait, and for how long;
+//!   once that worker asks for more without naming the run, the run never began.
+//! - *A lost worker on another machine is fenced.* The shim of each of its commands ends it by itself once the lease has run out by its own
+//!   clock; the hub ends the run in the log only after that ([`surely_over`](crate::local::surely_over)), without reading folders.
 //!
-//! Absent: the assignment of runs to offers. The core decides that; the hub only chooses another worker if that one is
-//! gone.
+//! Absent: the assignment of runs to offers. The core decides that; the hub returns a run to the queue if its worker is gone or full.
 
 mod desk;
+mod disk;
+mod elsewhere;
+mod entry;
+mod hands;
+#[cfg(feature = "http")]
+mod line;
+mod output;
 mod roll;
+mod session;
 mod state;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -30,18 +44,29 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use kelos_model::workers::Label;
 use kelos_model::{RunId, WorkflowId};
-use kelos_wire::{ProcessDto, ProcessIdDto};
+use kelos_wire::{OfferedProjectDto, ProcessDto, ProcessIdDto, RemoteWorkerDto};
 use serde::{Deserialize, Serialize};
 
 pub use desk::{Hub, HubError};
+pub use disk::{Disk, DiskError};
+pub use hands::WorkerOffer;
+#[cfg(feature = "http")]
+pub use line::{AddressError, CONNECT, RemoteLine, detail, escaped};
+pub use output::OutputReader;
 pub use roll::{Roll, Signature};
-pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerOffer};
+pub use terms::Terms;
+pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerHome};
 
 use crate::local::ProcessId;
 
 /// The time after which a silent worker loses its runs.
 pub const LEASE: Duration = Duration::from_secs(10);
+
+/// The time after which a silent worker on another machine loses its runs: a network may fail for a moment.
+pub const REMOTE_LEASE: Duration = Duration::from_secs(60);
 
 /// A process, which other processes on its machine can find.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,8 +113,20 @@ pub struct Seen {
     pub name: Arc<str>,
     /// Jobs of these workflows it does; none means of all.
     pub workflows: BTreeSet<WorkflowId>,
+    /// The project whose functions it has.
+    pub project: Option<OfferedProjectDto>,
+    /// Its labels.
+    pub labels: BTreeSet<Label>,
     /// The number of further runs that it accepts.
     pub free: u32,
     /// Its runs.
     pub runs: Vec<RunId>,
+    /// The description of one on another machine.
+    pub remote: Option<RemoteWorkerDto>,
+    /// When it registered.
+    pub since: Timestamp,
+    /// Whether it accepts no more runs, and ends once it has none.
+    pub leaves: bool,
+    /// The time of its last heartbeat, if that is missed.
+    pub away_since: Option<Timestamp>,
 }

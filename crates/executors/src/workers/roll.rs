@@ -1,6 +1,6 @@
-//! The workers of a folder, a file for each: so that a new leader knows for whom it has to wait, and for whom in vain.
+//! The workers that share the leader's folder, a file for each: so that a new leader knows for whom it has to wait, and for whom in vain.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ const MISSED: u32 = 3;
 pub struct Roll {
     folder: PathBuf,
 }
+
+/// The file in the list's folder in which programs of before kept the workers on other machines, which are in the log now.
+const ELSEWHERE: &str = ".elsewhere";
 
 /// A worker's entry in the list, which is taken off when it is dropped.
 #[derive(Debug)]
@@ -57,6 +60,19 @@ impl Roll {
         let named = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
         let named = named.filter(|(name, _)| !name.starts_with('.'));
         named.filter(|(_, path)| is_living(path, lease)).map(|(name, _)| name.into()).collect()
+    }
+}
+
+impl Roll {
+    /// The workers on other machines that a program of before kept here, with the longest lease of their runs.
+    pub(super) fn elsewhere(&self) -> BTreeMap<Arc<str>, Duration> {
+        let text = fs::read(self.folder.join(ELSEWHERE)).ok();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Removes that list, once its workers are in the log.
+    pub(super) fn forget_elsewhere(&self) {
+        let _ = fs::remove_file(self.folder.join(ELSEWHERE));
     }
 }
 

@@ -4,17 +4,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use kelos_core::{Input, Offer};
-use kelos_engine::executor::{Reports, RunInput, Start};
+use jiff::Timestamp;
+use kelos_core::Input;
+use kelos_engine::executor::{Reports, Start};
 use kelos_model::run::Report;
-use kelos_model::{RunId, WorkflowId};
-use kelos_wire::{ClaimedRunDto, OfferRequest, RunInputDto, RunOrderDto, RunReportDto};
-use serde_json::json;
-use tokio::sync::Notify;
+use kelos_model::workers::WorkerRecord;
+use kelos_model::{Outcome, Run, RunId, WorkflowId};
+use kelos_wire::{
+    ClaimedRunDto, OfferRequest, OutputQuestionDto, PermitAnswerDto, RemoteWorkerDto, RunOrderDto, RunReportDto,
+};
 
-use super::{Process, Seen, verdict};
+use super::entry::{Entry, Place, RunNeed, order};
+use super::session::{Now, ServedWorkflows, Session};
+use super::verdict::{ExternalId, HandedRun, Loss, millis};
+use super::{Process, Seen};
+use crate::local::surely_over;
 
 /// Everything a desk knows.
 pub(super) struct State {
@@ -23,150 +29,85 @@ pub(super) struct State {
     drawn: u64,
     pub(super) sessions: BTreeMap<Arc<str>, Session>,
     pub(super) runs: BTreeMap<RunId, Entry>,
-    /// The workflows that those get who take all.
-    pub(super) apps: BTreeSet<WorkflowId>,
+    /// The workflows whose runs are left to workers.
+    pub(super) served: ServedWorkflows,
+    /// The time after which a silent worker on another machine loses its runs.
+    remote_lease: Duration,
+    /// The last heartbeats of workers on other machines that are gone.
+    gone: BTreeMap<Arc<str>, Timestamp>,
+    /// Runs that go back to the queue, with the last reports on them.
+    returned: Vec<(Reports, RunId, Report)>,
 }
 
-/// A worker, from its first word until it leaves or is given up.
-pub(super) struct Session {
-    pub(super) id: String,
-    count: u64,
-    pub(super) heard: Instant,
-    /// It asked for runs, so it has all that an earlier leader assigned to it, and has listed them.
-    asked: bool,
-    pub(super) process: Option<Process>,
-    pub(super) wake: Arc<Notify>,
-    workflows: BTreeSet<WorkflowId>,
-    job: Option<kelos_model::SlotRef>,
-    attempts: Option<u32>,
-    free: u32,
-    leaves: bool,
-    /// Runs assigned to it that it has not listed: repeated in each answer.
-    unlisted: BTreeSet<RunId>,
-    /// The runs that it listed.
-    listed: BTreeSet<RunId>,
-    /// The runs that it was told to end.
-    told_to_end: BTreeSet<RunId>,
-    /// Its offer as the core knows it.
-    believed: Option<Offer>,
-}
+/// The report on a run that was to end, and never began.
+const KILLED: Report = Report::Ended { outcome: Outcome::Killed };
 
-/// A run that the hub knows.
-pub(super) struct Entry {
-    pub(super) reports: Reports,
-    pub(super) place: Place,
-    start: Option<Start>,
-    /// Whether an answer to its worker contained it.
-    told: bool,
-    pub(super) external_id: Option<String>,
-    pub(super) cancelled: bool,
-}
+/// The most workers that are remembered after they are gone.
+const MOST_GONE: usize = 1000;
 
-/// The place of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    /// At no worker: none with room accepts it.
-    Waiting,
-    /// With a worker.
-    Given(Arc<str>),
-    /// Another leader gave it to a worker that has not come yet.
-    Unclaimed(Instant),
-    /// Its worker is gone, and it is being ended.
-    Ending,
-}
-
-impl Entry {
-    pub(super) fn unclaimed(reports: Reports, until: Instant, external_id: Option<String>) -> Entry {
-        Entry { reports, place: Place::Unclaimed(until), start: None, told: true, external_id, cancelled: false }
-    }
-
-    fn waiting(start: Start, reports: Reports) -> Entry {
-        Entry { reports, place: Place::Waiting, start: Some(start), told: false, external_id: None, cancelled: false }
-    }
-}
-
-impl Session {
-    fn new(id: String, now: Instant, process: Option<Process>) -> Session {
-        Session {
-            id,
-            count: 0,
-            heard: now,
-            asked: false,
-            process,
-            wake: Arc::default(),
-            workflows: BTreeSet::new(),
-            job: None,
-            attempts: None,
-            free: 0,
-            leaves: false,
-            unlisted: BTreeSet::new(),
-            listed: BTreeSet::new(),
-            told_to_end: BTreeSet::new(),
-            believed: None,
+impl State {
+    pub(super) fn new(own: String, remote_lease: Duration) -> State {
+        State {
+            own,
+            drawn: 0,
+            sessions: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            served: ServedWorkflows::default(),
+            remote_lease,
+            gone: BTreeMap::new(),
+            returned: Vec::new(),
         }
     }
 
-    /// The number of further runs that it accepts.
-    fn room(&self) -> u32 {
-        self.free.saturating_sub(u32::try_from(self.unlisted.len()).unwrap_or(u32::MAX))
-    }
-
-    fn takes(&self, run: &RunId) -> bool {
-        let serves = self.workflows.is_empty() || self.workflows.contains(&run.slot.workflow);
-        serves && self.job.as_ref().is_none_or(|job| *job == run.slot) && self.room() > 0
-    }
-
-    fn offer(&self, apps: &BTreeSet<WorkflowId>) -> Option<Offer> {
-        let workflows = if self.workflows.is_empty() { apps } else { &self.workflows };
-        let (job, attempts) = (self.job.clone(), self.attempts);
-        (!self.leaves).then(|| Offer { workflows: workflows.clone(), job, free: self.room(), attempts })
-    }
-
-    fn has(&self, run: &RunId) -> bool {
-        self.listed.contains(run) || self.unlisted.contains(run)
-    }
-
-    fn forget(&mut self, run: &RunId) {
-        self.listed.remove(run);
-        self.unlisted.remove(run);
-        self.told_to_end.remove(run);
-    }
-
-    /// All that was given to it.
-    pub(super) fn runs(&self) -> Vec<RunId> {
-        self.listed.union(&self.unlisted).cloned().collect()
-    }
-}
-
-impl State {
-    pub(super) fn new(own: String) -> State {
-        State { own, drawn: 0, sessions: BTreeMap::new(), runs: BTreeMap::new(), apps: BTreeSet::new() }
-    }
-
     /// The session of a worker, made where it has none; none where it was given up.
-    pub(super) fn session(
-        &mut self,
-        worker: &Arc<str>,
-        word: &OfferRequest,
-        now: Instant,
-    ) -> Option<(&mut Session, bool)> {
+    pub(super) fn session(&mut self, worker: &Arc<str>, word: &OfferRequest, now: Now) -> Option<(&mut Session, bool)> {
         let is_ours = word.session.as_ref().is_some_and(|id| id.starts_with(&self.own));
         let known =
             self.sessions.get(worker).is_some_and(|session| !is_ours || Some(&session.id) == word.session.as_ref());
         if is_ours && !known {
             return None;
         }
+        let process = word.process.clone().map(Process::from);
+        let known = known && !(word.session.is_none() && self.is_succeeded(worker, process.as_ref()));
         if !known {
             self.drawn += 1;
             let id = format!("{}.{}", self.own, self.drawn);
-            self.sessions.insert(worker.clone(), Session::new(id, now, word.process.clone().map(Process::from)));
+            let mut session = Session::new(id, now, process);
+            session.unlisted = self.inherited(worker, now.monotonic);
+            session.remote.clone_from(&word.remote);
+            self.gone.remove(worker);
+            self.sessions.insert(worker.clone(), session);
         }
         let session = self.sessions.get_mut(worker)?;
-        session.heard = now;
+        (session.heard, session.away) = (now.monotonic, false);
         // Only these messages are answered with runs, and it sends no other of them before it has taken the runs from
         // the answer.
         session.asked |= word.wait_millis > 0 || word.leaves || word.session.is_none();
         Some((session, !known))
+    }
+
+    /// Whether a worker on another machine has been started again, and this is its new process.
+    fn is_succeeded(&self, worker: &Arc<str>, process: Option<&Process>) -> bool {
+        let known = self.sessions.get(worker).filter(|session| session.remote.is_some());
+        known.is_some_and(|session| session.process.as_ref() != process)
+    }
+
+    /// The runs of the former process of a worker, which get to the next one: what that does not have already, it is told again, and it
+    /// recognises them by their folders.
+    fn inherited(&mut self, worker: &Arc<str>, now: Instant) -> BTreeSet<RunId> {
+        let Some(former) = self.sessions.remove(worker) else { return BTreeSet::new() };
+        former.wake.notify_waiters();
+        let mut again = BTreeSet::new();
+        for run in former.runs() {
+            let Some(entry) = self.runs.get_mut(&run) else { continue };
+            if entry.start.is_some() {
+                again.insert(run);
+            } else {
+                let lease = entry.loss.map_or(self.remote_lease, |loss| loss.lease);
+                entry.place = Place::Unclaimed(now + surely_over(lease));
+            }
+        }
+        again
     }
 
     /// Processes a worker's reports on its runs; returns those that are rejected.
@@ -182,14 +123,14 @@ impl State {
                 Report::Started { external_id } => self.started(run, worker, external_id),
                 // It is kept until its end is stored: an engine that lost the lead dropped the report, which has to be
                 // repeated.
-                Report::Ended { .. } | Report::Gave { .. } => self.say(run, what.clone()),
-                // One that was put off will be asked for anew, and one that was given back is another run then.
-                Report::Deferred { .. } | Report::GivenBack => {
-                    self.say(run, what.clone());
+                Report::Ended { .. } | Report::Gave { .. } | Report::Asks { .. } => self.say(run, what.clone()),
+                // One that was put off will be asked for anew, and one that was given back, or that the next process of a worker
+                // found not begun, is another run then.
+                Report::Deferred { .. } | Report::GivenBack | Report::NeverStarted => {
+                    let is_cancelled = self.runs.get(run).is_some_and(|entry| entry.cancelled);
+                    self.say(run, if is_cancelled && *what == Report::NeverStarted { KILLED } else { what.clone() });
                     self.forget(run, worker);
                 }
-                // Runs of workers never ask for permits.
-                Report::NeverStarted | Report::Asks { .. } => {}
             }
         }
         refused
@@ -203,9 +144,16 @@ impl State {
         }
         session.count = word.count;
         session.workflows.clone_from(&word.workflows);
+        session.takes_all = word.workflows.is_empty() && !word.is_limited && word.project.is_none();
+        session.labels.clone_from(&word.labels);
+        session.project.clone_from(&word.project);
+        session.remote.clone_from(&word.remote);
         session.job.clone_from(&word.job);
         (session.attempts, session.free, session.leaves) = (word.attempts, word.free, word.leaves);
         self.miss(worker, &word.runs);
+        if word.leaves {
+            self.take_unfetched(worker);
+        }
         let mut refused = Vec::new();
         for claimed in &word.runs {
             if !self.belongs(&claimed.run, worker) {
@@ -213,11 +161,25 @@ impl State {
                 continue;
             }
             self.claim(&claimed.run, worker, true);
+            self.agree(claimed, worker);
             if let Some(external_id) = &claimed.external_id {
                 self.started(&claimed.run, worker, external_id);
             }
         }
         refused
+    }
+
+    /// Takes note of what a worker on another machine was told about the loss of a run.
+    fn agree(&mut self, claimed: &ClaimedRunDto, worker: &Arc<str>) {
+        let is_remote = self.sessions.get(worker).is_some_and(|session| session.remote.is_some());
+        if let Some(entry) = self.runs.get_mut(&claimed.run).filter(|_| is_remote) {
+            let told = claimed.lease_millis.map_or(self.remote_lease, Duration::from_millis);
+            let handed = entry.handed.take().and_then(|handed| handed.loss);
+            match handed {
+                Some(handed) => entry.loss = Some(Loss { lease: told, ..handed }),
+                None => drop(entry.agree(told)),
+            }
+        }
     }
 
     /// Assigns again to a worker the runs that it had and does not list any more, though their end was not reported;
@@ -241,7 +203,7 @@ impl State {
     fn belongs(&self, run: &RunId, worker: &Arc<str>) -> bool {
         self.runs.get(run).is_some_and(|entry| match &entry.place {
             Place::Given(other) => other == worker,
-            Place::Waiting | Place::Unclaimed(_) => true,
+            Place::Unread | Place::Unclaimed(_) => true,
             Place::Ending => false,
         })
     }
@@ -260,7 +222,7 @@ impl State {
     /// Once for each run: its executor may say it again.
     fn started(&mut self, run: &RunId, worker: &Arc<str>, external_id: &str) {
         let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.external_id.is_none()) else { return };
-        let external_id = format!("{external_id} {}", json!({ "worker": worker }));
+        let external_id = ExternalId { own: external_id, worker: Some(worker.clone()), loss: entry.loss }.text();
         entry.external_id = Some(external_id.clone());
         self.say(run, Report::Started { external_id });
     }
@@ -284,57 +246,103 @@ impl State {
 
     fn say(&self, run: &RunId, what: Report) {
         if let Some(entry) = self.runs.get(run) {
-            entry.reports.run(run, what);
+            entry.reports.run(run, entry.judged(what));
         }
     }
 
-    /// Assigns a run: to the worker that offered to execute it, to another one, or to none yet.
+    /// Assigns a run to the worker that it was dispatched to. If that is not there any more, the run goes back to the queue: the log
+    /// says who has it, so that no other worker gets it without another dispatch.
     pub(super) fn start(&mut self, start: Start, reports: Reports) {
-        let (run, hint) = (start.run.clone(), start.worker.clone().unwrap_or_default());
+        let (run, worker) = (start.run.clone(), start.worker.clone().unwrap_or_default());
         if let Some(known) = self.runs.get_mut(&run) {
             known.reports = reports;
             known.start = Some(start);
-        } else {
-            self.runs.insert(run.clone(), Entry::waiting(start, reports));
+            return;
         }
-        if let Some(believed) = self.sessions.get_mut(&hint).and_then(|session| session.believed.as_mut()) {
-            believed.free = believed.free.saturating_sub(1);
-        }
-        self.assign(&run, Some(&hint));
-    }
-
-    fn assign(&mut self, run: &RunId, hint: Option<&Arc<str>>) {
-        let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.place == Place::Waiting) else { return };
-        let hinted = hint.filter(|hint| self.sessions.get(*hint).is_some_and(|session| session.room() > 0));
-        let takers = || self.sessions.iter().filter(|(_, session)| session.takes(run));
-        // Workers that want this very job come before those that accept any.
-        let other = || takers().max_by_key(|(_, session)| session.job.is_some()).map(|(name, _)| name);
-        let Some(worker) = hinted.or_else(other).cloned() else { return };
-        entry.place = Place::Given(worker.clone());
-        if let Some(session) = self.sessions.get_mut(&worker) {
-            session.unlisted.insert(run.clone());
-            session.wake.notify_waiters();
+        self.runs.insert(run.clone(), Entry::given(start, reports, worker.clone()));
+        match self.sessions.get_mut(&worker).filter(|session| !session.leaves && !session.away) {
+            Some(session) => {
+                if let Some(believed) = &mut session.believed {
+                    believed.free = believed.free.saturating_sub(1);
+                }
+                session.unlisted.insert(run);
+                session.wake.notify_waiters();
+                self.pass_on();
+            }
+            None => self.give_back(&run),
         }
     }
 
-    /// Gives what waits to those who have room now.
-    pub(super) fn assign_waiting(&mut self) {
-        let waiting = self.runs.iter().filter(|(_, entry)| entry.place == Place::Waiting);
-        let waiting: Vec<RunId> = waiting.map(|(run, _)| run.clone()).collect();
-        waiting.iter().for_each(|run| self.assign(run, None));
+    /// Returns a run that its worker was not told of to the queue.
+    fn give_back(&mut self, run: &RunId) {
+        let Some(entry) = self.runs.remove(run) else { return };
+        if let Place::Given(worker) = &entry.place
+            && let Some(session) = self.sessions.get_mut(worker)
+        {
+            session.forget(run);
+            // The core may think that it has room.
+            session.believed = None;
+        }
+        let report = if entry.cancelled { KILLED } else { Report::NeverStarted };
+        self.returned.push((entry.reports, run.clone(), report));
+    }
+
+    /// Returns runs to the queue whose workers have no room for them, if others have, and those of functions that their programs have
+    /// no longer as they are in force.
+    pub(super) fn pass_on(&mut self) {
+        let mut late = Vec::new();
+        for session in self.sessions.values() {
+            let outdated = session.outdated(&self.served.functions);
+            let is_old = |run: &&RunId| {
+                let entry = self.runs.get(run);
+                entry.is_some_and(|entry| !entry.is_told() && entry.needed() != RunNeed::Any)
+                    && outdated.contains(&run.slot.workflow)
+            };
+            late.extend(session.unlisted.iter().filter(is_old).cloned());
+            if session.is_full() {
+                let (_, beyond) = self.due(session);
+                let is_wanted = |run: &&RunId| {
+                    let takes = |entry: &Entry| self.sessions.values().any(|other| other.takes(run, entry));
+                    self.runs.get(run).is_some_and(takes)
+                };
+                late.extend(beyond.into_iter().filter(is_wanted).cloned());
+            }
+        }
+        late.iter().for_each(|run| self.give_back(run));
+    }
+
+    /// The runs that the next answer to a worker contains: those that it was told of and does not list, and as many others as it has room
+    /// for. Then those for which it has none. A run of a function is in neither until it is known that the program has it as it is in
+    /// force.
+    fn due<'s>(&self, session: &'s Session) -> (Vec<&'s RunId>, Vec<&'s RunId>) {
+        let is_told = |run: &&RunId| self.runs.get(run).is_some_and(Entry::is_told);
+        let (mut due, mut others): (Vec<_>, Vec<_>) = session.unlisted.iter().partition(is_told);
+        others.retain(|run| {
+            let fits = |entry: &Entry| session.has_functions(&run.slot.workflow, entry.needed());
+            self.runs.get(*run).is_some_and(fits)
+        });
+        let room = usize::try_from(session.free).unwrap_or(usize::MAX).saturating_sub(due.len());
+        let beyond = others.split_off(room.min(others.len()));
+        due.extend(others);
+        (due, beyond)
     }
 
     /// The changes of offers for the core.
     pub(super) fn news(&mut self) -> Vec<Input> {
         let mut news = Vec::new();
         for (worker, session) in &mut self.sessions {
-            let offer = session.offer(&self.apps);
+            let offer = session.offer(&self.served);
             if offer != session.believed {
                 session.believed.clone_from(&offer);
                 news.push(Input::Offered { worker: worker.clone(), offer });
             }
         }
         news
+    }
+
+    /// The runs that go back to the queue, with the last reports on them. The core has to hear the [news](State::news) before.
+    pub(super) fn returned(&mut self) -> Vec<(Reports, RunId, Report)> {
+        std::mem::take(&mut self.returned)
     }
 
     /// Marks all offers to be sent to the core again.
@@ -344,17 +352,162 @@ impl State {
 
     /// The runs that a worker has to execute, and those to end.
     pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<RunOrderDto>, Vec<RunId>) {
-        let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
+        let Some(session) = self.sessions.get(worker) else { return Default::default() };
+        let is_remote = session.remote.is_some();
+        let due: Vec<RunId> = self.due(session).0.into_iter().cloned().collect();
         let mut starts = Vec::new();
-        for run in &session.unlisted {
-            let Some(entry) = self.runs.get_mut(run) else { continue };
+        for run in due {
+            let Some(entry) = self.runs.get_mut(&run) else { continue };
             entry.told |= entry.start.is_some();
-            starts.extend(entry.start.as_ref().map(order));
+            let loss = is_remote.then(|| entry.agree(self.remote_lease));
+            starts.extend(entry.start.as_ref().map(|start| order(start, loss)));
         }
         let is_cancelled = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.cancelled);
+        let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
         let cancels: Vec<RunId> = session.listed.iter().filter(|run| is_cancelled(run)).cloned().collect();
         session.told_to_end.extend(cancels.iter().cloned());
         (starts, cancels)
+    }
+
+    /// Whether the log does not have all that it has to have before a worker is told its orders.
+    pub(super) fn is_unregistered(&self, worker: &Arc<str>) -> bool {
+        let known = self.sessions.get(worker).and_then(|session| session.record.as_ref());
+        self.record(worker, known).is_some_and(|wanted| known != Some(&wanted))
+    }
+
+    /// The record that the log has to have of a worker on another machine: of its leases the longest, also of runs of before.
+    pub(super) fn record(&self, worker: &Arc<str>, known: Option<&WorkerRecord>) -> Option<WorkerRecord> {
+        let session = self.sessions.get(worker)?;
+        let RemoteWorkerDto { host, version, node, outputs } = session.remote.clone()?;
+        let runs = session.runs();
+        let leases = runs.iter().filter_map(|run| self.runs.get(run)).map(|entry| entry.lease(self.remote_lease));
+        let known = known.map(WorkerRecord::lease).unwrap_or_default();
+        let lease_millis = millis(leases.fold(self.remote_lease.max(known), Duration::max));
+        Some(WorkerRecord { lease_millis, host, version, node, labels: session.labels.clone(), outputs })
+    }
+
+    /// Notes what the log has of a worker.
+    pub(super) fn registered(&mut self, worker: &Arc<str>, record: WorkerRecord) {
+        if let Some(session) = self.sessions.get_mut(worker) {
+            session.record = Some(record);
+        }
+    }
+
+    /// Whether a worker is there, or a run may be at it.
+    pub(super) fn needs(&self, worker: &Arc<str>) -> bool {
+        self.sessions.contains_key(worker) || self.runs.values().any(|entry| entry.may_be_at(worker))
+    }
+
+    /// The runs that a worker may have which has not come back.
+    pub(super) fn runs_named_for(&self, worker: &Arc<str>) -> Vec<RunId> {
+        self.runs.iter().filter(|(_, entry)| entry.may_be_at(worker)).map(|(run, _)| run.clone()).collect()
+    }
+
+    /// The workers on other machines.
+    pub(super) fn remote_workers(&self) -> Vec<Arc<str>> {
+        self.sessions.iter().filter(|(_, session)| session.remote.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Asks a worker for output; false where it is not there.
+    pub(super) fn ask(&mut self, worker: &Arc<str>, question: OutputQuestionDto) -> bool {
+        let Some(session) = self.sessions.get_mut(worker).filter(|session| !session.away) else { return false };
+        session.questions.push(question);
+        session.wake.notify_waiters();
+        true
+    }
+
+    /// The questions for output that a worker has to answer.
+    pub(super) fn questions(&mut self, worker: &Arc<str>) -> Vec<OutputQuestionDto> {
+        self.sessions.get_mut(worker).map(|session| std::mem::take(&mut session.questions)).unwrap_or_default()
+    }
+
+    /// Tells the worker of a run what became of a request for permits. A worker that is away asks again when it comes back.
+    pub(super) fn permit(&mut self, permit: PermitAnswerDto) {
+        let place = self.runs.get(&permit.run).map(|entry| &entry.place);
+        let Some(Place::Given(worker)) = place else { return };
+        let Some(session) = self.sessions.get_mut(worker) else { return };
+        session.permits.push(permit);
+        session.wake.notify_waiters();
+    }
+
+    /// The answers to requests for permits that a worker has to be told.
+    pub(super) fn permits(&mut self, worker: &Arc<str>) -> Vec<PermitAnswerDto> {
+        self.sessions.get_mut(worker).map(|session| std::mem::take(&mut session.permits)).unwrap_or_default()
+    }
+
+    /// The workflows of a worker's project that have another definition by now.
+    pub(super) fn outdated(&self, worker: &Arc<str>) -> BTreeSet<WorkflowId> {
+        self.sessions.get(worker).map(|session| session.outdated(&self.served.functions)).unwrap_or_default()
+    }
+
+    /// Takes note of the definition in force of a workflow, for a run of one of its functions, which its program is told of then if it
+    /// has that one, and of the earlier runs of its slot.
+    pub(super) fn know_version(&mut self, run: &RunId, version: u32, earlier: Vec<Run>) {
+        let known = self.served.functions.entry(run.slot.workflow.clone()).or_default();
+        *known = version.max(*known);
+        if let Some(entry) = self.runs.get_mut(run) {
+            entry.version = Some(version);
+            entry.start.iter_mut().for_each(|start| start.earlier.clone_from(&earlier));
+        }
+        self.pass_on();
+        let Some(Place::Given(worker)) = self.runs.get(run).map(|entry| &entry.place) else { return };
+        if let Some(session) = self.sessions.get(worker) {
+            session.wake.notify_waiters();
+        }
+    }
+
+    /// Puts off a run that its worker can't be told of now: it is asked for anew.
+    pub(super) fn put_off(&mut self, run: &RunId, reason: String) {
+        let Some(Place::Given(worker)) = self.runs.get(run).map(|entry| entry.place.clone()) else { return };
+        self.say(run, Report::Deferred { reason });
+        self.forget(run, &worker);
+    }
+
+    /// The last heartbeat of a worker, where it is not there.
+    pub(super) fn away_since(&self, worker: &Arc<str>, now: Now) -> Option<Timestamp> {
+        match self.sessions.get(worker) {
+            Some(session) => session.away.then(|| now.at(session.heard)),
+            None => self.gone.get(worker).copied(),
+        }
+    }
+
+    /// Deals with workers on other machines that are silent: first they get no more runs, then they lose those whose lease is surely over.
+    pub(super) fn miss_remote(&mut self, now: Now) -> Vec<(RunId, Report)> {
+        let mut lost = Vec::new();
+        let remote = self.sessions.iter().filter(|(_, session)| session.remote.is_some());
+        let silent = remote.filter(|(_, session)| now.monotonic.duration_since(session.heard) > self.remote_lease / 2);
+        for worker in silent.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.take_unfetched(&worker);
+            let Some(session) = self.sessions.get_mut(&worker) else { continue };
+            session.away = true;
+            let silence = now.monotonic.duration_since(session.heard);
+            for run in session.runs() {
+                let Some(entry) = self.runs.get_mut(&run) else { continue };
+                let loss = entry.agree(self.remote_lease);
+                if silence > surely_over(loss.lease) {
+                    session.forget(&run);
+                    entry.place = Place::Ending;
+                    lost.push((run, loss.report(&worker, silence)));
+                }
+            }
+            if session.runs().is_empty() && silence > surely_over(self.remote_lease) {
+                let heard = now.at(session.heard);
+                self.give_up(&worker);
+                if self.gone.len() >= MOST_GONE {
+                    self.gone.pop_first();
+                }
+                self.gone.insert(worker, heard);
+            }
+        }
+        lost
+    }
+
+    /// Returns the runs to the queue that no answer to a worker contained.
+    fn take_unfetched(&mut self, worker: &Arc<str>) {
+        let Some(session) = self.sessions.get(worker) else { return };
+        let is_told = |run: &&RunId| self.runs.get(run).is_some_and(Entry::is_told);
+        let untold: Vec<RunId> = session.unlisted.iter().filter(|run| !is_told(run)).cloned().collect();
+        untold.iter().for_each(|run| self.give_back(run));
     }
 
     /// Whether there are runs, or runs to end, that a worker doesn't know of.
@@ -362,47 +515,41 @@ impl State {
         let Some(session) = self.sessions.get(worker) else { return true };
         let to_end =
             |run: &RunId| !session.told_to_end.contains(run) && self.runs.get(run).is_some_and(|entry| entry.cancelled);
-        !session.unlisted.is_empty() || session.listed.iter().any(to_end)
+        !self.due(session).0.is_empty()
+            || !session.questions.is_empty()
+            || !session.permits.is_empty()
+            || session.listed.iter().any(to_end)
     }
 
-    /// Records that a run is to end. One that no worker has can be forgotten; one that isn't known has to be ended by
-    /// another part.
-    pub(super) fn cancel(&mut self, run: &RunId, reports: Reports) -> CancelResult {
-        let Some(entry) = self.runs.get_mut(run) else { return CancelResult::Unknown };
+    /// Records that a run is to end; false if it isn't known.
+    pub(super) fn cancel(&mut self, run: &RunId, reports: Reports) -> bool {
+        let Some(entry) = self.runs.get_mut(run) else { return false };
         entry.reports = reports;
         entry.cancelled = true;
         match entry.place.clone() {
-            Place::Waiting => {
-                self.runs.remove(run);
-                return CancelResult::NeverBegan;
-            }
             Place::Given(worker) => {
                 if let Some(session) = self.sessions.get(&worker) {
                     session.wake.notify_waiters();
                 }
             }
-            Place::Unclaimed(_) | Place::Ending => {}
+            Place::Unread | Place::Unclaimed(_) | Place::Ending => {}
         }
-        CancelResult::Noted
+        true
     }
 
-    /// Takes back the runs that were assigned to a worker and not listed by it.
+    /// Returns the runs to the queue that were assigned to a worker which declines them.
     pub(super) fn take_back(&mut self, worker: &Arc<str>) {
-        let Some(session) = self.sessions.get_mut(worker) else { return };
-        for run in std::mem::take(&mut session.unlisted) {
-            if let Some(entry) = self.runs.get_mut(&run) {
-                (entry.place, entry.told) = (Place::Waiting, false);
-            }
-        }
+        let Some(session) = self.sessions.get(worker) else { return };
+        let declined: Vec<RunId> = session.unlisted.iter().cloned().collect();
+        declined.iter().for_each(|run| self.give_back(run));
     }
 
     /// Dismisses all workers; returns the runs that none of them knows.
     pub(super) fn dismiss(&mut self) -> Vec<RunId> {
         self.sessions.values_mut().for_each(|session| session.leaves = true);
         let is_with_nobody = |entry: &Entry| match entry.place {
-            Place::Waiting => true,
-            Place::Given(_) => !entry.told && entry.external_id.is_none(),
-            Place::Unclaimed(_) | Place::Ending => false,
+            Place::Given(_) => !entry.is_told(),
+            Place::Unread | Place::Unclaimed(_) | Place::Ending => false,
         };
         let mut unfetched = Vec::new();
         for (run, entry) in self.runs.iter_mut().filter(|(_, entry)| is_with_nobody(entry)) {
@@ -422,35 +569,73 @@ impl State {
         self.runs.values().any(|entry| matches!(entry.place, Place::Unclaimed(_)))
     }
 
+    /// Notes what the log tells of a run that another leader gave away, unless a worker claimed it meanwhile.
+    pub(super) fn read_of(&mut self, run: &RunId, handed: HandedRun, now: Instant, lease: Duration) {
+        let unread = self.runs.get_mut(run).filter(|entry| entry.place == Place::Unread);
+        let Some(entry) = unread else { return };
+        entry.place = Place::Unclaimed(now + handed.loss.map_or(lease, |loss| surely_over(loss.lease)));
+        (entry.loss, entry.handed) = (handed.loss, Some(handed));
+    }
+
+    /// Whether it has to be read from the log yet who has a run.
+    pub(super) fn is_unread(&self, run: &RunId) -> bool {
+        self.runs.get(run).is_some_and(|entry| entry.place == Place::Unread)
+    }
+
+    /// Another process may lead from now on: what workers said is said again when this one leads, and the log may have changed.
+    pub(super) fn stand_by(&mut self) {
+        for session in self.sessions.values_mut() {
+            (session.asked, session.record) = (false, None);
+        }
+    }
+
     /// Whether for some unclaimed run it isn't known yet if it began.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.runs.values().any(|entry| entry.place == Place::Ending && entry.external_id.is_none())
     }
 
-    /// The runs of another leader that no worker claims, with the reason, by the workers that are alive.
-    pub(super) fn left(&self, living: &BTreeSet<Arc<str>>, now: Instant) -> Vec<(RunId, &'static str)> {
+    /// Forgets workers and their runs: another node leads.
+    pub(super) fn begin_anew(&mut self) {
+        self.sessions.clear();
+        self.runs.clear();
+    }
+
+    /// The runs of another leader that no worker has, by the workers of the leader's folder that are alive.
+    pub(super) fn left(&self, living: &BTreeSet<Arc<str>>, now: Instant) -> Vec<(RunId, Absence)> {
         let has_asked = |worker: &Arc<str>| self.sessions.get(worker).is_some_and(|session| session.asked);
         let may_come = |worker: &Arc<str>| living.contains(worker) && !has_asked(worker);
         let anybody = living.iter().any(may_come);
         let why = |entry: &Entry| {
             let Place::Unclaimed(until) = entry.place else { return None };
             if until <= now {
-                return Some("its worker did not come back");
+                return Some(Absence::Unclaimed("its worker did not come back"));
             }
-            let worker = entry.external_id.as_deref().and_then(verdict::worker_of);
-            let awaited = worker.map_or(anybody, |worker| may_come(&worker));
-            (!awaited).then_some("its worker ended")
+            if entry.loss.is_some() {
+                // Its worker is on another machine, and its command is surely over only then. But a worker that asks for more has said
+                // what it has.
+                let handed = entry.handed.as_ref().filter(|handed| handed.is_sure);
+                let has_not = handed.and_then(|handed| handed.worker.as_ref()).is_some_and(has_asked);
+                return has_not.then_some(Absence::NeverStarted);
+            }
+            let awaited = entry.named().map_or(anybody, |worker| may_come(&worker));
+            (!awaited).then_some(Absence::Unclaimed("its worker ended"))
         };
         self.runs.iter().filter_map(|(run, entry)| Some((run.clone(), why(entry)?))).collect()
     }
 
     /// Those who are there.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self, now: Now) -> Vec<Seen> {
         let seen = |(name, session): (&Arc<str>, &Session)| Seen {
             name: name.clone(),
             workflows: session.workflows.clone(),
+            project: session.project.clone(),
+            labels: session.labels.clone(),
             free: session.room(),
             runs: session.runs(),
+            remote: session.remote.clone(),
+            since: session.since,
+            leaves: session.leaves,
+            away_since: session.away.then(|| now.at(session.heard)),
         };
         self.sessions.iter().map(seen).collect()
     }
@@ -469,19 +654,11 @@ impl State {
     }
 }
 
-/// The result of cancelling a run.
-pub(super) enum CancelResult {
-    /// Its worker gets the order.
-    Noted,
-    /// No worker had it.
-    NeverBegan,
-    /// The desk knows nothing of it.
-    Unknown,
-}
-
-fn order(start: &Start) -> RunOrderDto {
-    let Start { run, workflow, settings, properties, given, .. } = start.clone();
-    let RunInput { arguments, behind_key, triggered_by, .. } = given;
-    let given = RunInputDto { arguments, behind_key, triggered_by };
-    RunOrderDto { run, workflow, settings, properties, given }
+/// The reason for which a run of another leader is at no worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// Its worker was told nothing of it, or has not begun with it.
+    NeverStarted,
+    /// Its worker did not come; why is said in words.
+    Unclaimed(&'static str),
 }

@@ -19,14 +19,18 @@ use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, RunReportDto};
 use serde_json::Map;
 use tokio::sync::mpsc;
 
-use super::{Door, Hub, HubError, NoAnswer, Roll, Signature, Worker, WorkerOffer};
+use super::{Door, Hub, HubError, NoAnswer, Roll, Terms, Worker, WorkerHome, WorkerOffer};
 use crate::local::{Launcher, Limits};
+
+mod leaders;
 
 /// Nothing takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// No silence in a test is as long.
 const LEASE: Duration = Duration::from_secs(3600);
+
+const TERMS: Terms = Terms { lease: LEASE, remote_lease: LEASE, is_of_several: false, takes: true };
 
 struct Bench {
     desk: Hub,
@@ -43,7 +47,7 @@ impl Bench {
         std::fs::create_dir(&runs).unwrap();
         let roll = Roll::beside(&runs);
         let launcher = Launcher::new(&runs, vec!["false".into()], Limits::default()).unwrap();
-        let desk = Hub::new(launcher, roll.clone(), tokio::runtime::Handle::current(), LEASE, true).unwrap();
+        let desk = Hub::new(launcher, roll.clone(), tokio::runtime::Handle::current(), TERMS).unwrap();
         let (hears, heard) = mpsc::unbounded_channel();
         let reports = Reports::new(move |input| {
             if let Input::RunReported { run, report } = input {
@@ -57,8 +61,25 @@ impl Bench {
         self.desk.start(start(app, job, worker), self.reports.clone());
     }
 
-    fn signature(&self) -> Signature {
-        self.roll.sign("w1").unwrap()
+    fn signature(&self) -> WorkerHome {
+        WorkerHome::Shared(self.roll.sign("w1").unwrap())
+    }
+
+    /// Connects it to an engine whose log knows no run.
+    async fn with_log(&self) -> Handle {
+        let engine = engine_on(&MemoryDisk::new(), &self.desk);
+        until("the lead", || matches!(engine.status(), Status::Leading { .. })).await;
+        engine
+    }
+
+    /// Waits until something is said of a run.
+    async fn notes(&self, run: &RunId, what: &str) {
+        until(what, || self.desk.note(run).is_some_and(|note| note.contains(what))).await;
+    }
+
+    /// Waits until so many workers are there.
+    async fn has_workers(&self, count: usize) {
+        until("the workers", || self.desk.workers().len() == count).await;
     }
 
     async fn say(&self, worker: &str, word: OfferRequest) -> AssignmentDto {
@@ -91,6 +112,8 @@ fn start(app: &str, job: &str, worker: &str) -> Start {
         properties: Map::new(),
         given: RunInput::default(),
         worker,
+        lease: None,
+        earlier: Vec::new(),
     }
 }
 
@@ -106,7 +129,9 @@ fn word(count: u64, free: u32, session: Option<&AssignmentDto>) -> OfferRequest 
 }
 
 fn has(runs: &[RunId]) -> Vec<ClaimedRunDto> {
-    runs.iter().map(|run| ClaimedRunDto { run: run.clone(), external_id: Some("7".to_owned()) }).collect()
+    runs.iter()
+        .map(|run| ClaimedRunDto { run: run.clone(), external_id: Some("7".to_owned()), lease_millis: None })
+        .collect()
 }
 
 fn ended(run: &RunId) -> RunReportDto {
@@ -155,7 +180,16 @@ impl Door for Direct {
 }
 
 fn one_at_a_time() -> WorkerOffer {
-    WorkerOffer { workflows: [].into(), job: None, at_a_time: 1, in_all: None, attempts: None, held: false }
+    WorkerOffer {
+        workflows: [].into(),
+        project: None,
+        labels: [].into(),
+        job: None,
+        at_a_time: 1,
+        in_all: None,
+        attempts: None,
+        held: false,
+    }
 }
 
 #[tokio::test]
@@ -165,6 +199,7 @@ async fn what_a_run_gives_comes_before_its_end_and_does_not_end_it() {
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
     let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.has_workers(1).await;
     bench.start("app1", "20140101_1", "w1");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
     let (run, reports) = held.0.lock().unwrap()[0].clone();
@@ -182,6 +217,7 @@ async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
     let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.has_workers(1).await;
     bench.start("app1", "20140101_1", "w1");
     let (run, report) = bench.next().await;
     assert!(matches!(&report, Report::Started { external_id } if external_id.starts_with("7 {\"worker\":\"w1\"")));
@@ -195,15 +231,41 @@ async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_takes_waits_and_is_done_by_whoever_comes() {
+async fn a_run_whose_worker_is_gone_goes_back_to_the_queue_and_to_no_other_worker() {
     let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
     bench.start("app1", "20140101_1", "gone");
-    let other = OfferRequest { workflows: [WorkflowId::new("app2").unwrap()].into(), ..word(1, 1, None) };
-    assert!(bench.say("w2", other).await.starts.is_empty());
-    assert!(bench.desk.note(&run("app1", "20140101_1")).unwrap().contains("waits for a worker"));
-    let answer = bench.say("w1", word(1, 1, None)).await;
-    assert_eq!(answer.starts.len(), 1);
+    assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
+    assert!(bench.say("w1", word(2, 1, Some(&first))).await.starts.is_empty());
     bench.silence();
+}
+
+#[tokio::test]
+async fn a_run_that_its_worker_has_no_room_for_waits_there_unless_another_one_has_room() {
+    let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    bench.start("app1", "20140101_2", "w1");
+    assert_eq!(bench.say("w1", word(2, 1, Some(&first))).await.starts.len(), 1);
+    bench.silence();
+    let other = OfferRequest { workflows: [WorkflowId::new("app2").unwrap()].into(), ..word(1, 1, None) };
+    bench.say("w2", other).await;
+    bench.silence();
+    bench.say("w3", word(1, 1, None)).await;
+    assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
+    bench.silence();
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_room_at_a_worker_that_leaves_goes_back_to_the_queue() {
+    let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 0, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    assert!(bench.say("w1", word(2, 0, Some(&first))).await.starts.is_empty());
+    let leaves = OfferRequest { leaves: true, wait_millis: 0, ..word(3, 0, Some(&first)) };
+    bench.say("w1", leaves).await;
+    assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
+    assert!(bench.desk.workers().is_empty());
 }
 
 #[tokio::test]
@@ -253,7 +315,7 @@ async fn the_late_report_of_a_worker_that_was_given_up_is_not_believed() {
 #[tokio::test]
 async fn the_next_leader_hears_of_runs_that_go_on() {
     let mut bench = Bench::new();
-    let _alive = bench.signature();
+    let (_alive, _engine) = (bench.signature(), bench.with_log().await);
     let run = run("app1", "20140101_1");
     bench.desk.check(&run, None, bench.reports.clone());
     let of_another = OfferRequest {
@@ -272,8 +334,9 @@ async fn the_next_leader_hears_of_runs_that_go_on() {
 #[tokio::test]
 async fn a_run_of_another_leader_for_which_nobody_comes_was_never_started() {
     let mut bench = Bench::new();
-    let _alive_and_silent = bench.signature();
+    let (_alive_and_silent, _engine) = (bench.signature(), bench.with_log().await);
     bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
+    bench.notes(&run("app1", "20140101_1"), "come back").await;
     bench.desk.look(Instant::now() + LEASE + LEASE);
     assert_eq!(bench.next().await.1, Report::NeverStarted);
 }
@@ -281,6 +344,7 @@ async fn a_run_of_another_leader_for_which_nobody_comes_was_never_started() {
 #[tokio::test]
 async fn a_run_of_another_leader_is_not_waited_for_where_no_worker_is_alive_that_could_have_it() {
     let mut bench = Bench::new();
+    let _engine = bench.with_log().await;
     bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
     assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
     // A worker that is alive is waited for, until it asks for runs and does not list it.
@@ -288,7 +352,7 @@ async fn a_run_of_another_leader_is_not_waited_for_where_no_worker_is_alive_that
     bench.desk.check(&run("app1", "20140101_2"), None, bench.reports.clone());
     let of_another = OfferRequest { session: Some("another.1".to_owned()), wait_millis: 0, ..word(1, 1, None) };
     let answer = bench.say("w1", of_another).await;
-    assert!(bench.desk.note(&run("app1", "20140101_2")).unwrap().contains("come back"));
+    bench.notes(&run("app1", "20140101_2"), "come back").await;
     bench.say("w1", word(2, 1, Some(&answer))).await;
     assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
 }
@@ -310,9 +374,9 @@ async fn a_leader_that_ends_takes_back_what_no_worker_fetched() {
     assert_eq!(bench.say("w1", word(2, 2, Some(&first))).await.starts.len(), 1);
     bench.start("app1", "20140101_2", "w1");
     bench.start("app1", "20140101_3", "nobody");
+    assert_eq!(bench.next().await, (run("app1", "20140101_3"), Report::NeverStarted));
     bench.desk.take_back().await;
     assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
-    assert_eq!(bench.next().await, (run("app1", "20140101_3"), Report::NeverStarted));
     // A run that is added only now is not assigned to its workers.
     bench.start("app1", "20140101_4", "w1");
     assert_eq!(bench.next().await, (run("app1", "20140101_4"), Report::NeverStarted));
@@ -320,10 +384,12 @@ async fn a_leader_that_ends_takes_back_what_no_worker_fetched() {
 }
 
 #[tokio::test]
-async fn a_kill_reaches_the_worker_once_and_what_nobody_has_is_killed_at_once() {
+async fn a_kill_reaches_the_worker_once_and_what_it_was_not_told_of_is_killed_with_its_return() {
     let mut bench = Bench::new();
-    bench.start("app1", "20140101_1", "nobody");
+    let first = bench.say("w0", word(1, 0, None)).await;
+    bench.start("app1", "20140101_1", "w0");
     bench.desk.cancel(&run("app1", "20140101_1"), None, bench.reports.clone());
+    bench.say("w0", OfferRequest { leaves: true, wait_millis: 0, ..word(2, 0, Some(&first)) }).await;
     assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Killed });
     let first = bench.say("w1", word(1, 1, None)).await;
     bench.start("app1", "20140101_2", "w1");
@@ -341,6 +407,7 @@ async fn fault_8_a_worker_that_was_given_up_ends_what_it_has_and_begins_anew() {
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
     let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.has_workers(1).await;
     bench.start("app1", "20140101_1", "w1");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
     bench.desk.look(Instant::now() + LEASE + LEASE);
@@ -352,6 +419,7 @@ async fn fault_8_a_worker_that_was_given_up_ends_what_it_has_and_begins_anew() {
         }
     }
     assert!(held.0.lock().unwrap().is_empty());
+    bench.has_workers(1).await;
     bench.start("app1", "20140101_2", "w1");
     assert!(matches!(bench.next().await, (run, Report::Started { .. }) if run.slot.key.short() == "20140101_2"));
     held.end(Outcome::Succeeded);
@@ -362,26 +430,24 @@ async fn fault_8_a_worker_that_was_given_up_ends_what_it_has_and_begins_anew() {
 async fn two_apps_with_the_same_job_id_are_two_runs() {
     // Fault 11 of the original: entries of its queues were named by priority, moment and id alone.
     let bench = Bench::new();
+    let first = bench.say("w1", word(1, 2, None)).await;
     bench.start("app1", "20140101_1", "w1");
     bench.start("app2", "20140101_1", "w1");
-    let answer = bench.say("w1", word(1, 2, None)).await;
+    let answer = bench.say("w1", word(2, 2, Some(&first))).await;
     let apps: Vec<_> = answer.starts.iter().map(|order| order.run.slot.workflow.as_str()).collect();
     assert_eq!(apps, ["app1", "app2"]);
 }
 
 #[tokio::test]
-async fn what_a_worker_declines_goes_to_the_one_that_wants_this_very_job() {
-    let bench = Bench::new();
-    let run = run("app1", "20140101_1");
-    let wants_it = |count, session| OfferRequest { job: Some(run.slot.clone()), ..word(count, 1, session) };
-    let first = bench.say("w1", wants_it(1, None)).await;
-    bench.say("w0", word(1, 1, None)).await;
-    bench.say("w2", wants_it(1, None)).await;
+async fn what_a_worker_declines_goes_back_to_the_queue() {
+    let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.say("w2", word(1, 1, None)).await;
     bench.start("app1", "20140101_1", "w1");
-    let leaves = OfferRequest { leaves: true, declines: true, ..wants_it(2, Some(&first)) };
+    let leaves = OfferRequest { leaves: true, declines: true, ..word(2, 1, Some(&first)) };
     assert!(bench.say("w1", leaves).await.starts.is_empty());
-    assert_eq!(bench.desk.workers().len(), 2);
-    assert_eq!(bench.say("w2", wants_it(2, None)).await.starts.len(), 1);
+    assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
+    assert_eq!(bench.desk.workers().len(), 1);
 }
 
 #[tokio::test]
@@ -391,6 +457,7 @@ async fn a_run_that_a_worker_has_done_is_told_of_again_and_not_done_again() {
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
     let (worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.has_workers(1).await;
     bench.start("app1", "20140101_1", "w1");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
     held.end(Outcome::Succeeded);
@@ -422,7 +489,7 @@ fn engine_on(disk: &MemoryDisk, desk: &Hub) -> Handle {
         node: "test".to_owned(),
         clock: Arc::new(|| jiff::Timestamp::UNIX_EPOCH),
         pace: Pace::ByItself,
-        config: Config { by_workers: true, ..Config::default() },
+        config: Config { by_workers: ["held".to_owned()].into(), ..Config::default() },
         executors: Executors::default().with(WORKER, desk.clone()),
         functions: Arc::new(NoFunctions),
         storage: Storage::new(StorageConfig::default()),

@@ -9,23 +9,29 @@ use std::time::Duration;
 use kelos_core::Input;
 use kelos_engine::executor::{Executors, Reports, RunInput, Start};
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
-use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, ProcessDto, RunInputDto, RunOrderDto, RunReportDto};
+use kelos_model::workers::FUNCTION;
+use kelos_model::{Outcome, RunId, WorkflowId};
+use kelos_wire::{
+    AssignmentDto, OfferRequest, OutputAnswerDto, PermitAnswerDto, ProcessDto, RunInputDto, RunOrderDto, RunReportDto,
+};
 use tokio::sync::{Notify, mpsc};
 
-use super::{Process, Signature};
+use super::disk::{Disk, HeldRun};
+use super::hands::{Hands, WorkerOffer, WorkerRun};
+use super::{Process, Signature, output, verdict};
+use crate::local::{BootMoment, Launcher};
 
 /// The wait after a message without an answer.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
-
-/// The number of ended runs that a worker remembers, so that it executes none twice.
-const REMEMBERED: usize = 1024;
 
 /// Wait of the first word, which is answered as soon as it is known whether there is something to do.
 const GLANCE: Duration = Duration::from_millis(1);
 
 /// Longest wait for something to do; the desk makes it shorter where its lease asks for that.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The time that an answer may take beyond the wait for something to do.
+const BEYOND_WAIT: Duration = Duration::from_secs(5);
 
 /// The transport of a worker's messages to a hub.
 pub trait Door: Send + Sync + 'static {
@@ -47,23 +53,6 @@ pub enum NoAnswer {
     Never(String),
 }
 
-/// The jobs that a worker accepts.
-#[derive(Debug, Clone)]
-pub struct WorkerOffer {
-    /// Jobs of these workflows; none means of all.
-    pub workflows: BTreeSet<WorkflowId>,
-    /// Only this one.
-    pub job: Option<SlotRef>,
-    /// So many at a time.
-    pub at_a_time: u32,
-    /// So many in all, and then no more.
-    pub in_all: Option<u32>,
-    /// The number of attempts for its jobs, if it differs from that of their workflow.
-    pub attempts: Option<u32>,
-    /// It offers that, and does nothing before [`Worker::go`].
-    pub held: bool,
-}
-
 /// That a run is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEnd {
@@ -82,8 +71,14 @@ pub enum News {
     Began(RunId),
     /// A run is over.
     Over(RunEnd),
+    /// The leader can't be reached any more; why completes "failed to …".
+    Away(String),
+    /// The leader answers again.
+    Back,
     /// It lost its runs, because it was silent for too long.
     GivenUp,
+    /// These workflows of its project have another definition by now, and it gets no runs of them; none once that is over.
+    Outdated(BTreeSet<WorkflowId>),
     /// It is of no use here: why completes "failed to …".
     Useless(String),
 }
@@ -99,6 +94,14 @@ impl<D> Clone for Worker<D> {
     }
 }
 
+/// The place of the runs of a worker.
+pub enum WorkerHome {
+    /// The folder of the leader, where it keeps its signature on the roll for as long as it asks.
+    Shared(Signature),
+    /// A disk of its own.
+    Own(Disk),
+}
+
 struct Inner<D> {
     name: String,
     door: D,
@@ -106,6 +109,8 @@ struct Inner<D> {
     process: Option<ProcessDto>,
     reports: Reports,
     hands: Mutex<Hands>,
+    /// Its disk, if it does not share the leader's folder.
+    disk: Option<Mutex<Disk>>,
     /// There is something to report.
     say: Notify,
     /// The request that is waiting for an answer is out of date.
@@ -115,90 +120,16 @@ struct Inner<D> {
     tell: mpsc::UnboundedSender<News>,
 }
 
-/// The runs of a worker.
-struct Hands {
-    wanted: WorkerOffer,
-    leaves: bool,
-    declines: bool,
-    /// It left, and the desk knows.
-    left: bool,
-    session: Option<String>,
-    count: u64,
-    taken: u32,
-    runs: BTreeMap<RunId, WorkerRun>,
-    outbox: Vec<RunReportDto>,
-    /// The last reports on runs that are over.
-    over: VecDeque<RunReportDto>,
-}
-
-/// A run in a worker's hands.
-struct WorkerRun {
-    executor: String,
-    external_id: Option<String>,
-    ended: bool,
-    /// No report on it is needed any more.
-    abandoned: bool,
-}
-
-impl Hands {
-    fn free(&self) -> u32 {
-        if self.leaves {
-            return 0;
-        }
-        let busy = self.runs.values().filter(|held| !held.ended).count();
-        let free = self.wanted.at_a_time.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX));
-        self.wanted.in_all.map_or(free, |all| free.min(all.saturating_sub(self.taken)))
-    }
-
-    fn word(&mut self, process: Option<ProcessDto>) -> OfferRequest {
-        self.count += 1;
-        let claimed = |(run, held): (&RunId, &WorkerRun)| {
-            (!held.abandoned).then(|| ClaimedRunDto { run: run.clone(), external_id: held.external_id.clone() })
-        };
-        // A run whose report is sent again is listed, so that the hub does not assign it once more meanwhile.
-        let told = self.outbox.iter().filter(|told| !self.runs.contains_key(&told.run));
-        let told = told.map(|told| ClaimedRunDto { run: told.run.clone(), external_id: None });
-        OfferRequest {
-            session: self.session.clone(),
-            count: self.count,
-            workflows: self.wanted.workflows.clone(),
-            job: self.wanted.job.clone(),
-            free: self.free(),
-            attempts: self.wanted.attempts,
-            runs: self.runs.iter().filter_map(claimed).chain(told).collect(),
-            process,
-            ..OfferRequest::default()
-        }
-    }
-
-    fn forget(&mut self, run: &RunId) {
-        self.runs.remove(run);
-        self.outbox.retain(|told| told.run != *run);
-    }
-
-    fn remember(&mut self, told: &RunReportDto) {
-        self.over.push_back(told.clone());
-        if self.over.len() > REMEMBERED {
-            self.over.pop_front();
-        }
-    }
-
-    /// Whether no run and no report is left.
-    fn is_idle(&self) -> bool {
-        self.runs.is_empty() && self.outbox.is_empty()
-    }
-}
-
 impl<D: Door> Worker<D> {
-    /// Sets a worker to work on the current runtime; what happens comes out of the channel. It keeps its signature on the roll for
-    /// as long as it asks.
+    /// Sets a worker to work on the current runtime; what happens comes out of the channel. On a disk of its own it goes on with the runs
+    /// of its former process.
     #[must_use]
     pub fn start(
         name: String,
         door: D,
         executors: Executors,
         wanted: WorkerOffer,
-        signature: Signature,
+        footing: WorkerHome,
     ) -> (Worker<D>, mpsc::UnboundedReceiver<News>) {
         let (tell, told) = mpsc::unbounded_channel();
         let (heard, mut hears) = mpsc::unbounded_channel();
@@ -212,16 +143,25 @@ impl<D: Door> Worker<D> {
             leaves: false,
             declines: false,
             left: false,
+            alone: false,
             session: None,
+            lease: None,
             count: 0,
             taken: 0,
             runs: BTreeMap::new(),
             outbox: Vec::new(),
+            outdated: BTreeSet::new(),
+            outputs: Vec::new(),
             over: VecDeque::new(),
+        };
+        let (signature, disk) = match footing {
+            WorkerHome::Shared(signature) => (Some(signature), None),
+            WorkerHome::Own(disk) => (None, Some(Mutex::new(disk))),
         };
         let inner = Arc::new(Inner {
             name,
             door,
+            disk,
             executors,
             process: Process::own().ok().map(ProcessDto::from),
             reports,
@@ -231,18 +171,23 @@ impl<D: Door> Worker<D> {
             moved: Notify::new(),
             tell,
         });
+        inner.go_on();
         let worker = Worker { inner };
         let (asks, says, listens) = (worker.inner.clone(), worker.inner.clone(), worker.inner.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = asks.ask() => {}
-                () = signature.beat() => {}
+                () = beat(signature) => {}
             }
         });
         tokio::spawn(async move { says.report().await });
         tokio::spawn(async move {
             while let Some((run, report)) = hears.recv().await {
-                listens.reported(&run, report);
+                let launcher = listens.disk().and_then(|disk| disk.launcher().cloned());
+                match launcher.filter(|_| report == Report::NeverStarted) {
+                    Some(launcher) => drop(tokio::spawn(listens.clone().never_started(launcher, run))),
+                    None => listens.reported(&run, report),
+                }
             }
         });
         (worker, told)
@@ -289,7 +234,43 @@ impl<D: Door> Worker<D> {
     }
 }
 
+/// Keeps a signature; one who has none waits for nothing.
+async fn beat(signature: Option<Signature>) {
+    match signature {
+        Some(signature) => signature.beat().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl<D: Door> Inner<D> {
+    fn disk(&self) -> Option<MutexGuard<'_, Disk>> {
+        self.disk.as_ref().map(|disk| disk.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes up the runs that the former process of this worker left.
+    fn go_on(&self) {
+        let held = self.disk().map(|disk| disk.held()).unwrap_or_default();
+        for HeldRun { run, executor, lease_millis } in held {
+            let known = WorkerRun { executor, external_id: None, lease_millis, ended: false, abandoned: false };
+            let executor = self.executors.get(&known.executor);
+            self.hands().runs.insert(run.clone(), known);
+            executor.check(&run, None, self.reports.clone());
+        }
+    }
+
+    /// The next word, with what is known of this process.
+    fn word(&self, hands: &mut Hands) -> OfferRequest {
+        let remote = self.disk().map(|disk| disk.about().clone());
+        OfferRequest { process: self.process.clone(), remote, ..hands.word() }
+    }
+
+    /// Forgets a run that the leader needs no more reports on.
+    fn let_go(&self, run: &RunId) {
+        if let Some(disk) = self.disk() {
+            disk.let_go(run);
+        }
+    }
+
     fn hands(&self) -> MutexGuard<'_, Hands> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -306,6 +287,9 @@ impl<D: Door> Inner<D> {
                 self.hurry.notified().await;
             }
             if was_heard && word.leaves && self.hands().is_idle() {
+                if let Some(mut disk) = self.disk() {
+                    disk.release();
+                }
                 self.hands().left = true;
                 self.moved.notify_waiters();
             }
@@ -328,7 +312,7 @@ impl<D: Door> Inner<D> {
         };
         let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let declines = hands.declines;
-        Some(OfferRequest { leaves, declines, wait_millis, ..hands.word(self.process.clone()) })
+        Some(OfferRequest { leaves, declines, wait_millis, ..self.word(&mut hands) })
     }
 
     /// Whether it is not to do anything yet.
@@ -342,11 +326,14 @@ impl<D: Door> Inner<D> {
         while !self.hands().left {
             let word = {
                 let mut hands = self.hands();
-                OfferRequest { reports: hands.outbox.clone(), ..hands.word(self.process.clone()) }
+                let (reports, outputs) = (hands.outbox.clone(), hands.outputs.clone());
+                OfferRequest { reports, outputs, ..self.word(&mut hands) }
             };
-            if word.reports.is_empty() {
+            if word.reports.is_empty() && word.outputs.is_empty() {
                 self.say.notified().await;
             } else if self.say_word(&word).await {
+                let is_answered = |answer: &OutputAnswerDto| word.outputs.iter().any(|one| one.number == answer.number);
+                self.hands().outputs.retain(|answer| !is_answered(answer));
                 self.was_heard(&word.reports);
             }
         }
@@ -361,10 +348,12 @@ impl<D: Door> Inner<D> {
                 Report::Ended { .. } => {
                     hands.forget(&told.run);
                     hands.remember(told);
+                    self.let_go(&told.run);
                 }
                 // It may be asked for again.
                 Report::Deferred { .. } | Report::GivenBack | Report::NeverStarted => {
                     hands.runs.remove(&told.run);
+                    self.let_go(&told.run);
                 }
             }
         }
@@ -378,8 +367,19 @@ impl<D: Door> Inner<D> {
 
     /// Sends a message, and does what the answer orders; false if there was none.
     async fn say_word(self: &Arc<Self>, word: &OfferRequest) -> bool {
-        match self.door.say(&self.name, word).await {
+        // The leader hears it at this moment at the earliest, so its lease ends no earlier than the one that begins now.
+        let asked = BootMoment::now();
+        let answer = tokio::time::timeout(self.patience(), self.door.say(&self.name, word)).await;
+        let answer = answer.unwrap_or_else(|_| Err(NoAnswer::Away("get an answer from the leader in time".to_owned())));
+        match answer {
             Ok(answer) => {
+                if let Some(mut disk) = self.disk() {
+                    disk.renew(asked);
+                }
+                if std::mem::take(&mut self.hands().alone) {
+                    let _ = self.tell.send(News::Back);
+                    self.repeat_requests();
+                }
                 if word.session.is_none() {
                     let _ = self.tell.send(News::Came);
                 }
@@ -398,14 +398,43 @@ impl<D: Door> Inner<D> {
                 self.say.notify_one();
                 return false;
             }
-            Err(NoAnswer::Away(why)) => tracing::debug!("failed to {why}; trying again"),
+            Err(NoAnswer::Away(why)) => {
+                tracing::debug!("failed to {why}; trying again");
+                // One that shares the leader's folder takes the lead itself.
+                if self.disk.is_some() && !std::mem::replace(&mut self.hands().alone, true) {
+                    let _ = self.tell.send(News::Away(why));
+                }
+            }
         }
         tokio::time::sleep(TRY_AGAIN).await;
         false
     }
 
+    /// How long the leader may take to answer: it waits for a third of a lease at most. A connection that is cut says nothing.
+    fn patience(&self) -> Duration {
+        self.hands().lease.map_or(LONGEST_WAIT, |lease| lease / 3).min(LONGEST_WAIT) + BEYOND_WAIT
+    }
+
     fn do_as_told(self: &Arc<Self>, answer: AssignmentDto) {
-        self.hands().session = Some(answer.session);
+        {
+            let mut hands = self.hands();
+            let is_another = hands.session.as_ref().is_some_and(|session| *session != answer.session);
+            (hands.session, hands.lease) = (Some(answer.session), Some(Duration::from_millis(answer.lease_millis)));
+            if hands.outdated != answer.outdated {
+                hands.outdated.clone_from(&answer.outdated);
+                let _ = self.tell.send(News::Outdated(answer.outdated));
+            }
+            drop(hands);
+            if is_another {
+                self.repeat_requests();
+            }
+        }
+        for PermitAnswerDto { run, request, answer } in answer.permits {
+            let executor = self.hands().runs.get(&run).map(|held| self.executors.get(&held.executor));
+            if let Some(executor) = executor {
+                executor.answer(&run, request, answer, self.reports.clone());
+            }
+        }
         for run in &answer.refused {
             self.abandon(run);
         }
@@ -415,10 +444,30 @@ impl<D: Door> Inner<D> {
         for run in &answer.cancels {
             self.end(run);
         }
+        for question in answer.outputs {
+            let Some(launcher) = self.disk().and_then(|disk| disk.launcher().cloned()) else { continue };
+            let this = self.clone();
+            tokio::spawn(async move {
+                let read = output::answer(&launcher, &question).await;
+                this.hands().outputs.push(read);
+                this.say.notify_one();
+            });
+        }
+    }
+
+    /// Has functions ask again for the permits that they wait for: an answer may have been lost, and the leader may be another one.
+    fn repeat_requests(&self) {
+        let hands = self.hands();
+        let functions = hands.runs.iter().filter(|(_, held)| held.executor == FUNCTION && !held.ended);
+        let runs: Vec<(RunId, Option<String>)> =
+            functions.map(|(run, held)| (run.clone(), held.external_id.clone())).collect();
+        drop(hands);
+        let executor = self.executors.get(FUNCTION);
+        runs.iter().for_each(|(run, id)| executor.check(run, id.as_deref(), self.reports.clone()));
     }
 
     fn begin(&self, order: RunOrderDto) {
-        let RunOrderDto { run, workflow, settings, properties, given } = order;
+        let RunOrderDto { run, workflow, settings, properties, given, lease_millis, earlier } = order;
         {
             let mut hands = self.hands();
             if hands.runs.contains_key(&run) {
@@ -434,13 +483,22 @@ impl<D: Door> Inner<D> {
             }
             hands.taken = hands.taken.saturating_add(1);
             let executor = workflow.job.executor.clone();
-            hands.runs.insert(run.clone(), WorkerRun { executor, external_id: None, ended: false, abandoned: false });
+            let held = HeldRun { run: run.clone(), executor: executor.clone(), lease_millis };
+            if let Some(Err(error)) = self.disk().map(|disk| disk.hold(&held)) {
+                // It is told again with the next answer.
+                tracing::warn!(%run, "failed to note a run before it begins: {error}");
+                return;
+            }
+            let known = WorkerRun { executor, external_id: None, lease_millis, ended: false, abandoned: false };
+            hands.runs.insert(run.clone(), known);
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);
-        let RunInputDto { arguments, behind_key, triggered_by } = given;
-        let given = RunInput { arguments, behind_key, triggered_by, ..RunInput::default() };
-        executor.start(Start { run, workflow, settings, properties, given, worker: None }, self.reports.clone());
+        let RunInputDto { arguments, behind_key, triggered_by, batch, about } = given;
+        let given = RunInput { arguments, behind_key, triggered_by, batch, about };
+        let lease = lease_millis.map(Duration::from_millis);
+        let start = Start { run, workflow, settings, properties, given, worker: None, lease, earlier };
+        executor.start(start, self.reports.clone());
     }
 
     fn end(&self, run: &RunId) {
@@ -458,6 +516,7 @@ impl<D: Door> Inner<D> {
         let Some(held) = hands.runs.get_mut(run) else { return };
         if held.ended {
             hands.forget(run);
+            self.let_go(run);
             return;
         }
         held.abandoned = true;
@@ -473,10 +532,18 @@ impl<D: Door> Inner<D> {
                 return;
             }
             hands.session = None;
+            // They were asked for by the session that is over. One that leaves would begin another session for them, and stay in it.
+            hands.outputs.clear();
             hands.runs.keys().cloned().collect()
         };
         runs.iter().for_each(|run| self.abandon(run));
         let _ = self.tell.send(News::GivenUp);
+    }
+
+    /// Sees to it that a run which the former process of this worker had not begun does not begin any more, and reports it.
+    async fn never_started(self: Arc<Self>, launcher: Launcher, run: RunId) {
+        let report = verdict::unclaimed(&launcher, &run, false, "its worker ended as it began").await;
+        self.reported(&run, report);
     }
 
     /// Processes a report of an executor.
@@ -496,6 +563,7 @@ impl<D: Door> Inner<D> {
             hands.outbox.push(RunReportDto { run: run.clone(), what: report });
         } else if hands.runs.get(run).is_some_and(|held| held.ended) {
             hands.forget(run);
+            self.let_go(run);
             // Those who wait to leave have nothing left to report.
             self.hurry.notify_one();
         }

@@ -1,0 +1,216 @@
+//! The disk of a worker that does not share the leader's folder: its runs, their lease, and which of them are not over yet.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use kelos_model::RunId;
+use kelos_wire::RemoteWorkerDto;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::local::{BootMoment, Launcher, LeaseFile, fnv1a_128, unique};
+
+/// The folder of the runs.
+const RUNS: &str = "runs";
+/// The folder with a file for each run that is not over.
+const HELD: &str = "held";
+/// The file with the end of the worker's name, which stays the same.
+const NAME: &str = "name";
+/// The file with the address of the server whose runs these are.
+const SERVER: &str = "server";
+/// The file that one process has locked.
+const LOCK: &str = "lock";
+/// Letters of that end.
+const TAIL: usize = 8;
+
+/// The reason for which a folder can't be a worker's. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// Another process has it.
+    #[error("work in {}: another worker is running there", .0.display())]
+    Taken(PathBuf),
+    /// It has runs of another server, of which some may have the same names.
+    #[error("work in {} for the server {server}: it has runs of the server {other}", .folder.display())]
+    OtherServer {
+        /// The folder.
+        folder: PathBuf,
+        /// The server that is to be worked for.
+        server: String,
+        /// The server whose runs are there.
+        other: String,
+    },
+    /// A file can't be read or written.
+    #[error("use {} as the folder of a worker: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+/// The folder of a worker. One process at a time has it, and the next one goes on with the runs of the former.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+    tail: String,
+    lease: LeaseFile,
+    launcher: Option<Launcher>,
+    about: RemoteWorkerDto,
+    /// The lock, until it is released.
+    lock: Option<File>,
+}
+
+/// A run that is not over, as the next process of the worker finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HeldRun {
+    pub(super) run: RunId,
+    pub(super) executor: String,
+    #[serde(default)]
+    pub(super) lease_millis: Option<u64>,
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DiskError> {
+    result.map_err(|source| DiskError::Io { path: path.to_owned(), source })
+}
+
+impl Disk {
+    /// Takes a folder for runs of a server. It is made where it is missing.
+    ///
+    /// # Errors
+    /// When it can't be written, another process has it, or it has runs of another server.
+    pub fn take(folder: &Path, server: &str) -> Result<Disk, DiskError> {
+        for one in [folder.to_owned(), folder.join(RUNS), folder.join(HELD)] {
+            at(&one, DirBuilder::new().recursive(true).mode(0o700).create(&one))?;
+        }
+        let path = folder.join(LOCK);
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let lock = at(&path, lock)?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(DiskError::Taken(folder.to_owned()));
+        }
+        let path = folder.join(SERVER);
+        match fs::read_to_string(&path) {
+            Ok(other) if other == server => {}
+            Ok(other) => {
+                return Err(DiskError::OtherServer { folder: folder.to_owned(), server: server.to_owned(), other });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => at(&path, fs::write(&path, server))?,
+            Err(error) => return at(&path, Err(error)),
+        }
+        let path = folder.join(NAME);
+        let tail = match fs::read_to_string(&path) {
+            Ok(tail) if tail.len() == TAIL && tail.bytes().all(|byte| byte.is_ascii_hexdigit()) => tail,
+            Ok(_) => return at(&path, Err(io::Error::other("it is damaged, expected 8 hexadecimal digits"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let drawn: String = at(&path, unique())?.chars().filter(char::is_ascii_hexdigit).take(TAIL).collect();
+                at(&path, fs::write(&path, &drawn))?;
+                drawn
+            }
+            Err(error) => return at(&path, Err(error)),
+        };
+        let runs = folder.join(RUNS);
+        let lease = at(&runs, LeaseFile::open(&runs))?;
+        let about = RemoteWorkerDto::default();
+        Ok(Disk { folder: folder.to_owned(), tail, lease, launcher: None, about, lock: Some(lock) })
+    }
+
+    /// The end of the worker's name, the same in each of its processes.
+    #[must_use]
+    pub fn tail(&self) -> &str {
+        &self.tail
+    }
+
+    /// The folder of its runs.
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        self.folder.join(RUNS)
+    }
+
+    /// The same, with the launcher that reads the output of its runs, and what the leader shows of the worker.
+    #[must_use]
+    pub fn with(self, launcher: Launcher, about: RemoteWorkerDto) -> Disk {
+        Disk { launcher: Some(launcher), about, ..self }
+    }
+
+    /// Leaves the folder to the next process.
+    pub(super) fn release(&mut self) {
+        self.lock = None;
+    }
+
+    pub(super) fn about(&self) -> &RemoteWorkerDto {
+        &self.about
+    }
+
+    pub(super) fn launcher(&self) -> Option<&Launcher> {
+        self.launcher.as_ref()
+    }
+
+    /// Notes that the leader has answered a message that was sent at this moment.
+    pub(super) fn renew(&mut self, asked: BootMoment) {
+        if let Err(error) = self.lease.renew(asked) {
+            tracing::warn!("failed to renew the lease of the runs in {}: {error}", self.folder.display());
+        }
+    }
+
+    fn path_of(&self, run: &RunId) -> PathBuf {
+        self.folder.join(HELD).join(format!("{:032x}", fnv1a_128(run.to_string().as_bytes())))
+    }
+
+    /// Notes that a run is about to begin.
+    pub(super) fn hold(&self, held: &HeldRun) -> io::Result<()> {
+        let path = self.path_of(&held.run);
+        let beside = path.with_extension("new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(&serde_json::to_vec(held)?)?;
+        fs::rename(&beside, &path)
+    }
+
+    /// Notes that a run is over, and that the leader knows.
+    pub(super) fn let_go(&self, run: &RunId) {
+        let _ = fs::remove_file(self.path_of(run));
+    }
+
+    /// The runs of the former process that are not over.
+    pub(super) fn held(&self) -> Vec<HeldRun> {
+        let entries = fs::read_dir(self.folder.join(HELD)).into_iter().flatten().flatten();
+        let whole = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
+        whole.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::{SlotRef, WorkflowId};
+
+    use super::*;
+
+    #[test]
+    fn the_next_process_has_the_same_name_and_finds_the_runs_that_are_not_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("worker");
+        let disk = Disk::take(&home, "http://a").unwrap();
+        let held = |number| HeldRun {
+            run: RunId { slot: SlotRef::job(WorkflowId::new("a").unwrap(), "1".into()), number },
+            executor: "command".to_owned(),
+            lease_millis: Some(1000),
+        };
+        disk.hold(&held(1)).unwrap();
+        disk.hold(&held(2)).unwrap();
+        disk.let_go(&held(1).run);
+        let again = Disk::take(&home, "http://a").unwrap_err().to_string();
+        assert_eq!(again, format!("work in {}: another worker is running there", home.display()));
+        let name = disk.tail().to_owned();
+        drop(disk);
+        let other = Disk::take(&home, "http://b").unwrap_err().to_string();
+        assert!(other.ends_with("for the server http://b: it has runs of the server http://a"), "{other}");
+        let disk = Disk::take(&home, "http://a").unwrap();
+        assert_eq!((disk.tail(), disk.held()), (&*name, vec![held(2)]));
+        drop(disk);
+        fs::write(home.join(NAME), "x").unwrap();
+        assert!(Disk::take(&home, "http://a").unwrap_err().to_string().contains("expected 8 hexadecimal digits"));
+    }
+}
