@@ -1,0 +1,211 @@
+//! The metrics of a server: those of its workflows, of its engine, and of what surrounds both.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kelos::Node;
+use kelos_core::{Capacity, InspectCapacity};
+use kelos_engine::Status;
+use kelos_executors::workers::Seen;
+use kelos_model::{Actor, WorkflowId};
+use kelos_sandbox::Severity;
+
+use crate::families;
+use crate::follower::Follower;
+use crate::text::{Text, labels};
+
+/// The time for which an answer of the engine about its capacity, and the size of the store, are shown again.
+const REMEMBERED: Duration = Duration::from_secs(5);
+/// The longest wait of the first scrape for the engine; one that takes a long turn is not waited for.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The metrics of a server. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    node: Node,
+    version: Arc<str>,
+    follower: Follower,
+    asked: Arc<Mutex<Option<(Instant, Answers)>>>,
+}
+
+/// Answers that are asked for now and then, and not at every scrape.
+#[derive(Clone, Default)]
+struct Answers {
+    capacity: Option<Capacity>,
+    bytes: Option<u64>,
+}
+
+/// The part of the metrics that a caller may see.
+pub enum Selection {
+    /// All of them.
+    All,
+    /// Only what is about these workflows.
+    Only(Box<dyn Fn(&WorkflowId) -> bool + Send + Sync>),
+}
+
+impl Metrics {
+    /// Begins to count what a node does. So many workflows have numbers of their own.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: the log is followed on the current one.
+    #[must_use]
+    pub fn start(node: Node, version: &str, workflows: usize) -> Metrics {
+        let follower = Follower::new(node.reader().clone(), workflows);
+        tokio::spawn(follower.clone().run(node.handle().clone()));
+        Metrics { node, version: version.into(), follower, asked: Arc::default() }
+    }
+
+    /// The text for Prometheus, for a caller; with whether the server is ready.
+    pub async fn text(&self, is_ready: bool, selection: &Selection) -> String {
+        let answers = match selection {
+            Selection::All => self.answers().await,
+            Selection::Only(_) => Answers::default(),
+        };
+        let mut text = Text::default();
+        self.engine(&mut text, is_ready);
+        if matches!(selection, Selection::All) {
+            self.surroundings(&mut text, &answers);
+        }
+        let now = self.node.handle().now();
+        let mut ledger = self.follower.ledger();
+        text.family(&families::EVENTS).add("", ledger.position());
+        text.one(&families::COMPLETE, u8::from(ledger.is_complete()));
+        if ledger.is_complete() {
+            let sees = |id: &WorkflowId| match selection {
+                Selection::All => true,
+                Selection::Only(sees) => sees(id),
+            };
+            ledger.write(&mut text, now, &sees);
+        }
+        text.end()
+    }
+
+    fn leads(&self) -> bool {
+        matches!(self.node.handle().status(), Status::Leading { .. })
+    }
+
+    /// The engine itself, and the log of several nodes.
+    fn engine(&self, text: &mut Text, is_ready: bool) {
+        text.family(&families::BUILD_INFO).add(&labels(&[("version", &self.version)]), 1);
+        text.one(&families::LEADER, u8::from(self.leads()));
+        text.one(&families::READY, u8::from(is_ready));
+        let timings = self.node.handle().timings();
+        let remaining = match self.node.log() {
+            Some(log) => log.lease_remaining(),
+            None => timings.lease_remaining(),
+        };
+        if let Some(remaining) = remaining {
+            text.one(&families::LEASE_REMAINING, remaining.as_secs_f64());
+        }
+        if let Some(log) = self.node.log() {
+            if let Some(lag) = log.lag() {
+                text.one(&families::LAG, lag.as_secs_f64());
+            }
+            text.one(&families::LOG_ENTRY, log.status().followed);
+        }
+        let mut turns = text.family(&families::TURN);
+        let parts = [("step", &timings.step), ("commit", &timings.commit), ("perform", &timings.perform)];
+        for (part, durations) in parts {
+            turns.durations(&labels(&[("part", part)]), &durations.now());
+        }
+    }
+
+    /// The capacity, workers, endpoints and problems: what is nobody's who sees only some projects.
+    fn surroundings(&self, text: &mut Text, answers: &Answers) {
+        if let Some(bytes) = answers.bytes {
+            text.one(&families::STORE_BYTES, bytes);
+        }
+        if let Some(capacity) = &answers.capacity {
+            write_capacity(text, capacity);
+        }
+        if self.leads() {
+            write_workers(text, &self.node.desk().workers());
+        }
+        let endpoints: Vec<_> =
+            self.node.storage().health().into_iter().map(|one| (labels(&[("endpoint", &one.endpoint)]), one)).collect();
+        let mut family = text.family(&families::ENDPOINT_CALLS);
+        endpoints.iter().for_each(|(labels, one)| family.add(labels, one.under_way));
+        let mut family = text.family(&families::ENDPOINT_CALLS_TOTAL);
+        for (labels, one) in &endpoints {
+            family.add_with(labels, "result", "answered", one.answered);
+            family.add_with(labels, "result", "failed", one.failed);
+        }
+        let mut family = text.family(&families::ENDPOINT_BROKEN);
+        endpoints.iter().for_each(|(labels, one)| family.add(labels, u8::from(one.broken.is_some())));
+        let problems = self.node.problems();
+        let mut family = text.family(&families::PROBLEMS);
+        for (name, severity) in [("error", Severity::Error), ("warning", Severity::Warning)] {
+            let count = problems.iter().filter(|problem| problem.severity == severity).count();
+            family.add(&labels(&[("severity", name)]), count);
+        }
+    }
+
+    /// The answers that are asked for now and then. Old ones are shown while new ones are on their way, so that a scrape never waits for
+    /// a long turn; only the first one waits a little.
+    async fn answers(&self) -> Answers {
+        let known = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((at, answers)) = known.filter(|(_, answers)| answers.capacity.is_some() == self.leads()) else {
+            // It goes on, and is remembered, if nobody waits for it any more.
+            let asked = tokio::spawn(self.clone().ask());
+            return tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok).unwrap_or_default();
+        };
+        if at.elapsed() >= REMEMBERED {
+            // The next scrapes show these while the new ones come.
+            self.remember(answers.clone());
+            tokio::spawn(self.clone().ask());
+        }
+        answers
+    }
+
+    /// Asks the engine for its capacity if it leads, and the store for its size.
+    async fn ask(self) -> Answers {
+        let reader = self.node.reader().clone();
+        let bytes = tokio::task::spawn_blocking(move || reader.size());
+        let capacity = match self.leads() {
+            true => self.node.handle().ask(&Actor::system("metrics"), InspectCapacity).await.ok(),
+            false => None,
+        };
+        let bytes = bytes.await.ok().and_then(Result::ok).flatten();
+        let answers = Answers { capacity, bytes };
+        self.remember(answers.clone());
+        answers
+    }
+
+    fn remember(&self, answers: Answers) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), answers));
+    }
+}
+
+fn write_capacity(text: &mut Text, capacity: &Capacity) {
+    text.one(&families::RUNS_LIMIT, capacity.limit);
+    text.one(&families::RUNS_LIVE, capacity.running);
+    text.one(&families::RUNS_QUEUED, capacity.queued);
+    let pools: Vec<_> = capacity.pools.iter().map(|pool| (labels(&[("pool", pool.pool.as_str())]), pool)).collect();
+    let mut family = text.family(&families::POOL_PERMITS);
+    for (labels, pool) in &pools {
+        if let Some(size) = pool.size {
+            family.add(labels, size);
+        }
+    }
+    let mut family = text.family(&families::POOL_HELD);
+    pools.iter().for_each(|(labels, pool)| family.add(labels, pool.held));
+    let mut family = text.family(&families::POOL_QUEUED);
+    pools.iter().for_each(|(labels, pool)| family.add(labels, pool.queued));
+}
+
+fn write_workers(text: &mut Text, workers: &[Seen]) {
+    let mut states = BTreeMap::from([("away", 0_u64), ("leaving", 0), ("working", 0)]);
+    for worker in workers {
+        let state = match worker {
+            Seen { away_since: Some(_), .. } => "away",
+            Seen { leaves: true, .. } => "leaving",
+            _ => "working",
+        };
+        *states.entry(state).or_default() += 1;
+    }
+    let mut family = text.family(&families::WORKERS);
+    states.iter().for_each(|(state, count)| family.add_with("", "state", state, count));
+    text.one(&families::WORKERS_USED, workers.iter().map(|worker| worker.runs.len()).sum::<usize>());
+    text.one(&families::WORKERS_FREE, workers.iter().map(|worker| u64::from(worker.free)).sum::<u64>());
+}
