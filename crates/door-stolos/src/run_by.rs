@@ -1,5 +1,6 @@
 //! How the jobs of an app are run: their executor, their retries and their concurrency.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use kelos_model::secret::DeclaredSecret;
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::workers::{Label, MOST_LABELS};
 use kelos_model::workflow::CatchUp;
 use kelos_model::{Constraint, Job, Parameter, PoolUse, RetryPolicy, Trigger};
 use kelos_sandbox::{ConstraintDraft, FlowDraft, check_written_path};
@@ -73,6 +75,13 @@ impl<'a, 'v> App<'a, 'v> {
         if let Some(service) = self.get("externalService").filter(|_| reading.of_a_script) {
             return self.service(reading, service);
         }
+        let mut job = self.own_job(reading);
+        self.on_workers(reading, &mut job);
+        job
+    }
+
+    /// The job of its kind.
+    fn own_job(&self, reading: &mut JsonReader<'a>) -> Job {
         let kind = self.get("job_type").and_then(|value| reading.text(value, &self.what("job_type")));
         let mut job = match kind.as_deref() {
             None | Some("bash") => self.bash(reading),
@@ -86,6 +95,26 @@ impl<'a, 'v> App<'a, 'v> {
             job.settings.insert("timeoutSeconds".to_owned(), seconds.into());
         }
         job
+    }
+
+    /// The workers that may run its jobs, and what happens to a run whose worker is lost.
+    fn on_workers(&self, reading: &mut JsonReader<'a>, job: &mut Job) {
+        if let Some(value) = self.get("runs_on") {
+            let such =
+                "a list of 1 to 32 labels of workers such as [\"gpu\", \"eu\"]: letters, digits, _, ., -, / and =";
+            let labels: Option<BTreeSet<Label>> = reading.data(value, &self.what("runs_on"), such);
+            job.runs_on = labels.unwrap_or_default();
+            if value.as_array().is_some() && job.runs_on.len() > MOST_LABELS {
+                reading.mistake(value.range(), format!("{}: expected {such}", self.what("runs_on")));
+            }
+        }
+        let on_lost = self.get("on_lost").map(|value| (value, reading.text(value, &self.what("on_lost"))));
+        if let Some((value, Some(text))) = on_lost {
+            match text.parse() {
+                Ok(on_lost) => job.on_lost = on_lost,
+                Err(why) => reading.mistake(value.range(), format!("{}: failed to {why}", self.what("on_lost"))),
+            }
+        }
     }
 
     /// The settings that a script made with its functions for external services.
@@ -305,10 +334,14 @@ impl<'a, 'v> App<'a, 'v> {
             return job(json!({ "plugin": name, "config": config }));
         };
         if let Err(why) = plugin(&folder, name) {
+            if is_import_path(name) {
+                return job(json!({ "module": name, "config": config }));
+            }
             reading.mistake(
                 place,
                 format!(
-                    "job_type of {} is \"{name}\", expected bash, pyspark, or a program in {PLUGINS}/: {why}",
+                    "job_type of {} is \"{name}\", expected bash, pyspark, a program in {PLUGINS}/, or the import path of a module of \
+                     Python, such as jobs.count: {why}",
                     self.name
                 ),
             );
@@ -396,6 +429,16 @@ fn schedule(cron: &str, zone: Option<&str>) -> Result<Schedule, String> {
     let cron = Cron::parse(cron).map_err(|error| error.to_string())?;
     let zone = zone.map_or_else(|| Ok(Zone::utc()), Zone::parse).map_err(|error| error.to_string())?;
     Ok(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default())))
+}
+
+/// Whether a name is the import path of a module within a package of Python, such as `jobs.count`.
+fn is_import_path(name: &str) -> bool {
+    let is_identifier = |part: &str| {
+        let mut letters = part.chars();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    name.contains('.') && name.split('.').all(is_identifier)
 }
 
 /// The program of a kind of jobs: a file of that name in the folder itself, wherever links may lead.

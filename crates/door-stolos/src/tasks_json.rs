@@ -48,7 +48,7 @@ const KINDS: [(&str, &str); 10] = [
 ];
 
 /// The other keys of an app.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 15] = [
     "job_id",
     "job_id_template",
     "autofill_values",
@@ -59,6 +59,8 @@ const OTHERS: [&str; 13] = [
     "max_retry",
     "timeout",
     "pools",
+    "runs_on",
+    "on_lost",
     "parameters",
     "feed",
     "writes",

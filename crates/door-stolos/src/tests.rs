@@ -156,6 +156,7 @@ fn an_app_is_a_workflow_with_its_job_and_its_limits() {
       "a": {"job_id": "{date}_{n}", "autofill_values": {"n": [1, 2]}, "bash_cmd": "echo {date} {n:raw} {year} {{}}",
             "concurrency": 3, "max_retry": 1, "timeout": 60, "pools": [{"pool": "db", "size": 4, "permits": 2}],
             "feed": {"identifier": "date", "cron": "0 0 3 * * ?", "zone": "Europe/Berlin"},
+            "runs_on": ["gpu", "eu"], "on_lost": "wait 30m",
             "valid_if_or": {"n": ["01"]}},
       "b": {"job_id": "{n}", "job_type": "pyspark", "pymodule": "my.module", "spark_conf": {"spark.x": 1},
             "env": {"A": "b"}, "env_from_os": ["HOME"], "uris": ["lib.zip"], "read_fp": "/in/{n}"}
@@ -167,10 +168,12 @@ fn an_app_is_a_workflow_with_its_job_and_its_limits() {
     assert_eq!(a.job.executor, "bash");
     assert_eq!(a.job.settings["shell"], "echo {date} {n:raw} {year} {{}}");
     assert_eq!(a.job.settings["timeoutSeconds"], 60);
+    assert_eq!(a.job.runs_on.iter().map(ToString::to_string).collect::<Vec<_>>(), ["eu", "gpu"]);
+    assert_eq!(a.job.on_lost, kelos_model::workers::LossPolicy::Wait(1800));
     let keys = a.keys.jobs().unwrap();
     assert_eq!(&*keys.valid.as_ref().unwrap().values["n"][0], "1");
     assert_eq!(&*keys.feed.as_ref().unwrap().identifier, "date");
-    assert_eq!((b.concurrency, b.retry.count, b.source.line), (None, 4, 6));
+    assert_eq!((b.concurrency, b.retry.count, b.source.line), (None, 4, 7));
     assert_eq!(b.job.executor, "pyspark");
     let settings = serde_json::json!({"module": "my.module", "conf": {"spark.x": 1}, "env": {"A": "b"}, "envFromOs": ["HOME"],
         "uris": ["lib.zip"], "read": "/in/{n}"});
@@ -240,6 +243,9 @@ fn fault_12_what_would_fail_at_run_time_is_a_mistake_at_load() {
     assert!(told(r#""job_type": "pyspark""#)[0].starts_with("1:2: a has no pymodule"));
     assert!(told(r#""valid_if_or": {"_func": "my.f"}"#)[0].contains("valid_if_or calls a function of Python"));
     assert!(told(r#""pools": [{"pool": "x", "size": 1, "permits": 2}]"#)[0].contains("1 to \"size\" permits"));
+    assert!(told(r#""runs_on": ["a b"]"#)[0].contains("runs_on of a"));
+    assert!(told(r#""runs_on": "gpu""#)[0].contains("such as [\"gpu\", \"eu\"]"));
+    assert!(told(r#""on_lost": "wait""#)[0].contains("expected \"retry\", \"end\" or a wait such as \"wait 30m\""));
     assert!(told(r#""feed": {"identifier": "n", "cron": "0 0 3 * * ?"}"#)[0].contains("n is no date of {date}_{n}"));
     assert!(told(r#""feed": {"identifier": "date", "cron": "0 0 3 * * ?"}"#)[0].contains("which values of n to open"));
     let cron = r#""autofill_values": {"n": [1]}, "feed": {"identifier": "date", "cron": "daily"}"#;
@@ -300,10 +306,15 @@ fn own_kinds_of_jobs_are_programs_in_the_folder_of_plugins_and_nowhere_else() {
     assert!(told("link").ends_with("leads out of its folder"));
     assert!(told("text").ends_with("can't be executed"));
     assert!(told("fifo").ends_with("is no file"));
-    assert!(
-        told("nobody")
-            .starts_with("job_type of a is \"nobody\", expected bash, pyspark, or a program in plugins/: there is no")
-    );
+    let nobody = "job_type of a is \"nobody\", expected bash, pyspark, a program in plugins/, or the import path of a module of Python, \
+                  such as jobs.count: there is no";
+    assert!(told("nobody").starts_with(nobody));
+    program(plugins.join("count.sh"), 0o755);
+    let settings_of = |name: &str| read(name).unwrap().workflows.remove(0).job.settings;
+    assert_eq!(settings_of("count.sh")["plugin"], "count.sh");
+    assert_eq!(settings_of("jobs.count_2")["module"], "jobs.count_2");
+    assert!(told("jobs.2").contains("such as jobs.count"));
+    assert!(told("jobs..count").contains("such as jobs.count"));
 }
 
 /// A job id was run where /bin/sh is bash, by arithmetic and wherever a name is expected.

@@ -27,7 +27,8 @@ mod real {
             let redis = Client::open(server.as_str()).unwrap().get_connection().unwrap();
             let prefix = format!("{test}-{}/", std::process::id());
             let folder = tempfile::tempdir().unwrap();
-            let apps = RedisApps::new(&format!("{server}/0?prefix={prefix}"), None).unwrap();
+            let apps =
+                RedisApps::new(&format!("{server}/0?prefix={prefix}"), None, &kelos_tls::Trust::default()).unwrap();
             let apps = apps.source(folder.path(), Some("{date}".to_owned())).unwrap();
             let folders = Folders { workflows: folder.path().to_owned(), defaults: folder.path().to_owned() };
             let scripts = Scripts::start(

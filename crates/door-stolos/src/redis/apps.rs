@@ -4,22 +4,22 @@
 //! They are read as a whole and passed on as the text of a `tasks.json`. A thread of its own reads them again when
 //! Redis reports a change, and periodically where it does not.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use kelos_sandbox::apps::AppsSource;
-use redis::{Client, Connection, ConnectionInfo, IntoConnectionInfo, RedisError, RedisResult};
+use kelos_tls::Trust;
+use redis::{Connection, RedisResult};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::literal;
+use super::{RedisDatabase, told};
+use crate::followed::{AppsText, followed};
+use crate::literal;
 
 /// The default prefix of the names of apps.
 const PREFIX: &str = "stolos/";
 /// The interval of reading where no changes are reported.
 const EVERY: Duration = Duration::from_secs(5);
-/// Patience with a server that does not answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Keys that are asked for at a time.
 const AT_A_TIME: usize = 1000;
 /// Apps that are read at most.
@@ -39,8 +39,7 @@ pub enum RedisAppsError {
 /// A place in Redis.
 #[derive(Clone)]
 pub struct RedisApps {
-    info: ConnectionInfo,
-    database: i64,
+    database: RedisDatabase,
     prefix: String,
     /// The name in messages.
     name: String,
@@ -49,35 +48,19 @@ pub struct RedisApps {
 /// A name, and its fields with their values.
 type Hash = (String, Vec<(String, String)>);
 
-type Read = Result<Option<Arc<str>>, String>;
-
 impl RedisApps {
-    /// Reads an address such as `redis://host:6379/0?prefix=stolos/`. A password comes from elsewhere, because addresses are
-    /// seen by everyone.
+    /// Reads an address such as `redis://host:6379/0?prefix=stolos/`, or `rediss://…` for TLS. A password comes from elsewhere, because
+    /// addresses are seen by everyone.
     ///
     /// # Errors
     /// When it is none.
-    pub fn new(address: &str, password: Option<&str>) -> Result<RedisApps, RedisAppsError> {
-        let refuse = |why: &str| RedisAppsError::Address(why.to_owned());
-        let mut url = Url::parse(address).map_err(|error| refuse(&error.to_string()))?;
-        if url.password().is_some() {
-            return Err(refuse("a password in it would be seen by everyone"));
-        }
-        if url.scheme() != "redis" {
-            return Err(refuse("its scheme is not redis"));
-        }
+    pub fn new(address: &str, password: Option<&str>, trust: &Trust) -> Result<RedisApps, RedisAppsError> {
+        let url = Url::parse(address).map_err(|error| RedisAppsError::Address(error.to_string()))?;
+        let database = RedisDatabase::new(&url, password, trust).map_err(RedisAppsError::Address)?;
         let prefix = url.query_pairs().find(|(name, _)| name == "prefix").map(|(_, prefix)| prefix.into_owned());
         let prefix = prefix.unwrap_or_else(|| PREFIX.to_owned());
-        url.set_query(None);
-        let info = url.as_str().into_connection_info().map_err(|error| refuse(&error.to_string()))?;
-        let settings = info.redis_settings().clone();
-        let database = settings.db();
-        let settings = match password {
-            Some(password) => settings.set_password(password),
-            None => settings,
-        };
-        let name = format!("redis {}/{database} {prefix}", info.addr());
-        Ok(RedisApps { info: info.set_redis_settings(settings), database, prefix, name })
+        let name = format!("redis {} {prefix}", database.name);
+        Ok(RedisApps { database, prefix, name })
     }
 
     /// A source of apps that follows the changes in Redis; `folder` holds the identifiers and plugins, as that of a
@@ -86,23 +69,15 @@ impl RedisApps {
     /// # Errors
     /// When a thread can't be started.
     pub fn source(self, folder: &std::path::Path, template: Option<String>) -> Result<AppsSource, RedisAppsError> {
-        let latest = Arc::new(Mutex::new(self.read()));
-        let (name, watched) = (self.name.clone(), Arc::downgrade(&latest));
-        std::thread::Builder::new().name("kelos-redis-apps".to_owned()).spawn(move || self.watch(&watched))?;
-        let read = move || latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(AppsSource::of(&name, folder, template, read))
-    }
-
-    fn connect(&self) -> RedisResult<Connection> {
-        let connection = Client::open(self.info.clone())?.get_connection_with_timeout(PATIENCE)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
-        connection.set_write_timeout(Some(PATIENCE))?;
-        Ok(connection)
+        let (name, listening) = (self.name.clone(), self.clone());
+        let mut told = self.listen().ok();
+        let wait = move || listening.wait(&mut told);
+        Ok(followed(&name, folder, template, wait, move || self.read())?)
     }
 
     /// The apps as they are now.
-    fn read(&self) -> Read {
-        let hashes = self.connect().and_then(|mut connection| self.hashes(&mut connection));
+    fn read(&self) -> AppsText {
+        let hashes = self.database.connect().and_then(|mut connection| self.hashes(&mut connection));
         let hashes = hashes.map_err(|error| format!("{} can't be read: {}", self.name, told(&error)))?;
         if hashes.is_empty() {
             return Ok(None);
@@ -153,45 +128,37 @@ impl RedisApps {
         Ok(hashes)
     }
 
-    /// Reads again and again, until the source is dropped.
-    fn watch(&self, watched: &Weak<Mutex<Read>>) {
-        let mut told = self.listen().ok();
-        loop {
-            match told.as_mut().map(|told| self.wait(told)) {
-                Some(Ok(())) => {}
-                Some(Err(_)) => told = None,
-                None => {
-                    std::thread::sleep(EVERY);
-                    told = self.listen().ok();
-                }
+    /// Waits for a change, or for the interval of reading without one.
+    fn wait(&self, told: &mut Option<Connection>) {
+        match told.as_mut().map(heard) {
+            Some(Ok(())) => {}
+            Some(Err(_)) => *told = None,
+            None => {
+                std::thread::sleep(EVERY);
+                *told = self.listen().ok();
             }
-            let Some(latest) = watched.upgrade() else { return };
-            let read = self.read();
-            *latest.lock().unwrap_or_else(PoisonError::into_inner) = read;
         }
     }
 
     /// Subscribes to changes; a server that reports none is no error.
     fn listen(&self) -> RedisResult<Connection> {
-        let mut connection = self.connect()?;
-        connection.as_pubsub().psubscribe(format!("__keyspace@{}__:{}*", self.database, globbed(&self.prefix)))?;
+        let mut connection = self.database.connect()?;
+        connection.as_pubsub().psubscribe(format!(
+            "__keyspace@{}__:{}*",
+            self.database.number,
+            globbed(&self.prefix)
+        ))?;
         connection.set_read_timeout(Some(EVERY))?;
         Ok(connection)
     }
-
-    /// Waits for a change, or for the interval of reading without one.
-    fn wait(&self, told: &mut Connection) -> RedisResult<()> {
-        let mut told = told.as_pubsub();
-        match told.get_message() {
-            Err(error) if !error.is_timeout() => Err(error),
-            _ => Ok(()),
-        }
-    }
 }
 
-/// An error without what the address may hold.
-fn told(error: &RedisError) -> String {
-    error.detail().map_or_else(|| error.to_string(), |detail| format!("{} ({detail})", error.category()))
+/// Waits for a report of a change, or for the interval of reading without one.
+fn heard(told: &mut Connection) -> RedisResult<()> {
+    match told.as_pubsub().get_message() {
+        Err(error) if !error.is_timeout() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// A text that a pattern of Redis takes as it is.
@@ -227,14 +194,15 @@ mod tests {
 
     #[test]
     fn addresses_have_no_password_and_a_prefix() {
-        let told = |address: &str| RedisApps::new(address, None).err().map(|error| error.to_string());
-        let apps = RedisApps::new("redis://localhost:7000/2?prefix=x*/", Some("secret")).unwrap();
-        assert_eq!((apps.name.as_str(), apps.database), ("redis localhost:7000/2 x*/", 2));
+        let told =
+            |address: &str| RedisApps::new(address, None, &Trust::default()).err().map(|error| error.to_string());
+        let apps = RedisApps::new("redis://localhost:7000/2?prefix=x*/", Some("secret"), &Trust::default()).unwrap();
+        assert_eq!((apps.name.as_str(), apps.database.number), ("redis localhost:7000/2 x*/", 2));
         assert_eq!(globbed(&apps.prefix), "x\\*/");
-        assert_eq!(RedisApps::new("redis://localhost", None).unwrap().prefix, "stolos/");
+        assert_eq!(RedisApps::new("rediss://localhost", None, &Trust::default()).unwrap().prefix, "stolos/");
         assert!(told("redis://:secret@localhost").unwrap().contains("would be seen by everyone"));
         assert!(!told("redis://:secret@localhost").unwrap().contains("secret@"));
-        assert!(told("http://localhost").unwrap().contains("its scheme is not redis"));
+        assert!(told("http://localhost").unwrap().contains("its scheme is neither redis nor rediss"));
         assert!(told("localhost").is_some());
     }
 }
