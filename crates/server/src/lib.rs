@@ -1,4 +1,4 @@
-//! The HTTP server of Kelos: the native API under `/api/v1`, and beside it what other rooms answer: the pages under `/ui`, the
+//! The HTTP server of Kelos: the native API under `/api/v1`, health and metrics, and beside them what other rooms answer: the pages under `/ui`, the
 //! dialect of CDAP under `/v3`, and that of Celos at the root.
 //!
 //! [`router`] needs no port, so tests can send it the same requests as over the network; [`serve`] puts a
@@ -7,9 +7,12 @@
 
 mod api;
 mod embedded;
+mod forwarded;
 mod guarded;
 mod headers;
+mod health;
 mod limited;
+mod metrics;
 mod rights;
 mod serve;
 
@@ -31,6 +34,7 @@ use tracing::Span;
 
 pub use api::deployment;
 pub use embedded::{ProjectServer, serve_project};
+pub use metrics::worker_router;
 pub use serve::{Limits, Transport, serve};
 
 /// The guide to the library, whose blocks are tests.
@@ -38,19 +42,25 @@ pub use serve::{Limits, Transport, serve};
 #[doc = include_str!("../../../docs/library.md")]
 pub struct Guide;
 
-/// All routes of a server.
+/// All routes of a server, whose metrics are counted from now on.
+///
+/// # Panics
+/// Outside of a tokio runtime.
 pub fn router(app: App) -> Router {
     let (hosts, limiter) = (app.hosts().clone(), app.limiter().clone());
     let front = Front::new(app.clone());
     Router::new()
         .merge(api::router())
+        .merge(health::router())
+        .merge(metrics::router(&app))
         .merge(ui::router())
         .merge(cdap::router())
         .merge(celos::router())
         .with_state(front)
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(limiter, limited::limit))
-        .layer(middleware::from_fn_with_state(app, rights::admit))
+        .layer(middleware::from_fn_with_state(app.clone(), rights::admit))
+        .layer(middleware::from_fn_with_state(app, forwarded::forward))
         .layer(middleware::from_fn_with_state(hosts, guard::check))
         .layer(middleware::from_fn(render))
         .layer(middleware::from_fn(headers::protect))

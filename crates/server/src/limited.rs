@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -11,12 +11,18 @@ use kelos_front::limiter::{ClientKey, Limiter};
 
 use crate::guarded::guarded;
 
+/// The route of the messages of workers.
+const OFFER: &str = "/api/v1/workers/{name}/offer";
+
 /// When a client that has too many streams is asked to come again.
 const LATER: Duration = Duration::from_secs(5);
 
 /// Lets a request through, or refuses it because its client has asked too much.
 pub(crate) async fn limit(State(limiter): State<Limiter>, request: Request, next: Next) -> Response {
-    let Some(key) = ClientKey::by_identity(request.extensions()) else { return next.run(request).await };
+    // Workers send as many messages as they run jobs, and one token may be that of many workers.
+    let is_of_worker = request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == OFFER);
+    let key = ClientKey::by_identity(request.extensions()).filter(|_| !is_of_worker);
+    let Some(key) = key else { return next.run(request).await };
     if let Some(refusal) = too_many(&limiter, &key) {
         return refusal;
     }

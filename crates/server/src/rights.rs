@@ -20,6 +20,7 @@ use kelos_ui as ui;
 
 use crate::api::unknown_worker;
 use crate::limited::unknown;
+use crate::metrics;
 
 /// Methods, a route, and the rights of which one is needed, for any project; `public` where none is.
 const TABLE: &str = include_str!("rights.txt");
@@ -76,6 +77,7 @@ pub(crate) async fn admit(State(app): State<App>, mut request: Request, next: Ne
     };
     match entry(request.method(), &route) {
         Entry::Needs(None) => {}
+        Entry::Needs(Some(_)) if route == metrics::PATH && app.metrics().public => {}
         Entry::Needs(Some(rights)) => {
             if let Err(response) = check(&app, &identity, rights, &request, &route) {
                 return limited(&app, &request, response);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use kelos_engine::{MENDING, Pace, Status};
+use kelos_engine::{MENDING, Pace};
 use kelos_explain::{failures, schedule};
 use kelos_front::App;
 use kelos_front::fault::Fault;
@@ -21,6 +21,7 @@ use kelos_wire::{
 
 use super::dto;
 use super::extract::{Body, NoParameters, Query};
+use crate::health::Health;
 
 /// The workflows that are frozen.
 fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
@@ -36,26 +37,12 @@ fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn health(_: Query<NoParameters>, app: App) -> Response {
-    let handle = app.handle();
-    let (mut status, mut reason) = match (handle.status(), handle.pace()) {
-        (Status::Leading { .. }, Pace::ByItself) => ("leading", None),
-        (Status::Leading { .. }, Pace::Stepped) => ("stepped", None),
-        (Status::Standby, _) => ("standby", None),
-        (Status::Starting, _) => ("starting", None),
-        (Status::Troubled { reason }, _) => ("troubled", Some(format!("failed to {reason}"))),
-        (Status::Damaged { reason }, _) => ("damaged", Some(format!("failed to {reason}"))),
-        (Status::Stopped, _) => ("stopped", None),
-    };
-    // The engine may be idle: only a read shows whether the store can be read.
-    let last_seq = app.read(|reader| reader.last_seq()).await;
-    if let Err(error) = last_seq.as_ref()
-        && status != "damaged"
-    {
-        (status, reason) = ("troubled", Some(format!("failed to {error}")));
-    }
-    let works = matches!(status, "leading" | "stepped" | "standby");
+    let health = Health::of(&app).await;
+    let works = health.works();
+    let Health { status, reason, last_seq, .. } = health;
+    let reason = reason.map(|reason| format!("failed to {reason}"));
     let code = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let now = handle.now();
+    let now = app.handle().now();
     // If the store can't be read, that is reported already.
     let frozen = app.read(frozen).await.unwrap_or_default();
     let failures = app.read(move |reader| failures::find(reader, now)).await.ok();
@@ -71,7 +58,7 @@ pub(super) async fn health(_: Query<NoParameters>, app: App) -> Response {
             hint: hint.map(str::to_owned),
             frozen,
             failures: failures.map(|found| found.rows.len()),
-            last_seq: last_seq.ok(),
+            last_seq,
             now: now.into(),
         }),
     )

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use kelos_executors::local::{LogLine, LogLines};
-use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_wire::{Instant, OutputLineDto, OutputLinesDto, ProblemDetailsDto};
@@ -54,14 +53,14 @@ pub(super) async fn lines(
         checked("tail", lines, MOST_LINES, "lines")?;
     }
     let run = super::runs::found(&app, &path).await?;
-    let (launcher, of) = (app.node().launcher(), run_ref(&run.leader()));
+    let output = app.node().output(&run.leader()).await;
     let read = match (wanted.tail, wanted.offset) {
         (Some(_), Some(_)) => {
             let detail = "`tail` and `offset` are both given: expected one of them";
             return Err(Fault::bad_request("bad-query", detail));
         }
-        (Some(lines), None) => launcher.last_lines(&of, lines, limit).await,
-        (None, offset) => launcher.read_lines(&of, offset.unwrap_or(0), limit).await,
+        (Some(lines), None) => output.last_lines(lines, limit).await,
+        (None, offset) => output.lines(offset.unwrap_or(0), limit).await,
     };
     let read = read.map_err(|error| unreadable(&error))?;
     // A run without files, such as a refused one, is over once its record is final.

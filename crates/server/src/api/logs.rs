@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use kelos_executors::local::{LocalError, LogChunk, unfinished_char};
-use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream as sse};
@@ -53,7 +52,7 @@ pub(super) fn checked(name: &str, given: usize, most: usize, unit: &str) -> Resu
 }
 
 async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result<LogChunk, LocalError> {
-    app.node().launcher().read_log(&run_ref(run), offset, limit).await
+    app.node().output(run).await.piece(offset, limit).await
 }
 
 /// Reads a piece of a run's output, as it was written. The header `kelos-next-offset` is the offset of the next piece,

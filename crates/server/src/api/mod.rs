@@ -4,6 +4,8 @@ mod access;
 mod backfills;
 mod calendar;
 mod capacity;
+mod definitions;
+mod deployments;
 mod dto;
 mod endpoints;
 mod events;
@@ -18,7 +20,9 @@ mod health;
 mod jobs;
 mod lines;
 mod logs;
+mod nodes;
 mod projects;
+mod queue;
 mod registers;
 mod rerun;
 mod runs;
@@ -67,6 +71,7 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "events", description = "The log of everything that happened"),
         (name = "backfills", description = "Named requests over past slots"),
         (name = "board", description = "Groups of workflows on the board"),
+        (name = "nodes", description = "The nodes that share a log"),
         (name = "workers", description = "Processes that do runs for a server"),
         (name = "access", description = "Users, tokens, and what is on record of who did what"),
         (name = "registers", description = "Small JSON values that scripts read"),
@@ -97,6 +102,8 @@ fn routes() -> OpenApiRouter<Front> {
         .routes(routes!(graph::draw))
         .routes(routes!(projects::list))
         .routes(routes!(projects::put, projects::delete).layer(DefaultBodyLimit::max(LARGEST_PROJECT)))
+        .routes(routes!(definitions::put_definitions).layer(DefaultBodyLimit::max(LARGEST_PROJECT)))
+        .routes(routes!(queue::queue))
         .routes(routes!(slots::list))
         .routes(routes!(slots::one))
         .routes(routes!(slots::history))
@@ -135,6 +142,7 @@ fn routes() -> OpenApiRouter<Front> {
         .routes(routes!(backfills::rerun))
         .routes(routes!(backfills::cancel))
         .routes(routes!(groups::get, groups::put, groups::delete))
+        .merge(nodes::routes())
         .routes(routes!(workers::list))
         .routes(routes!(workers::offer))
         .merge(access::routes())

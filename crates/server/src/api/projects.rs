@@ -8,15 +8,11 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kelos_door_celos::deploy::{
-    Bundle, BundleFile, Content, DeployError, DeploymentPlan, HDFS_ROOT, HdfsRoot, ProjectName, Site, candidates, live,
-    prepare, questions, unblocked,
+    Bundle, BundleFile, Content, DeploymentPlan, HDFS_ROOT, HdfsRoot, ProjectName, Site, prepare,
 };
 use kelos_door_stolos::TasksJson;
 use kelos_front::App;
 use kelos_front::fault::Fault;
-use kelos_front::known::KnownFacts;
-use kelos_model::time::resolve;
-use kelos_model::trigger::SlotTimes;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::Folders;
@@ -27,27 +23,11 @@ use kelos_wire::{BundleDto, DeploymentDto, ListDto, ProblemDetailsDto, ProblemDt
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::definitions::ProgramDeployment;
+use super::deployments::{Manner, ProjectPath, effect, failed, refuse_closed};
 use super::dto::{FromLibrary, deployment};
 use super::extract::{LargeBody, NoParameters, Path, Query};
 use kelos_front::identity::Caller;
-
-/// A project in the path.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(super) struct ProjectPath {
-    /// The name of the project.
-    id: String,
-}
-
-/// The options of a deployment.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Manner {
-    /// Whether only to show what would change.
-    #[serde(default)]
-    plan: bool,
-}
 
 /// The options of an undeployment.
 #[derive(Deserialize, IntoParams)]
@@ -176,6 +156,9 @@ pub(super) async fn delete(
     Caller(by): Caller,
     app: App,
 ) -> Result<Json<DeploymentDto>, Fault> {
+    if let Some(deployment) = ProgramDeployment::removal(&app, &path.id).await? {
+        return deployment.carry_out(&app, &by, removal.plan).await;
+    }
     let root = HdfsRoot::of_storage(removal.hdfs_root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
     let root = root.map_err(|error| failed(&error))?;
     let root = if removal.hdfs_root.is_some() { root } else { root.left_alone() };
@@ -192,11 +175,7 @@ struct Deployment {
 
 impl Deployment {
     async fn carry_out(self, app: &App) -> Result<Json<DeploymentDto>, Fault> {
-        if !app.takes_deployments() {
-            let why = "this server does not accept deployments, because anyone who can reach it could run commands";
-            let hint = "start it with --allow-deploy, or deploy to its folders with a target file";
-            return Err(Fault::new(StatusCode::FORBIDDEN, "deployments-off", why).with_hint(hint));
-        }
+        refuse_closed(app)?;
         let project = ProjectName::new(self.project).map_err(|error| failed(&error))?;
         app.require(Right::Author, Some(project.as_str()), "a deployment")?;
         let site = site(app, self.root)?;
@@ -207,6 +186,10 @@ impl Deployment {
         let mut prepared = prepared.map_err(|error| failed(&error))?;
         foresee(app, &mut prepared).await?;
         if !self.plan {
+            let begun = app.node().begin_deployment().await;
+            begun.map_err(|error| {
+                Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-deployed", format!("failed to {error}"))
+            })?;
             app.node().deployed_by(project.as_str(), Some(self.by.clone()));
             let written = prepared.carry_out(|_| ()).await;
             if written.is_ok() {
@@ -217,6 +200,13 @@ impl Deployment {
             let verb = if prepared.plan().undeploy { "undeployed" } else { "deployed" };
             tracing::info!("{} {verb} the project {project}", self.by);
             app.settle().await?;
+            // Other nodes have it before this is answered.
+            let published = app.node().publish(&self.by).await;
+            published.map_err(|error| {
+                let hint = "do the same again: what is on the disk of this node is not yet what the others have";
+                Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-deployed", format!("failed to {error}"))
+                    .with_hint(hint)
+            })?;
         }
         Ok(Json(deployment(prepared.plan(), !self.plan)))
     }
@@ -256,17 +246,6 @@ fn taken_name(
     Ok(workflows.iter().find_map(|one| Some((one.id.clone(), holder(one)?))))
 }
 
-/// The times of the slots of a project's workflows.
-fn times(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
-    let named = workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?)));
-    let mut schedules = resolve(&named.collect());
-    let times = |one: &Arc<Workflow>| {
-        let schedule = schedules.remove(&one.id)?.ok()?;
-        Some((one.id.clone(), SlotTimes::new(&schedule, one.bounds(&schedule))))
-    };
-    workflows.iter().filter_map(times).collect()
-}
-
 /// Adds the effect on existing slots. A project that would take a name of another's is refused.
 async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
     // A script may name another project for what it defines.
@@ -282,39 +261,7 @@ async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> 
         let why = format!("{id} can't be defined by the project: a workflow of that name is {}", holder.whose());
         return Err(Fault::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
     }
-    let now = app.handle().now();
-    let (before, after) = (prepared.before().workflows.clone(), prepared.after().workflows.clone());
-    let read = app.read(move |reader| Ok((live(reader, &before, &after, now)?, candidates(reader, &before, &after)?)));
-    let (mut effect, candidates) = read.await?;
-    let nothing = KnownFacts::nothing(now, times(&prepared.after().workflows));
-    let (slots, probes) = questions(&candidates, &nothing);
-    let known = nothing.with(app, slots.into_iter().collect(), probes.into_iter().collect()).await?;
-    effect.unblocked = unblocked(&candidates, &known);
+    let effect = effect(app, &prepared.before().workflows, &prepared.after().workflows).await?;
     prepared.set_slots(effect);
     Ok(())
-}
-
-fn failed(error: &DeployError) -> Fault {
-    let detail = format!("failed to {error}");
-    let problem = match error {
-        DeployError::BadName { .. } => Fault::bad_request("bad-path", detail),
-        DeployError::HdfsRoot { .. } => Fault::bad_request("bad-query", detail),
-        DeployError::Scripts { problems, .. } => {
-            let all: Vec<String> = problems.iter().map(|one| format!("{one} [{}]", one.code)).collect();
-            Fault::bad_request("bad-scripts", format!("{detail}: {}", all.join("; ")))
-        }
-        DeployError::Layout { .. } | DeployError::Oozie { .. } | DeployError::Target { .. } => {
-            Fault::bad_request("bad-project", detail)
-        }
-        DeployError::Incomplete { done, left, .. } => {
-            let list = |steps: &[String]| if steps.is_empty() { "nothing".to_owned() } else { steps.join(", ") };
-            let detail = format!("{detail}; done: {}; not done: {}", list(done), list(left));
-            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail)
-        }
-        _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail),
-    };
-    match error.hint() {
-        Some(hint) => problem.with_hint(hint),
-        None => problem,
-    }
 }

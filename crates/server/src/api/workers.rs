@@ -2,15 +2,14 @@
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
-use kelos_executors::workers::{HubError, Seen};
+use kelos_executors::workers::HubError;
 use kelos_front::App;
 use kelos_front::fault::Fault;
-use kelos_trust::Right;
+use kelos_front::identity::Credential;
 use kelos_wire::{AssignmentDto, ListDto, OfferRequest, ProblemDetailsDto, WorkerDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::dto::FromLibrary;
 use super::extract::{Body, NoParameters, Path, Query};
 
 /// Longest name of a worker, in bytes.
@@ -24,17 +23,6 @@ pub(super) struct WorkerPath {
     name: String,
 }
 
-impl FromLibrary<Seen> for WorkerDto {
-    fn from_library(seen: Seen) -> WorkerDto {
-        WorkerDto {
-            name: seen.name.to_string(),
-            workflows: seen.workflows.iter().map(ToString::to_string).collect(),
-            free: seen.free,
-            runs: seen.runs.iter().map(|run| format!("{}#{}", run.slot.short(), run.number)).collect(),
-        }
-    }
-}
-
 /// Lists the workers that are there.
 #[utoipa::path(get, path = "/workers", tag = "workers", responses(
     (status = 200, description = "The workers; none where the server runs jobs itself", body = ListDto<WorkerDto>),
@@ -46,22 +34,21 @@ pub(super) async fn list(
     app: App,
 ) -> Result<Json<ListDto<WorkerDto>>, Fault> {
     // A client that shows a token wants to know whether this is the right server.
-    if headers.contains_key(header::AUTHORIZATION) && !app.access().is_required() && !app.may(Right::Work, None) {
+    let is_open = app.identity().is_some_and(|identity| matches!(identity.credential, Credential::Open));
+    // Another node may have sent this on, whose own tokens are not known here.
+    let is_unknown = is_open && app.node().log().is_none();
+    if headers.contains_key(header::AUTHORIZATION) && is_unknown {
         return Err(unknown(&app));
     }
-    let view = app.view().await?;
-    let is_seen = |worker: &Seen| {
-        view.as_ref().is_none_or(|view| !worker.workflows.is_empty() && worker.workflows.iter().all(|id| view.has(id)))
-    };
-    let workers = app.node().desk().workers().into_iter().filter(is_seen);
-    Ok(Json(ListDto { items: workers.map(WorkerDto::from_library).collect() }))
+    Ok(Json(ListDto { items: app.workers().await? }))
 }
 
 /// Reports the offer, the runs and the outcomes of a worker; answers once a run is assigned, or its wait is
-/// over. For workers on the same machine, which show the token of the state's folder.
+/// over. Workers on the same machine show the token of the state's folder, and share its runs; all others show a token with the role
+/// `worker`, and keep their runs on a disk of their own.
 #[utoipa::path(post, path = "/workers/{name}/offer", tag = "workers", params(WorkerPath),
     request_body(content = Object, description = "What the worker says: `session` (as answered before), `count` (grows with \
-        each request), `workflows`, `job`, `free`, `attempts`, `runs` ({run, externalId}), `reports` ({run, what}), \
+        each request), `workflows`, `labels`, `remote`, `job`, `free`, `attempts`, `runs` ({run, externalId}), `reports` ({run, what}), \
         `waitMillis`, `leaves`, `process`"),
     responses(
         (status = 200, description = "`session`, `leaseMillis`, `starts` (runs to be done), `cancels` (runs to be ended), \
@@ -75,13 +62,32 @@ pub(super) async fn offer(
     Path(path): Path<WorkerPath>,
     _: Query<NoParameters>,
     app: App,
-    Body(offer): Body<OfferRequest>,
+    Body(mut offer): Body<OfferRequest>,
 ) -> Result<Json<AssignmentDto>, Fault> {
+    // The folder's token alone proves that a worker can read it.
+    if app.identity().is_none_or(|identity| !matches!(identity.credential, Credential::Worker)) {
+        offer.remote.get_or_insert_default();
+    }
+    let desk = app.node().desk();
+    let mut beyond = Vec::new();
+    if let Some(view) = app.work().await? {
+        let wanted =
+            if offer.workflows.is_empty() { desk.served().await } else { std::mem::take(&mut offer.workflows) };
+        offer.workflows = wanted.into_iter().filter(|id| view.has(id)).collect();
+        if let Some(project) = &mut offer.project {
+            project.definitions.retain(|id, _| view.has(id));
+        }
+        offer.is_limited = true;
+        offer.reports.retain(|report| view.has(&report.run.slot.workflow));
+        beyond.extend(offer.runs.extract_if(.., |one| !view.has(&one.run.slot.workflow)).map(|one| one.run));
+    }
     if path.name.is_empty() || path.name.len() > LONGEST_NAME {
         let detail = format!("the name of the worker has {} bytes, expected 1 to {LONGEST_NAME}", path.name.len());
         return Err(Fault::bad_request("bad-worker", detail));
     }
-    app.node().desk().hear(&path.name, offer).await.map(Json).map_err(refused)
+    let mut answer = desk.hear(&path.name, offer).await.map_err(refused)?;
+    answer.refused.extend(beyond);
+    Ok(Json(answer))
 }
 
 fn refused(why: HubError) -> Fault {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use kelos_front::{Access, AccessSettings, App, ClientAddress};
+use kelos_front::{Access, AccessSettings, App, ClientAddress, MetricSettings};
 use kelos_model::{AccessEvent, Event};
 use kelos_server::router;
 use kelos_store::{About, EventFilter, PageRequest};
@@ -28,6 +28,7 @@ const PASSWORD: &str = "correct horse battery";
 pub(crate) struct Guarded {
     pub(crate) server: Server,
     router: Router,
+    access: Access,
 }
 
 /// The credential of a request in a test.
@@ -63,12 +64,20 @@ impl Guarded {
             key: None,
             owner: Some(OWNER.into()),
             worker: Some(WORKER.into()),
+            open_to_workers: false,
         });
-        let router = router(App::new(server.node.clone(), "1.2.3").with_access(access));
-        Guarded { server, router }
+        let router = router(App::new(server.node.clone(), "1.2.3").with_access(access.clone()));
+        Guarded { server, router, access }
     }
 
-    async fn start(scripts: &[(&str, String)]) -> Guarded {
+    /// The same, whose metrics everybody may read.
+    pub(crate) fn with_public_metrics(self) -> Guarded {
+        let settings = MetricSettings { public: true, ..MetricSettings::default() };
+        let app = App::new(self.server.node.clone(), "1.2.3").with_access(self.access.clone()).with_metrics(settings);
+        Guarded { router: router(app), ..self }
+    }
+
+    pub(crate) async fn start(scripts: &[(&str, String)]) -> Guarded {
         Guarded::with_rules(json!({}), scripts).await
     }
 
@@ -117,7 +126,7 @@ impl Guarded {
     }
 
     /// A token with roles.
-    async fn token(&self, name: &str, roles: &[&str]) -> String {
+    pub(crate) async fn token(&self, name: &str, roles: &[&str]) -> String {
         let body = json!({ "name": name, "roles": roles }).to_string();
         let made = self.send(By::Token(OWNER), "POST", "/api/v1/tokens", &body).await.ok().json();
         made["secret"].as_str().unwrap().to_owned()
@@ -270,7 +279,7 @@ const OF_THE_API: [&str; 29] = [
 ];
 
 /// The paths of the native API about a workflow, below its own.
-const OF_A_WORKFLOW: [&str; 4] = ["", "/definitions", "/definitions/1", "/times"];
+const OF_A_WORKFLOW: [&str; 5] = ["", "/definitions", "/definitions/1", "/times", "/queue"];
 
 /// The paths of the native API about a slot, below its own.
 const OF_A_SLOT: [&str; 10] =

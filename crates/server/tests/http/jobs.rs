@@ -63,6 +63,34 @@ async fn state(server: &Server, name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_counted_for_autoscalers() {
+    let server = diamond().await;
+    submit(&server, json!({ "jobs": one("d", "20140601_7") })).await;
+    step(&server).await;
+    let queue = |name: &str| {
+        let path = format!("/api/v1/workflows/{name}/queue");
+        let server = &server;
+        async move { server.get(&path).await.ok().json() }
+    };
+    let mut expected = json!({ "workflow": "a", "queued": 0, "running": 1, "waiting": 0, "backoff": 0, "failed": 0,
+        "oldestSince": null, "oldestSeconds": null, "paused": false });
+    assert_eq!(queue("a").await, expected);
+    server.end(&job("a", "20140601_7"), 1, false).await;
+    step(&server).await;
+    (expected["running"], expected["failed"]) = (json!(0), json!(1));
+    assert_eq!(queue("a").await, expected);
+    assert_eq!(queue("d").await["waiting"], 1);
+    let jobs: Vec<Value> = (1..=12).map(|n| json!({ "workflow": "b", "job": format!("20140602_{n}") })).collect();
+    submit(&server, json!({ "jobs": jobs })).await;
+    step(&server).await;
+    let crowded = queue("b").await;
+    assert_eq!([&crowded["queued"], &crowded["running"]], [&json!(4), &json!(9)]);
+    assert!(crowded["oldestSince"].is_string() && crowded["oldestSeconds"].is_u64(), "{crowded}");
+    let unknown = server.get("/api/v1/workflows/nix/queue").await;
+    assert_eq!(unknown.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_submitted_once_and_its_ancestors_run_first() {
     let server = diamond().await;
     let opened = submit(&server, json!({ "jobs": one("d", "20140601_007"), "priority": 1, "reason": "try" })).await;

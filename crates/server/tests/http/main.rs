@@ -35,6 +35,7 @@ mod groups;
 mod guard;
 mod jobs;
 mod logs;
+mod metrics;
 mod native;
 mod pages;
 mod parameters;

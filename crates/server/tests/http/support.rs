@@ -14,7 +14,7 @@ use kelos::{Node, NodeConfig};
 use kelos_core::PlantedBreach;
 use kelos_engine::executor::{Executor, Executors, Reports, Start};
 use kelos_engine::{Pace, Status};
-use kelos_front::App;
+use kelos_front::{App, MetricSettings};
 use kelos_model::run::Report;
 use kelos_model::time::parse_instant;
 use kelos_model::{Outcome, RunId, SlotRef, SlotState, WorkflowId};
@@ -179,6 +179,19 @@ impl Server {
         let server = Server { router, node, folder, clock, runs };
         server.post("/clear-cache").await.ok();
         server
+    }
+
+    /// The same with a router that begins to count now.
+    pub(crate) fn beside(self) -> Server {
+        let router = router(App::new(self.node.clone(), "1.2.3"));
+        Server { router, ..self }
+    }
+
+    /// The same with other settings of metrics.
+    pub(crate) fn with_metrics(self, workflows: usize, public: bool) -> Server {
+        let settings = MetricSettings { workflows, public };
+        let router = router(App::new(self.node.clone(), "1.2.3").with_metrics(settings));
+        Server { router, ..self }
     }
 
     /// Moves the clock, which stands still otherwise.

@@ -7,7 +7,7 @@ use kelos_wire::{
     DecisionDto, DeploymentDto, DownstreamDto, EndpointDto, EventDto, EventPageDto, EventScheduleDto, FactDto,
     FactSourceDto, FailureListDto, FlowRunDto, FocusDto, GraphDto, GroupsDto, HealthDto, ItemDto, ListDto, OutlookDto,
     OutputLinesDto, PageDto, ParentsDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ProgressDto, ProjectDto,
-    RegisterDto, RerunResultDto, RunDto, SlotDto, StartedDto, StepResultDto, StuckListDto, SubmitResultDto,
+    QueueDto, RegisterDto, RerunResultDto, RunDto, SlotDto, StartedDto, StepResultDto, StuckListDto, SubmitResultDto,
     SubmittedListDto, TellResultDto, TimesDto, UpstreamDto, VersionDto, WhyDto, WorkerDto, WorkflowDetailDto,
     WorkflowDto,
 };
@@ -58,6 +58,7 @@ fn got(uri: &str, segments: &[&str], text: &str) {
         ["workflows", _, "definitions"] => same::<ListDto<PastDefinitionDto>>(uri, text),
         ["workflows", _, "definitions", _] => same::<PastDefinitionDto>(uri, text),
         ["workflows", _, "times"] => same::<TimesDto>(uri, text),
+        ["workflows", _, "queue"] => same::<QueueDto>(uri, text),
         ["workflows", _, "slots", _] => same::<SlotDto>(uri, text),
         ["workflows", _, "slots", _, "history"] => same::<ListDto<EventDto>>(uri, text),
         ["workflows", _, "slots", _, "why"] => same::<WhyDto>(uri, text),

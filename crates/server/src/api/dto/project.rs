@@ -1,6 +1,6 @@
 //! The changes of a deployment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_door_celos::deploy::{Difference, FileChange, Plan, SlotEffect, Times, WorkflowChange};
@@ -21,6 +21,7 @@ pub fn deployment(plan: &Plan, done: bool) -> DeploymentDto {
         slots: SlotEffectDto::from_library(&plan.slots),
         warnings: plan.warnings.iter().cloned().map(ProblemDto::from_library).collect(),
         notes: plan.notes.clone(),
+        versions: BTreeMap::new(),
     }
 }
 
