@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
@@ -26,6 +27,7 @@ use serde_json::Value;
 use self::ledger::Ledger;
 use crate::address::ClientAddress;
 use crate::certificate::ClientCertificate;
+use crate::evidence::{ClientEvidence, EVIDENCE};
 use crate::fault::Fault;
 use crate::identity::{Credential, Door, Identity, claimed};
 
@@ -51,6 +53,7 @@ struct AccessState {
     key: SessionKey,
     owner: Option<Arc<str>>,
     worker: Option<Arc<str>>,
+    open_to_workers: bool,
     known: RwLock<DirectoryOfCommit>,
     tries: Mutex<Tries>,
     ledger: Mutex<Ledger>,
@@ -82,6 +85,8 @@ pub struct AccessSettings {
     pub owner: Option<Arc<str>>,
     /// The token of workers on the same machine; none if the server takes no workers.
     pub worker: Option<Arc<str>>,
+    /// Whether workers and other nodes need no credential where none is required: those of one node of several.
+    pub open_to_workers: bool,
 }
 
 impl Default for Access {
@@ -94,7 +99,7 @@ impl Access {
     /// The access by these settings.
     #[must_use]
     pub fn new(settings: AccessSettings) -> Access {
-        let AccessSettings { required, rules, provider, key, owner, worker } = settings;
+        let AccessSettings { required, rules, provider, key, owner, worker, open_to_workers } = settings;
         // Without randomness no session can be signed either, so none is ever known by this key.
         let key = key.or_else(|| SessionKey::draw().ok()).unwrap_or_else(|| SessionKey::from_bytes([0; 32]));
         let known = DirectoryOfCommit { directory: Arc::default(), commit: None, read_at: Instant::now() };
@@ -105,6 +110,7 @@ impl Access {
             key,
             owner,
             worker,
+            open_to_workers,
             known: RwLock::new(known),
             tries: Mutex::default(),
             ledger: Mutex::default(),
@@ -123,7 +129,7 @@ impl Access {
     /// Whether the server takes workers.
     #[must_use]
     pub fn takes_workers(&self) -> bool {
-        self.0.worker.is_some()
+        self.0.worker.is_some() || self.0.open_to_workers
     }
 
     /// The rules beside users and tokens.
@@ -180,7 +186,8 @@ impl Access {
             }
         }
         if !self.0.required {
-            return Ok(Identity::new(claimed(headers, door)?, open(), Credential::Open, from));
+            let grants = open(self.0.open_to_workers);
+            return Ok(Identity::new(claimed(headers, door)?, grants, Credential::Open, from));
         }
         let directory = self.directory(handle)?;
         let identity = self.of_session(&directory, headers, handle, from);
@@ -198,6 +205,27 @@ impl Access {
         };
         let nobody = || Identity::new(Actor::unknown(door.name()), Grants::none(), Credential::Missing, from);
         Ok(identity.or_else(by_address).unwrap_or_else(nobody))
+    }
+
+    /// The account of the client of a request that this node saw, signed for the leader to which the request is sent on.
+    #[must_use]
+    pub fn vouch(&self, handle: &Handle, method: &Method, uri: &Uri, seen: &Extensions) -> Option<HeaderValue> {
+        ClientEvidence::sign(&self.0.key, (method, uri), seen, handle.now())
+    }
+
+    /// Takes the client of a request that another node has sent on for what that node saw of it, if the two nodes have the same key of
+    /// sessions.
+    pub fn believe(&self, handle: &Handle, request: &mut Request) {
+        let Some(header) = request.headers_mut().remove(EVIDENCE) else { return };
+        let of = (request.method(), request.uri());
+        match ClientEvidence::read(&self.0.key, of, &header, handle.now()) {
+            Some(evidence) => evidence.put(request.extensions_mut()),
+            None if self.0.required => tracing::warn!(
+                "what a node saw of the client of a request is not believed: its `session.key` is another one, or its clock is off; the node \
+                 itself is taken for the client"
+            ),
+            None => {}
+        }
     }
 
     /// The identity of a token in `Authorization`: as a bearer's, or as the password of a client that knows only names and passwords.
@@ -484,8 +512,10 @@ fn cookie_of([plain, secure]: [&str; 2], value: &str, kept: u32, is_secure: bool
 }
 
 /// The rights of everybody on a server that asks for no credential: all but those to make users and tokens, which would outlast that.
-fn open() -> Grants {
-    Grants::of(vec![Grant::everywhere(Role::Author), Grant::everywhere(Role::Audit)])
+fn open(to_workers: bool) -> Grants {
+    let worker = to_workers.then(|| Grant::everywhere(Role::Worker));
+    let grants = [Grant::everywhere(Role::Author), Grant::everywhere(Role::Audit)];
+    Grants::of(grants.into_iter().chain(worker).collect())
 }
 
 /// The users and tokens in a store.

@@ -26,6 +26,7 @@ use crate::identity::{Credential, Identity, of_request};
 use crate::limiter::Limiter;
 use crate::limits::Quota;
 use crate::links::Links;
+use crate::metric_settings::MetricSettings;
 use crate::scope::{CallerQueries, KnownProjects, View, seen_capacity, seen_inspection};
 
 /// The application as routers hold it. A route takes an [`App`] as an argument instead, which is the same as its caller may see and use it.
@@ -64,6 +65,7 @@ pub struct App {
     changing_schedules: Arc<tokio::sync::Mutex<()>>,
     access: Access,
     limiter: Limiter,
+    metrics: MetricSettings,
     projects: Arc<KnownProjects>,
     /// The caller; none for the server itself, which may do everything.
     identity: Option<Arc<Identity>>,
@@ -93,6 +95,7 @@ impl App {
             changing_schedules: Arc::default(),
             access: Access::default(),
             limiter: Limiter::new(Quota::default()),
+            metrics: MetricSettings::default(),
             projects: Arc::default(),
             identity: None,
             handle: None,
@@ -158,6 +161,18 @@ impl App {
     #[must_use]
     pub fn with_limiter(self, limiter: Limiter) -> App {
         App { limiter, ..self }
+    }
+
+    /// The same, with these settings of metrics.
+    #[must_use]
+    pub fn with_metrics(self, metrics: MetricSettings) -> App {
+        App { metrics, ..self }
+    }
+
+    /// The settings of metrics.
+    #[must_use]
+    pub fn metrics(&self) -> MetricSettings {
+        self.metrics
     }
 
     /// The limits on what one client may ask.
@@ -238,6 +253,17 @@ impl App {
         }
         let app = self.clone();
         blocking(move || app.view_now()).await
+    }
+
+    /// The workflows that the caller may run as a worker; none for all.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn work(&self) -> Result<Option<Arc<View>>, StoreError> {
+        let Some(grants) = self.grants().filter(|grants| !grants.allow(Right::Work, None)) else { return Ok(None) };
+        let app = self.clone();
+        let view = move || Ok(View::new(grants.scope(Right::Work), app.projects.now(app.node.handle())?));
+        blocking(view).await.map(|view| Some(Arc::new(view)))
     }
 
     /// The same, where reading may block.

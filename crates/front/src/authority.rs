@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use kelos::Node;
 use kelos_core::{
-    Ask, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
-    Enable, EnableByTime, FireRequest, Inspect, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, Refusal,
-    RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister, SignalFlow, Skip, SubmitRequest,
-    Tell,
+    Ask, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, DeployProject, Disable,
+    DownstreamRequest, Enable, EnableByTime, FireRequest, Inspect, Kill, MarkSuccess, Pause, PauseBackfill,
+    PrioritiseBackfill, Refusal, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow, SetRegister,
+    SignalFlow, Skip, SubmitRequest, Tell,
 };
 use kelos_engine::AskError;
 use kelos_model::{Actor, BackfillId, WorkflowId};
@@ -91,6 +91,9 @@ fn of(ask: &Ask) -> Option<Need> {
         }
         Ask::EnableByTime(EnableByTime { schedules, reason, .. }) => {
             of_workflows(Right::Operate, schedules, reason.as_ref())
+        }
+        Ask::DeployProject(DeployProject { project, .. }) => {
+            need(Right::Author, vec![Target::Project(project.clone())], None)
         }
         Ask::CreateSchedules(CreateSchedules { new, reason }) => {
             let projects = new.iter().map(|one| Target::Project(one.project.clone())).collect();

@@ -151,9 +151,11 @@ impl From<StoreError> for Fault {
         let detail = format!("failed to {error}");
         match error {
             StoreError::Cursor { .. } => Fault::bad_request("bad-query", detail),
-            StoreError::Medium { .. } | StoreError::Deposed { .. } => {
-                Fault::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail)
-            }
+            StoreError::Medium { .. }
+            | StoreError::Deposed { .. }
+            | StoreError::LeaseLost { .. }
+            | StoreError::Ahead { .. }
+            | StoreError::NewerForm { .. } => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail),
             StoreError::TooNew { .. } | StoreError::TooOld { .. } | StoreError::Corrupt { .. } => {
                 Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "store-unreadable", detail)
             }
@@ -222,6 +224,9 @@ fn hint(refusal: &Refusal) -> Option<String> {
             return Some(format!(
                 "POST /api/v1/workflows/{workflow}/resume once it is mended; GET /api/v1/health lists what is frozen"
             ));
+        }
+        Refusal::ProjectOfFile { .. } | Refusal::NameOfProject { .. } => {
+            "rename it in the program, or take away what has the name: GET /api/v1/projects lists the projects"
         }
         Refusal::NeverOpened(_) => "skip it, where it is never to run",
         Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",

@@ -74,6 +74,9 @@ struct File {
     #[expect(dead_code, reason = "limits are read elsewhere")]
     limits: serde::de::IgnoredAny,
     #[serde(default)]
+    #[expect(dead_code, reason = "settings of metrics are read elsewhere")]
+    metrics: serde::de::IgnoredAny,
+    #[serde(default)]
     #[expect(dead_code, reason = "checkpoints are made elsewhere")]
     checkpoints: serde::de::IgnoredAny,
     #[serde(default)]

@@ -65,6 +65,14 @@ impl Queries for CallerQueries {
         self.now(|reader| reader.slot_counts(filter))
     }
 
+    fn live_slots(&self) -> Result<Vec<SlotRow>, StoreError> {
+        self.now(|reader| reader.live_slots())
+    }
+
+    fn size(&self) -> Result<Option<u64>, StoreError> {
+        self.now(|reader| reader.size())
+    }
+
     fn slot_tallies(
         &self,
         columns: &Columns,

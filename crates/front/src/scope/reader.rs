@@ -292,6 +292,16 @@ impl Queries for ScopedQueries {
         Ok(registers)
     }
 
+    fn live_slots(&self) -> Result<Vec<SlotRow>, StoreError> {
+        let rows = self.inner.live_slots()?.into_iter();
+        Ok(rows.filter(|row| self.has(&row.id.workflow)).collect())
+    }
+
+    /// Of all projects together, so it is nobody's who sees some of them.
+    fn size(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     fn damage(&self, _: usize) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
