@@ -66,7 +66,8 @@ impl World {
         let mut store = SqliteStore::open(folder.path().join("bench.db"))?;
         let now = Timestamp::from_second(1_700_000_000)?;
         let lease = store.lease("bench", now, 3_600_000)?.ok_or("somebody else leads")?;
-        let config = Config { max_running: u32::MAX, by_workers, ..Config::default() };
+        let handed = if by_workers { ["command".to_owned()].into() } else { std::collections::BTreeSet::new() };
+        let config = Config { max_running: u32::MAX, by_workers: handed, ..Config::default() };
         let (turns, _) = Turns::restore(config, &mut store, lease, now)?;
         let mut world = World { turns, store, now, _folder: folder };
         let all = workflows.into_iter().map(|(id, keys)| {
@@ -114,7 +115,14 @@ fn fan_out(children: u32, day: u32, by_workers: bool) -> Done<Duration> {
     let child =
         JobKeys { domains: BTreeMap::from([("x".into(), values)]), ..keys("{date}_{x}", vec![after("parent", &[])]) };
     let mut world = World::with(by_workers, vec![(id("parent"), keys("{date}", vec![])), (id("child"), child)])?;
-    let offer = Offer { workflows: [id("parent")].into(), job: None, free: 1, attempts: None };
+    let offer = Offer {
+        workflows: [id("parent")].into(),
+        job: None,
+        free: 1,
+        attempts: None,
+        labels: Default::default(),
+        outdated: Default::default(),
+    };
     world.turn(vec![Input::Offered { worker: "w".into(), offer: Some(offer) }])?;
     let runs = world.submit(vec![SlotRef::job(id("parent"), format!("{day}").into())])?;
     world.started(&runs)?;

@@ -10,6 +10,8 @@
 pub mod embed;
 #[cfg(feature = "node")]
 mod node;
+#[cfg(feature = "nodes")]
+pub mod nodes;
 pub mod requests;
 
 /// Clusters of Kafka: their topics become facts and signals, and jobs send messages.

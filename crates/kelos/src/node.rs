@@ -1,5 +1,13 @@
 //! A complete Kelos in one process: store, scripts, executors and engine, wired together.
 
+mod former;
+#[cfg(feature = "scripts")]
+mod problems;
+#[cfg(any(feature = "http", feature = "kafka"))]
+mod services;
+#[cfg(feature = "nodes")]
+mod shared;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,45 +19,53 @@ use std::time::Duration;
 use kelos_checkpoints::{Recorder, RecorderParts, Settings};
 use kelos_core::Config;
 #[cfg(feature = "scripts")]
-use kelos_core::TakenName;
-#[cfg(feature = "scripts")]
 use kelos_door_stolos::TasksJson;
 use kelos_engine as engine;
 use kelos_engine::clock::{Clock, system_clock};
 use kelos_engine::executor::{Executors, WORKER};
+use kelos_engine::inbox::InboxReader;
 use kelos_engine::job::{Functions, NoFunctions};
 #[cfg(feature = "scripts")]
 use kelos_engine::prober::is_there;
 use kelos_engine::secrets::Secrets;
-#[cfg(feature = "scripts")]
-use kelos_engine::sources::SourceStatus;
 use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
 use kelos_engine::{AskError, EngineParts, Handle, Pace};
 #[cfg(feature = "http")]
 use kelos_executors::http::Http;
-use kelos_executors::local::{self, Launcher, LocalError, RunDirs};
-use kelos_executors::run_ref;
-use kelos_executors::workers::{self, Hub, Roll};
-#[cfg(feature = "http")]
-use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
+use kelos_executors::local::{self, Launcher, LocalError, OutputCopies};
+use kelos_executors::workers::{self, Hub, OutputReader, Roll, Terms};
 #[cfg(feature = "kafka")]
-use kelos_kafka::{EXECUTOR as KAFKA, Kafka, KafkaExecutor};
+use kelos_kafka::Kafka;
 use kelos_model::RunId;
-#[cfg(feature = "scripts")]
-use kelos_model::time::text::format_short;
+use kelos_model::workers::FUNCTION;
 #[cfg(feature = "scripts")]
 use kelos_model::workflow::PastSlots;
 #[cfg(feature = "scripts")]
 use kelos_sandbox::apps::AppsSource;
 #[cfg(feature = "scripts")]
-use kelos_sandbox::{Folders, Limits, Problem, ProblemCode, Severity};
+use kelos_sandbox::{Folders, Limits, Problem};
 #[cfg(feature = "scripts")]
 use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
+use kelos_store::log::LogState;
 use kelos_store::{Journal, Queries, StoreError};
 #[cfg(feature = "http")]
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
+
+#[cfg(feature = "nodes")]
+use crate::nodes::{FilesError, Roster, SharedFiles};
+use former::find_former_runs;
+#[cfg(all(feature = "checkpoints", feature = "scripts"))]
+use problems::checkpoint_problems;
+#[cfg(feature = "scripts")]
+use problems::{inbox_problems, name_taken, source_problems};
+#[cfg(feature = "http")]
+use services::services;
+#[cfg(feature = "kafka")]
+use services::with_kafka;
+#[cfg(feature = "nodes")]
+use shared::{follow_files, restoring, shared_files};
 
 /// The error of a node that could not be started. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +79,10 @@ pub enum NodeError {
     /// A folder of new files can't be watched.
     #[error("watch for new files: {0}")]
     Watch(String),
+    /// The files of definitions can't be shared with other nodes.
+    #[cfg(feature = "nodes")]
+    #[error(transparent)]
+    Files(#[from] FilesError),
     /// A thread can't be started.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -97,6 +117,8 @@ pub struct NodeConfig {
     pub core: Config,
     /// The source of the time.
     pub clock: Clock,
+    /// The log that it shares with other nodes, if it is one of several: that of its journal.
+    pub log: Option<LogState>,
     /// Executors that are added to the built-in ones, or replace them.
     pub executors: Executors,
     /// The file systems of paths; by default with no credentials but those that it is given.
@@ -107,6 +129,12 @@ pub struct NodeConfig {
     pub worker_lease: Duration,
     /// The folders in which new files are new partitions.
     pub watches: Vec<Watch>,
+    /// The place to which the output of ended runs is copied, and from which it is read where the machine of a run is away.
+    pub outputs: Option<OutputCopies>,
+    /// Whether the runs of local executors are left to workers.
+    pub by_workers: bool,
+    /// The time after which a silent worker on another machine loses its runs.
+    pub remote_lease: Duration,
     /// Other sources of facts.
     pub sources: Vec<Box<dyn FactSource>>,
     /// The trust in services that jobs reach over TLS: by default in the authorities of the system.
@@ -138,10 +166,14 @@ impl NodeConfig {
             pace: Pace::ByItself,
             core: Config::default(),
             clock: system_clock(),
+            log: None,
             executors: Executors::default(),
             storage: Storage::new(StorageConfig::default()),
             secrets: Secrets::default(),
             worker_lease: workers::LEASE,
+            outputs: None,
+            by_workers: false,
+            remote_lease: workers::REMOTE_LEASE,
             watches: Vec::new(),
             sources: Vec::new(),
             #[cfg(feature = "http")]
@@ -177,29 +209,28 @@ fn watch(
     Ok(())
 }
 
-/// The executors of services with an HTTP API.
-#[cfg(feature = "http")]
-fn services(http: Http, secrets: &Secrets, records: &Arc<NodeRecords>, clock: &Clock, runtime: &Runtime) -> Executors {
-    let services = HttpExecutor::new(http.clone(), records.clone(), clock.clone(), runtime.clone());
-    Executors::default()
-        .with("oozie", OozieExecutor::new(http, secrets.clone(), records.clone(), runtime.clone()))
-        .with("http", services.with_secrets(secrets.clone()))
-}
-
-/// The executors with that of Kafka, if there is a cluster; its topics become sources.
-#[cfg(feature = "kafka")]
-fn with_kafka(
-    executors: Executors,
-    clusters: Vec<Kafka>,
-    sources: &mut Vec<Box<dyn FactSource>>,
-    secrets: &Secrets,
-    runtime: &Runtime,
-) -> Executors {
-    if clusters.is_empty() {
-        return executors;
+/// The hub of a node, the settings of its core, and the executors with that of workers: runs of the local ones are left to them if there
+/// are any.
+fn desk_of(config: &NodeConfig, launcher: &Launcher, runtime: &Runtime) -> Result<(Hub, Config, Executors), NodeError> {
+    let executors = local_executors(launcher, &config.secrets, runtime);
+    let terms = Terms {
+        lease: config.worker_lease,
+        remote_lease: config.remote_lease,
+        is_of_several: config.log.is_some(),
+        takes: config.by_workers,
+    };
+    let desk = Hub::new(launcher.clone(), Roll::beside(&config.runs), runtime.clone(), terms)?;
+    let mut core = config.core.clone();
+    if config.by_workers {
+        core.by_workers = executors.names().into_iter().collect();
     }
-    sources.extend(clusters.iter().flat_map(Kafka::sources));
-    executors.with(KAFKA, KafkaExecutor::new(clusters, runtime.clone()).with_secrets(secrets.clone()))
+    desk.hands_out(&core.by_workers);
+    if !config.executors.names().iter().any(|name| name == FUNCTION) {
+        // This program has no functions: those of others work for it.
+        core.by_workers.insert(FUNCTION.to_owned());
+    }
+    let executors = executors.with(WORKER, desk.clone());
+    Ok((desk, core, executors))
 }
 
 /// A running Kelos. Cheap to clone.
@@ -213,6 +244,14 @@ pub struct Node {
     storage: Storage,
     desk: Hub,
     sources: Sources,
+    log: Option<LogState>,
+    inbox: Option<InboxReader>,
+    #[cfg(feature = "nodes")]
+    files: Option<Arc<SharedFiles>>,
+    #[cfg(feature = "nodes")]
+    roster: Roster,
+    #[cfg(feature = "http")]
+    http: Http,
     #[cfg(feature = "scripts")]
     others: Arc<Mutex<Vec<ProblemSource>>>,
     #[cfg(feature = "checkpoints")]
@@ -226,7 +265,8 @@ pub type ProblemSource = Box<dyn Fn() -> Vec<Problem> + Send>;
 impl Node {
     /// The launcher of a node with this configuration.
     pub(crate) fn launcher_of(config: &NodeConfig) -> Result<Launcher, NodeError> {
-        Ok(Launcher::new(&config.runs, config.shim.clone(), local::Limits::default())?)
+        let launcher = Launcher::new(&config.runs, config.shim.clone(), local::Limits::default())?;
+        Ok(launcher.with_copies(config.outputs.clone()))
     }
 
     /// Starts a node on a store.
@@ -236,57 +276,50 @@ impl Node {
     pub fn start(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
         let launcher = Node::launcher_of(&config)?;
         let reader: Arc<dyn Queries> = store.reader();
+        #[cfg(feature = "nodes")]
+        let files = shared_files(&config, &*reader)?;
         #[cfg(feature = "scripts")]
-        let mut config = config;
+        let scripts = scripts_of(&config, &reader, &runtime)?;
         #[cfg(feature = "scripts")]
-        let scripts = scripts_of(&mut config, &reader, &runtime)?;
-        #[cfg(feature = "scripts")]
-        let functions: Arc<dyn Functions> = match &scripts {
-            Some(scripts) => Arc::new(scripts.functions()),
-            None => Arc::new(NoFunctions),
-        };
+        let functions = scripts.as_ref().map_or_else(no_functions, |scripts| Arc::new(scripts.functions()));
         #[cfg(not(feature = "scripts"))]
-        let functions: Arc<dyn Functions> = Arc::new(NoFunctions);
-        let storage = config.storage;
+        let functions = no_functions();
+        let storage = config.storage.clone();
+        let (desk, core, executors) = desk_of(&config, &launcher, &runtime)?;
         #[cfg(feature = "http")]
-        let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
-        let roll = Roll::beside(&config.runs);
-        let desk = Hub::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
-        let executors = local_executors(&launcher, &config.secrets, &runtime).with(WORKER, desk.clone());
+        let (http, records, services) = services(&config, &reader, &functions, &runtime);
         #[cfg(feature = "http")]
-        let http = Http::new(&config.trust);
-        #[cfg(feature = "http")]
-        let executors = executors.and(services(http, &config.secrets, &records, &config.clock, &runtime));
+        let executors = executors.and(services);
         let mut sources = config.sources;
         #[cfg(feature = "kafka")]
         let executors = with_kafka(executors, config.kafka, &mut sources, &config.secrets, &runtime);
         let executors = executors.and(config.executors);
         watch(config.watches, &mut sources, &storage, &config.clock)?;
         find_former_runs(&*reader, launcher.dirs());
-        let runs_on = runtime.clone();
         let handle = engine::start(EngineParts {
             store,
-            node: format!("{}@{}", std::process::id(), hostname()),
+            node: config.log.as_ref().map_or_else(own_name, |log| log.node().to_owned()),
             clock: config.clock,
             pace: config.pace,
-            config: config.core,
+            config: core,
             executors,
             functions: functions.clone(),
             storage: storage.clone(),
-            runtime,
+            runtime: runtime.clone(),
             lease: LEASE,
         })?;
         #[cfg(feature = "http")]
         records.connect(handle.clone());
         desk.connect(handle.clone());
-        #[cfg(feature = "scripts")]
-        if let Some(scripts) = &scripts {
-            scripts.reload(&handle);
-            scripts.watch(handle.clone(), config.reload_every)?;
-        }
-        let sources = Sources::start(sources, &handle, &runs_on);
+        #[cfg(all(feature = "scripts", not(feature = "nodes")))]
+        scripts.iter().try_for_each(|scripts| load_and_watch(scripts, &handle, config.reload_every, || ()))?;
+        #[cfg(feature = "nodes")]
+        watch_shared(scripts.as_ref(), files.as_ref(), &handle, config.reload_every, &runtime)?;
+        let sources = Sources::start(sources, &handle, &runtime);
+        let inbox = config.log.as_ref();
+        let inbox = inbox.map(|log| InboxReader::start(log.store().clone(), &handle, &runtime)).transpose()?;
         #[cfg(feature = "checkpoints")]
-        let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runs_on));
+        let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runtime));
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -296,6 +329,14 @@ impl Node {
             storage,
             desk,
             sources,
+            log: config.log,
+            inbox,
+            #[cfg(feature = "nodes")]
+            files,
+            #[cfg(feature = "nodes")]
+            roster: Roster::default(),
+            #[cfg(feature = "http")]
+            http,
             #[cfg(feature = "scripts")]
             others: Arc::default(),
             #[cfg(feature = "checkpoints")]
@@ -321,9 +362,18 @@ impl Node {
         &self.launcher
     }
 
-    /// The last line that a run has written; none if there is no output here, or it can't be read.
+    /// The last line that a run has written; none if there is no output, or it can't be read.
     pub async fn last_line(&self, run: &RunId) -> Option<String> {
-        self.launcher.last_line(&run_ref(run)).await.ok().flatten()
+        self.output(run).await.last_line().await.ok().flatten()
+    }
+
+    /// The output of a run, wherever it is. A run of which nothing is known is looked for here.
+    pub async fn output(&self, run: &RunId) -> OutputReader {
+        let (reader, slot) = (self.handle.reader().clone(), run.slot.clone());
+        let runs = tokio::task::spawn_blocking(move || reader.slot_runs(&slot)).await;
+        let runs = runs.ok().and_then(Result::ok).unwrap_or_default();
+        let found = runs.iter().find(|known| known.id == *run);
+        self.desk.output(run, found.and_then(|run| run.external_id.as_deref()))
     }
 
     /// The hub of workers; that of a node that runs jobs itself accepts none.
@@ -336,6 +386,32 @@ impl Node {
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.sources
+    }
+
+    /// The log that it shares with other nodes; none if it is the only one.
+    #[must_use]
+    pub fn log(&self) -> Option<&LogState> {
+        self.log.as_ref()
+    }
+
+    /// The reader of the requests in the store of the log; none if it is the only node.
+    #[must_use]
+    pub fn inbox(&self) -> Option<&InboxReader> {
+        self.inbox.as_ref()
+    }
+
+    /// The nodes that it has heard of while it leads.
+    #[cfg(feature = "nodes")]
+    #[must_use]
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    #[cfg(feature = "http")]
+    /// The client for services and other nodes.
+    #[must_use]
+    pub fn http(&self) -> &Http {
+        &self.http
     }
 
     /// The file systems of paths.
@@ -365,6 +441,32 @@ impl Node {
         }
     }
 
+    /// Writes the scripts in the folders of this node to the log that it shares with others, if it does: from there they have them, too.
+    ///
+    /// # Errors
+    /// When a file can't be read, or this node does not lead.
+    #[cfg(feature = "nodes")]
+    pub async fn publish(&self, by: &kelos_model::Actor) -> Result<(), FilesError> {
+        match &self.files {
+            Some(files) => files.publish(&self.handle, by).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Lets a deployment write to the folders of this node, until it is published: what somebody else put there is set aside before.
+    ///
+    /// # Errors
+    /// When the folders can't be read or written.
+    #[cfg(feature = "nodes")]
+    pub async fn begin_deployment(&self) -> Result<(), FilesError> {
+        let Some(files) = self.files.clone() else { return Ok(()) };
+        let reader = self.handle.reader().clone();
+        match tokio::task::spawn_blocking(move || files.begin_deployment(&*reader)).await {
+            Ok(begun) => begun,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
     /// Loads changed scripts now.
     pub async fn reload(&self) {
         #[cfg(feature = "scripts")]
@@ -376,13 +478,16 @@ impl Node {
 
     #[cfg(feature = "scripts")]
     /// The problems of the definitions, of scripts, of names that belong to other owners, of the sources of facts,
-    /// and the checkpoints.
+    /// of requests in the store of the log, of files that are ignored, and the checkpoints.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
         problems.extend(self.sources.standings().iter().flat_map(source_problems));
+        problems.extend(self.inbox.iter().flat_map(|inbox| inbox_problems(&inbox.status())));
         problems.extend(self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|find| find()));
+        #[cfg(feature = "nodes")]
+        problems.extend(self.files.iter().flat_map(|files| files.problems()));
         #[cfg(feature = "checkpoints")]
         problems.extend(self.checkpoints.iter().flat_map(checkpoint_problems));
         problems
@@ -437,144 +542,66 @@ fn recorder(
     Recorder::start(parts, runtime)
 }
 
+/// Loads scripts, and again when they change; before each look something else is done.
+#[cfg(feature = "scripts")]
+fn load_and_watch(
+    scripts: &ScriptFolder,
+    handle: &Handle,
+    every: Duration,
+    before: impl Fn() + Send + 'static,
+) -> std::io::Result<()> {
+    scripts.reload(handle);
+    scripts.watch(handle.clone(), every, before)
+}
+
+/// Loads and watches the scripts of a node, and those that other nodes deploy.
+#[cfg(feature = "nodes")]
+fn watch_shared(
+    scripts: Option<&ScriptFolder>,
+    files: Option<&Arc<SharedFiles>>,
+    handle: &Handle,
+    every: Duration,
+    runtime: &Runtime,
+) -> std::io::Result<()> {
+    let Some(scripts) = scripts else { return Ok(()) };
+    load_and_watch(scripts, handle, every, restoring(files.cloned(), handle.clone()))?;
+    if let Some(files) = files {
+        runtime.spawn(follow_files(files.clone(), scripts.clone(), handle.clone()));
+    }
+    Ok(())
+}
+
 /// The scripts of a node, where it has folders of them.
 #[cfg(feature = "scripts")]
 fn scripts_of(
-    config: &mut NodeConfig,
+    config: &NodeConfig,
     reader: &Arc<dyn Queries>,
     runtime: &Runtime,
 ) -> Result<Option<ScriptFolder>, NodeError> {
-    let Some(folders) = config.folders.take() else { return Ok(None) };
+    let Some(folders) = config.folders.clone() else { return Ok(None) };
     let (storage, runs_on) = (config.storage.clone(), runtime.clone());
     let checked = storage.clone();
     let look = move |uri: &str| is_there(&storage, &runs_on, uri);
     let serves = move |uri: &str| checked.check(uri).map_err(|error| error.to_string());
-    let apps = config.apps.take();
+    let apps = config.apps.clone();
     let scripts = ScriptFolder::open(folders, Arc::new(TasksJson), apps, Limits::default(), reader.clone(), look)?;
     let scripts =
         scripts.updating_schedules(config.update_schedules).serving(serves).allowing(config.secrets.allowed().clone());
     Ok(Some(scripts.planning(config.core.planning_window)))
 }
 
-/// The problems of a source of facts, which has no file.
-#[cfg(feature = "scripts")]
-fn source_problems(source: &SourceStatus) -> Vec<Problem> {
-    let of = |code, message| Problem::error(&source.name, code, message);
-    let hint =
-        source.answered_at.map_or("it has not answered yet", |_| "it is tried again, and nothing is lost meanwhile");
-    let fails = source.problem.iter().map(|problem| Problem {
-        hint: Some(hint.to_owned()),
-        ..of(ProblemCode::SourceFails, format!("failed to {problem}"))
-    });
-    let notices = source.notices.iter().map(|notice| Problem {
-        severity: Severity::Warning,
-        ..of(ProblemCode::SourceNotice, format!("{}: {}", format_short(notice.at), notice.text))
-    });
-    fails.chain(notices).collect()
+/// The functions of a node without scripts.
+fn no_functions() -> Arc<dyn Functions> {
+    Arc::new(NoFunctions)
 }
 
-/// The problems of checkpoints, which have no file.
-#[cfg(all(feature = "checkpoints", feature = "scripts"))]
-fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
-    let own = recorder.problems().into_iter().map(|problem| {
-        let hint = Some("compare the log with the checkpoints: kelos verify --against PLACE".to_owned());
-        Problem { hint, ..Problem::error("checkpoints", ProblemCode::CheckpointFails, problem) }
-    });
-    let away = recorder.targets().into_iter().filter_map(|target| {
-        let lacks = target.lacks;
-        let hint = format!(
-            "it lacks {lacks} checkpoint{}; it is tried again, and gets them then",
-            if lacks == 1 { "" } else { "s" }
-        );
-        let problem =
-            Problem::error(&target.name, ProblemCode::CheckpointFails, format!("failed to {}", target.problem?));
-        Some(Problem { hint: Some(hint), ..problem })
-    });
-    own.chain(away).collect()
+/// The name of a node that nobody named.
+fn own_name() -> String {
+    format!("{}@{}", std::process::id(), hostname())
 }
 
-/// The problem of a definition whose name is taken.
-#[cfg(feature = "scripts")]
-fn name_taken(TakenName { workflow, source, holder }: TakenName) -> Problem {
-    let message = format!("{workflow} is left out: a workflow of that name is {}", holder.whose());
-    let file = if source.file.is_empty() { "(program)" } else { &source.file };
-    Problem {
-        line: source.line,
-        hint: Some("give it another name, or take the other one away".to_owned()),
-        workflow: Some(workflow),
-        ..Problem::error(file, ProblemCode::NameTaken, message)
-    }
-}
-
-fn hostname() -> String {
+/// The name of this machine.
+pub(crate) fn hostname() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
-}
-
-/// Finds runs under the current ids of schedules and programs: commands that were started under the former ids may be live.
-fn find_former_runs(reader: &dyn Queries, dirs: &RunDirs) {
-    let rows = match reader.workflows(None) {
-        Ok(rows) => rows,
-        Err(error) => return tracing::warn!("failed to {error}: runs of renamed workflows are not looked for"),
-    };
-    for row in rows {
-        let Some(former) = row.definition.former_id() else { continue };
-        // If another workflow has this id by now, the folder belongs to it.
-        if reader.workflow(&former).is_ok_and(|found| found.is_none())
-            && let Err(error) = dirs.link(former.as_str(), row.id.as_str())
-        {
-            tracing::warn!("failed to find the runs of {former}, which is {} by now: {error}", row.id);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::fs;
-
-    use kelos_model::workflow::{Job, Keys, Moments, PlanState, Program, WorkflowRow};
-    use kelos_model::{Workflow, WorkflowId};
-    use kelos_store::{Commit, MemoryStore};
-
-    use super::*;
-    use kelos_executors::local::RunRef;
-
-    fn program(project: &str, name: &str, id: &str) -> WorkflowRow {
-        let id = WorkflowId::new(id).unwrap();
-        let keys = Keys::Requests(Box::new(Program { name: name.to_owned(), kind: None }));
-        let workflow = Workflow::keyed(id.clone(), keys, Job::new("command", serde_json::Map::new()));
-        WorkflowRow {
-            id,
-            definition: Arc::new(Workflow { project: project.to_owned(), ..workflow }),
-            version: 1,
-            present: true,
-            enabled: true,
-            paused: false,
-            planned: PlanState::default(),
-            moments: Moments::default(),
-        }
-    }
-
-    #[test]
-    fn runs_of_before_a_new_id_are_found_by_it_unless_they_are_of_another() {
-        let folder = tempfile::tempdir().unwrap();
-        let dirs = RunDirs::new(folder.path());
-        let run = |workflow: &str| dirs.path(&RunRef::new(workflow, "k", 1));
-        for workflow in ["A.b.c", "B.c.d", "plain.name"] {
-            fs::create_dir_all(run(workflow)).unwrap();
-            fs::write(run(workflow).join("log"), workflow).unwrap();
-        }
-        let mut store = MemoryStore::new();
-        let lease = store.lease("node", jiff::Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
-        let workflows =
-            vec![program("A", "b.c", "A.b~.c"), program("B", "c.d", "B.c~.d"), program("B.c", "d", "B.c.d")];
-        store.commit(lease, &Commit { workflows, sources: BTreeMap::new(), ..Commit::default() }).unwrap();
-        for _ in 0..2 {
-            find_former_runs(&*store.reader(), &dirs);
-            assert_eq!(fs::read_to_string(run("A.b~.c").join("log")).unwrap(), "A.b.c");
-            assert!(!run("B.c~.d").exists(), "B.c.d is another one by now");
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
-        }
-    }
 }

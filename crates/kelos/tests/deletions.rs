@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_explain::verify::verify;
 use kelos_model::{Actor, Event, EventRecord};
-use kelos_store::{Commit, Journal};
+use kelos_store::{Commit, Journal, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 

@@ -90,7 +90,7 @@ impl Bench {
         };
         let row = tokio::time::timeout(DEADLINE, waiting).await.unwrap_or_else(|_| panic!("{id} never ended"));
         let run = RunId { slot: row.id, number: 1 };
-        let chunk = self.node.launcher().read_log(&run_ref(&run), 0, 1 << 20).await.unwrap();
+        let chunk = self.node.launcher().output(&run_ref(&run)).piece(0, 1 << 20).await.unwrap();
         (row.slot.state, String::from_utf8(chunk.bytes).unwrap())
     }
 
@@ -229,7 +229,7 @@ async fn a_run_of_several_slots_is_told_their_span() {
     };
     tokio::time::timeout(DEADLINE, waiting).await.expect("it never succeeded");
     let run = bench.node.reader().slot_runs(&follower).unwrap().remove(0);
-    let chunk = bench.node.launcher().read_log(&run_ref(&run.leader()), 0, 1 << 20).await.unwrap();
+    let chunk = bench.node.launcher().output(&run_ref(&run.leader())).piece(0, 1 << 20).await.unwrap();
     let hour_of = |at: jiff::Timestamp| at.strftime("%H").to_string();
     let full = |at: jiff::Timestamp| kelos_model::time::format_full(at);
     let expected = format!("3 {} {} {} {} {}\n", full(first), full(last), full(end), hour_of(last), hour_of(end));

@@ -46,6 +46,8 @@ impl Bench {
             properties: Map::new(),
             given: RunInput::default(),
             worker: None,
+            lease: None,
+            earlier: Vec::new(),
         }
     }
 

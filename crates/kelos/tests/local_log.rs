@@ -14,11 +14,11 @@ async fn output_is_there_while_the_command_runs() {
     let spec = fixture.script("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two");
     fixture.launcher.start(&spec).await.unwrap();
     until("the first line", || fixture.log(&spec.run) == "one\n");
-    let first = fixture.launcher.read_log(&spec.run, 0, 100).await.unwrap();
+    let first = fixture.launcher.output(&spec.run).piece(0, 100).await.unwrap();
     assert!(!first.ended);
     std::fs::write(fixture.work("go"), "").unwrap();
     fixture.launcher.wait(&spec.run).await.unwrap();
-    let second = fixture.launcher.read_log(&spec.run, first.next_offset, 100).await.unwrap();
+    let second = fixture.launcher.output(&spec.run).piece(first.next_offset, 100).await.unwrap();
     let expected = LogChunk { offset: 4, bytes: b"two\n".to_vec(), next_offset: 8, dropped: 0, ended: true };
     assert_eq!(second, expected);
 }
@@ -33,7 +33,7 @@ async fn a_long_output_keeps_its_head_and_its_tail() {
     all.push_str("the end\n");
     let (mut offset, mut kept, mut gaps) = (0, 0, 0);
     loop {
-        let chunk = fixture.launcher.read_log(&spec.run, offset, 1000).await.unwrap();
+        let chunk = fixture.launcher.output(&spec.run).piece(offset, 1000).await.unwrap();
         let (from, to) = (usize::try_from(chunk.offset).unwrap(), usize::try_from(chunk.next_offset).unwrap());
         assert_eq!(chunk.bytes, all.as_bytes()[from..to], "offsets are those of the whole output");
         kept += chunk.bytes.len() as u64;
@@ -44,7 +44,7 @@ async fn a_long_output_keeps_its_head_and_its_tail() {
         }
     }
     assert_eq!((offset, gaps), (all.len() as u64, 1));
-    assert_eq!(fixture.launcher.log_len(&spec.run).await.unwrap(), all.len() as u64);
+    assert_eq!(fixture.launcher.output(&spec.run).length().await.unwrap(), all.len() as u64);
     assert!((LIMIT * 3 / 4..=LIMIT).contains(&kept), "{kept} bytes kept");
     let (marks, bytes): (Vec<_>, Vec<_>) = std::fs::read_dir(fixture.launcher.dirs().path(&spec.run))
         .unwrap()
@@ -67,7 +67,7 @@ async fn a_reader_keeps_its_place_while_segments_disappear() {
     let block: String = (100_000..110_000).map(|i| format!("{i}\n")).collect();
     let (mut offset, mut seen) = (0, 0);
     loop {
-        let chunk = fixture.launcher.read_log(&spec.run, offset, 5000).await.unwrap();
+        let chunk = fixture.launcher.output(&spec.run).piece(offset, 5000).await.unwrap();
         for (position, byte) in (chunk.offset..).zip(&chunk.bytes) {
             let place = usize::try_from(position).unwrap() % block.len();
             assert_eq!(*byte, block.as_bytes()[place], "at {position}");
@@ -85,7 +85,7 @@ async fn a_reader_keeps_its_place_while_segments_disappear() {
 impl Fixture {
     /// The output of a run as lines: stream, text.
     async fn lines(&self, run: &RunRef) -> Vec<(Stream, String)> {
-        let read = self.launcher.read_lines(run, 0, 1 << 20).await.unwrap();
+        let read = self.launcher.output(run).lines(0, 1 << 20).await.unwrap();
         let line = |line: LogLine| (line.stream.unwrap(), String::from_utf8(line.bytes).unwrap());
         read.lines.into_iter().map(line).collect()
     }
@@ -97,13 +97,13 @@ async fn lines_know_their_streams_and_when_they_came() {
     let spec = fixture.script("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2; printf three >&2");
     fixture.launcher.start(&spec).await.unwrap();
     until("the first line", || fixture.log(&spec.run) == "one\n");
-    let first = fixture.launcher.read_lines(&spec.run, 0, 1000).await.unwrap();
+    let first = fixture.launcher.output(&spec.run).lines(0, 1000).await.unwrap();
     let between = jiff::Timestamp::now();
     std::fs::write(fixture.work("go"), "").unwrap();
     fixture.launcher.wait(&spec.run).await.unwrap();
     let expected = [(Stream::Stdout, "one"), (Stream::Stderr, "two"), (Stream::Stderr, "three")];
     assert_eq!(fixture.lines(&spec.run).await, expected.map(|(stream, text)| (stream, text.to_owned())));
-    let rest = fixture.launcher.read_lines(&spec.run, first.next_offset, 1000).await.unwrap();
+    let rest = fixture.launcher.output(&spec.run).lines(first.next_offset, 1000).await.unwrap();
     assert!(first.lines[0].at.unwrap() <= between, "the first one came before");
     // Times are kept to the millisecond.
     assert!(rest.lines[0].at.unwrap().as_millisecond() >= between.as_millisecond());

@@ -21,7 +21,7 @@ use kelos_model::{
     WorkflowId,
 };
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{Journal, PageRequest, Queries, SlotFilter, SlotRow};
+use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoredState};
 use kelos_store_sqlite::SqliteStore;
 
 const TENTH: &str = include_str!("../../../fixtures/databases/schema-10.sql");

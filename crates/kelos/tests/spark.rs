@@ -92,6 +92,8 @@ fn start(settings: Value) -> Start {
         properties: Map::new(),
         given: RunInput::default(),
         worker: None,
+        lease: None,
+        earlier: Vec::new(),
     }
 }
 

@@ -17,6 +17,7 @@ mod idle;
 mod large;
 mod latency;
 mod library;
+mod nodes;
 mod noop;
 mod pages;
 mod rehearse;
@@ -29,7 +30,7 @@ mod within;
 
 use support::Outcome;
 
-const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
+const NAMES: &str = "commands | noop [RUNS] | nodes [RUNS] [URL OF AN EMPTY LOG]… | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
                      rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
                      flow-steps [STEPS] | flow-between [STEPS] | \
@@ -47,6 +48,7 @@ fn main() -> Outcome {
         Some("__shim") => std::process::exit(kelos_executors::local::shim_main()),
         Some("commands") => commands::run(),
         Some("noop") => noop::run(number(1, 200_000)),
+        Some("nodes") => nodes::run(number(1, 100_000), args.get(2..).unwrap_or_default()),
         Some("latency") => latency::run(number(1, 100_000)),
         Some("idle") => idle::run(number(1, 60)),
         Some("memory") => idle::memory(),

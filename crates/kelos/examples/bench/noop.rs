@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use kelos_engine::executor::Executors;
 use kelos_model::SlotState;
 
 use crate::support::{
-    BenchArguments, INSTANT, Instantly, Outcome, cpu, folder, load, median, moment, resident_mb, workflow,
+    BenchArguments, Engine, INSTANT, Instantly, Outcome, cpu, folder, load, median, moment, resident_mb, workflow,
 };
 
 const ROUNDS: usize = 3;
@@ -31,12 +30,24 @@ pub(crate) fn run(runs: usize) -> Outcome {
 /// Runs a second, from the first dispatch until the store shows the last success.
 fn round(runs: usize, says_started: bool, max_running: u32) -> Outcome<f64> {
     let folder = folder()?;
-    let instantly = Instantly { says_started, ..Instantly::default() };
-    let first = instantly.first.clone();
     let path = folder.path().join("kelos.db");
     let mut wanted = BenchArguments::new(&path);
     wanted.config.max_running = max_running;
-    wanted.executors = Executors::default().with(INSTANT, instantly);
+    let (engine, rate) = rate(wanted, runs, says_started)?;
+    let events = engine.handle.reader().last_seq()? as f64 / runs as f64;
+    engine.stop();
+    // With the engine gone its write-ahead log is in the file.
+    let bytes = std::fs::metadata(&path)?.len() as f64 / runs as f64;
+    println!("  {events:.2} events and {bytes:.0} bytes of the database for each run");
+    Ok(rate)
+}
+
+/// The same, of an engine with these arguments, which goes on.
+pub(crate) fn rate(mut wanted: BenchArguments, runs: usize, says_started: bool) -> Outcome<(Engine, f64)> {
+    let instantly = Instantly { says_started, ..Instantly::default() };
+    let first = instantly.first.clone();
+    let max_running = wanted.config.max_running;
+    wanted.executors = wanted.executors.with(INSTANT, instantly);
     let engine = wanted.start()?;
     engine.leads();
     let start = moment("2020-01-01T00:00:00Z");
@@ -62,10 +73,5 @@ fn round(runs: usize, says_started: bool, max_running: u32) -> Outcome<f64> {
         first - begin,
         resident_mb()
     );
-    let events = engine.handle.reader().last_seq()? as f64 / planned as f64;
-    engine.stop();
-    // With the engine gone its write-ahead log is in the file.
-    let bytes = std::fs::metadata(&path)?.len() as f64 / planned as f64;
-    println!("  {events:.2} events and {bytes:.0} bytes of the database for each run");
-    Ok(rate)
+    Ok((engine, rate))
 }

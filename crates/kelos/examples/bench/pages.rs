@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_model::{RunState, SlotState, WorkflowId};
-use kelos_store::{Journal, Page, PageRequest, RunFilter, SlotFilter, StoreError};
+use kelos_store::{Page, PageRequest, RunFilter, SlotFilter, StoreError, StoredState};
 use kelos_store_sqlite::SqliteStore;
 
 use crate::fill::{self, History};

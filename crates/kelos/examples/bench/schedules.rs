@@ -5,7 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use kelos_explain::schedules::{decisions, overview};
 use kelos_model::workflow::WorkflowRow;
-use kelos_store::{About, EventFilter, Journal, PageRequest, Queries, StoreError};
+use kelos_store::{About, EventFilter, PageRequest, Queries, StoreError, StoredState};
 use kelos_store_sqlite::SqliteStore;
 
 use crate::schedules_past::{MOST, fill, schedule_id};

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use kelos::nodes::{self, LogConfig};
 use kelos_core::{BackfillRequest, Config, Input};
 use kelos_engine as engine;
 use kelos_engine::clock::{Clock, system_clock};
@@ -17,9 +18,10 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{Cron, CronSchedule};
-use kelos_model::workflow::{Job, Properties};
+use kelos_model::workflow::Job;
 use kelos_model::{Actor, BackfillId, RunId, SlotState, Workflow, WorkflowId};
 use kelos_storage::{Storage, StorageConfig};
+use kelos_store::log::LogState;
 use kelos_store::{Journal, SlotFilter};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Map, Value};
@@ -49,11 +51,7 @@ pub(crate) fn workflow(id: &str, cron: &str) -> Workflow {
 /// The job of running a command.
 pub(crate) fn command(argv: &[&str]) -> Job {
     let argv = argv.iter().map(|arg| Value::from(*arg)).collect();
-    Job {
-        executor: "command".to_owned(),
-        settings: Map::from_iter([("command".to_owned(), Value::Array(argv))]),
-        properties: Properties::default(),
-    }
+    Job::new("command", Map::from_iter([("command".to_owned(), Value::Array(argv))]))
 }
 
 /// Something that happened to a run, and when.
@@ -157,11 +155,15 @@ impl Executor for Instantly {
 pub(crate) struct Engine {
     pub(crate) handle: Handle,
     pub(crate) runtime: tokio::runtime::Runtime,
+    /// The log of which it is a node.
+    pub(crate) log: Option<LogState>,
 }
 
 /// Everything of an engine that a benchmark may want to choose.
 pub(crate) struct BenchArguments {
     pub(crate) path: PathBuf,
+    /// The log of which it is a node, instead of the one with its own database.
+    pub(crate) log: Option<LogConfig>,
     pub(crate) config: Config,
     pub(crate) executors: Executors,
     pub(crate) clock: Clock,
@@ -171,6 +173,7 @@ impl BenchArguments {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
+            log: None,
             config: Config::default(),
             executors: Executors::default().with(INSTANT, Instantly::default()),
             clock: system_clock(),
@@ -179,10 +182,16 @@ impl BenchArguments {
 
     /// Opens the store and starts the engine; it may not lead yet.
     pub(crate) fn start(self) -> Outcome<Engine> {
-        let store = SqliteStore::open(&self.path)?;
+        let (store, log): (Box<dyn Journal>, _) = match &self.log {
+            Some(log) => {
+                let (journal, log) = nodes::open(log)?;
+                (journal, Some(log))
+            }
+            None => (Box::new(SqliteStore::open(&self.path)?), None),
+        };
         let runtime = runtime()?;
         let handle = engine::start(EngineParts {
-            store: Box::new(store),
+            store,
             node: "bench".to_owned(),
             clock: self.clock,
             pace: Pace::ByItself,
@@ -193,7 +202,7 @@ impl BenchArguments {
             runtime: runtime.handle().clone(),
             lease: Duration::from_secs(30),
         })?;
-        Ok(Engine { handle, runtime })
+        Ok(Engine { handle, runtime, log })
     }
 }
 

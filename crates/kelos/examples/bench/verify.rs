@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use kelos_explain::verify::verify;
-use kelos_store::Journal;
+use kelos_store::StoredState;
 use kelos_store_sqlite::SqliteStore;
 
 use crate::fill::{History, fill_in_turns};

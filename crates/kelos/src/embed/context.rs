@@ -36,6 +36,8 @@ pub struct Context(Arc<ContextState>);
 struct ContextState {
     run: RunId,
     arguments: Arguments,
+    /// The earlier runs of its slot, where they are not in the store of this program.
+    earlier: Vec<Run>,
     cancel: Cancel,
     log: RunOutput,
     locks: Locks,
@@ -102,6 +104,7 @@ impl Context {
         Context(Arc::new(ContextState {
             run: start.run.clone(),
             arguments: start.given.arguments.clone(),
+            earlier: start.earlier.clone(),
             cancel: Cancel::new(),
             log,
             locks,
@@ -192,7 +195,10 @@ impl Context {
     /// ```
     #[must_use]
     pub fn previous_failures(&self) -> Vec<PreviousFailure> {
-        let runs = self.0.outlook.reader().and_then(|reader| reader.slot_runs(self.slot()).ok()).unwrap_or_default();
+        let runs = match self.0.outlook.reader() {
+            Some(reader) => reader.slot_runs(self.slot()).unwrap_or_default(),
+            None => self.0.earlier.clone(),
+        };
         let earlier = runs.into_iter().filter(|run| run.id.number < self.0.run.number);
         let failed = earlier.filter(|run| run.state.is_final() && run.state != RunState::Succeeded);
         let failure = |run: Run| {

@@ -12,9 +12,10 @@ use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Prove
 use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
-use super::function::{Body, FUNCTION, FunctionJob, Functions, GRACE};
+use super::function::{Body, FunctionJob, Functions, GRACE};
 use super::input::INPUT;
 use super::mistakes::Mistake;
+use super::placement::Placement;
 use super::platform::{Platform, PlatformUse, pools, within};
 use super::retry::Retry;
 use super::scheduler::OwnPlanner;
@@ -65,6 +66,8 @@ pub(super) struct JobDraft {
     pub(super) within: Vec<PlatformUse>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) version: Option<String>,
+    /// The workers that may run it, or the steps of a flow that say nothing else.
+    pub(super) placement: Placement,
     pub(super) about: About,
 }
 
@@ -92,6 +95,7 @@ impl JobDraft {
             within: Vec::new(),
             parameters: Vec::new(),
             version: None,
+            placement: Placement::default(),
             about: About::default(),
         }
     }
@@ -128,6 +132,38 @@ impl JobDraft {
         }
     }
 
+    /// Mistakes of what acts only where a server hands runs to workers, for a project whose scheduler is in this program.
+    pub(super) fn of_workers(&self) -> Vec<Mistake> {
+        let hint = "leave `runs_on` and `on_lost` out, or run the project for a server: `.work_for(url)`";
+        let words = "its runs are placed on workers, and this program runs all of them itself";
+        let own = (!self.placement.is_empty()).then(|| self.mistake(words).hint(hint));
+        let part = match &self.work {
+            Work::Flow(part) => Some(part),
+            Work::Function(_) => None,
+        };
+        let steps = part.into_iter().flat_map(|part| part.with_placement());
+        own.into_iter().chain(steps.map(|step| self.mistake(format!("step \"{step}\": {words}")).hint(hint))).collect()
+    }
+
+    /// Mistakes of what needs a scheduler in this program, for a project that works for a server.
+    #[cfg(feature = "worker")]
+    pub(super) fn of_own_scheduler(&self) -> Vec<Mistake> {
+        let planned = self.planner().map(|_| {
+            let words = "a scheduler of this program plans its slots, and the project works for a server";
+            self.mistake(words).hint("end its definition with `.cron(…)`, `.every(&calendar)` or `.on_demand()`")
+        });
+        let part = match &self.work {
+            Work::Flow(part) => Some(part),
+            Work::Function(_) => None,
+        };
+        let steps = part.into_iter().flat_map(|part| part.awaiting());
+        let waits = steps.map(|step| {
+            let words = format!("step \"{step}\": its function waits for signals, and the project works for a server");
+            self.mistake(words).hint("let a step of the flow wait: `signal::<T>(\"approval\") >> pay`")
+        });
+        planned.into_iter().chain(waits).collect()
+    }
+
     /// The definition, or its mistakes.
     pub(super) fn workflow(&self, project: &str, version: Option<&ProjectVersion>) -> Result<Workflow, Vec<Mistake>> {
         let mut mistakes = Vec::new();
@@ -139,9 +175,12 @@ impl JobDraft {
         let within = within(&self.within, &words, &mut mistakes);
         let flow = match &self.work {
             Work::Function(_) => None,
-            Work::Flow(part) => {
-                part.flow(&self.id, self.place).map_err(|more| mistakes.extend(more)).ok().map(Arc::new)
-            }
+            Work::Flow(part) => part
+                .placed(&self.placement)
+                .flow(&self.id, self.place)
+                .map_err(|more| mistakes.extend(more))
+                .ok()
+                .map(Arc::new),
         };
         let trigger = self.whole_trigger(&mut mistakes);
         let own_version = self.own_version(&mut mistakes);
@@ -154,6 +193,7 @@ impl JobDraft {
         {
             mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
         }
+        mistakes.extend(self.placement.mistakes(|words| self.mistake(words)));
         mistakes.extend(self.unaligned());
         if let Some(mistake) = self.batch.and_then(|batch| batch.mistake()) {
             mistakes.push(self.mistake(format!("its batches are refused: {mistake}")));
@@ -163,7 +203,10 @@ impl JobDraft {
         }
         let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
         let catch_up = keys.schedule().map(|_| self.catch_up);
-        let job = kelos_model::Job::new(flow.as_ref().map_or(FUNCTION, |_| FLOW), Map::new());
+        let job = match &flow {
+            Some(_) => kelos_model::Job::new(FLOW, Map::new()),
+            None => self.placement.job(),
+        };
         let line = self.place.line();
         let workflow = Workflow {
             project: project.to_owned(),

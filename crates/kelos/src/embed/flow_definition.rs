@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
+use kelos_model::workers::LossPolicy;
 use kelos_model::workflow::CatchUp;
 use kelos_model::{Constraint, Parameter, Trigger};
 
@@ -110,6 +111,34 @@ impl Flow {
     #[must_use]
     pub fn parameter(mut self, parameter: Parameter) -> Flow {
         self.draft.parameters.push(parameter);
+        self
+    }
+
+    /// Runs its steps only on workers that have these labels, all of them, but for steps that name others. For projects that
+    /// [work for a server](super::Project::work_for).
+    ///
+    /// ```
+    /// # use kelos::embed::{Part, flow};
+    /// let training = flow("training", Part::default()).runs_on(["gpu"]);
+    /// ```
+    #[must_use]
+    pub fn runs_on<'l>(mut self, labels: impl IntoIterator<Item = &'l str>) -> Flow {
+        self.draft.placement.labels.extend(labels.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// The treatment of the runs of its steps when the program that has one is lost. For projects that
+    /// [work for a server](super::Project::work_for).
+    ///
+    /// ```
+    /// # use kelos::embed::{Part, flow};
+    /// use kelos::embed::LossPolicy;
+    ///
+    /// let purchase = flow("purchase", Part::default()).on_lost(LossPolicy::End);
+    /// ```
+    #[must_use]
+    pub fn on_lost(mut self, policy: LossPolicy) -> Flow {
+        self.draft.placement.on_lost = Some(policy);
         self
     }
 

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_engine::executor::{Executor, Reports, Start};
-use kelos_executors::local::Launcher;
+use kelos_executors::local::{FENCE_GRACE, Launcher};
 use kelos_executors::run_ref;
 use kelos_model::run::Report;
+pub(super) use kelos_model::workers::FUNCTION;
 use kelos_model::{FailureCode, Outcome, PermitAnswer, RunId, SlotRef, WorkflowId};
 use kelos_store::Queries;
 use serde_json::{Map, Value};
@@ -24,9 +25,6 @@ use super::input::{self, SlotInput};
 use super::locks::Locks;
 use super::outlook::Outlook;
 use super::run_output::RunOutput;
-
-/// The name of the executor.
-pub(super) const FUNCTION: &str = "function";
 
 /// The time that a function has to end when it is asked to.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
@@ -166,10 +164,22 @@ impl FunctionExecutor {
                 None => std::future::pending().await,
             }
         };
+        let fence = async {
+            match start.lease {
+                Some(lease) => self.0.launcher.own_fence(lease).over().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             // Both may be so: a function that ends because it was asked to has not failed by itself.
             end = &mut task => (ended(end), cancel.is_asked().then_some(Outcome::Killed)),
             () = cancel.asked() => (give_grace(&mut task, job.grace).await, Some(Outcome::Killed)),
+            reason = fence => {
+                // The leader gives it up, and may have another program do it.
+                context.cancel().ask();
+                give_grace(&mut task, FENCE_GRACE.min(job.grace)).await.ok();
+                (Err(FailedCall { reason: reason.clone(), ..FailedCall::default() }), Some(Outcome::Unknown { reason }))
+            }
             () = timeout => {
                 context.cancel().ask();
                 give_grace(&mut task, job.grace).await.ok();

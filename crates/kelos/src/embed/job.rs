@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
+use kelos_model::workers::LossPolicy;
 use kelos_model::workflow::CatchUp;
 use kelos_model::{BatchRule, Constraint, Parameter, Trigger};
 use serde::Serialize;
@@ -230,6 +231,34 @@ impl<I> Job<I> {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.draft.grace = grace;
+        self
+    }
+
+    /// Runs it only on workers that have these labels, all of them. For projects that [work for a server](super::Project::work_for).
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let train = job("train", work).with(()).runs_on(["gpu"]).on_demand();
+    /// ```
+    #[must_use]
+    pub fn runs_on<'l>(mut self, labels: impl IntoIterator<Item = &'l str>) -> Self {
+        self.draft.placement.labels.extend(labels.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// The treatment of its run when the program that has it is lost. For projects that [work for a server](super::Project::work_for).
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// use kelos::embed::LossPolicy;
+    ///
+    /// let pay = job("pay", work).with(()).on_lost(LossPolicy::End).on_demand();
+    /// ```
+    #[must_use]
+    pub fn on_lost(mut self, policy: LossPolicy) -> Self {
+        self.draft.placement.on_lost = Some(policy);
         self
     }
 

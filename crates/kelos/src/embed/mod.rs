@@ -47,6 +47,8 @@ mod flow_definition;
 mod flow_run;
 mod function;
 mod hosts;
+#[cfg(feature = "inbox")]
+mod inbox;
 mod input;
 mod job;
 mod locks;
@@ -55,6 +57,7 @@ mod outcome;
 mod outlook;
 mod output;
 mod period;
+mod placement;
 mod platform;
 mod project;
 mod rehearsal;
@@ -69,6 +72,14 @@ mod signal_wait;
 mod stage;
 mod steps;
 mod typed;
+#[cfg(feature = "worker")]
+mod work_error;
+#[cfg(feature = "worker")]
+mod work_for;
+#[cfg(feature = "worker")]
+mod work_news;
+#[cfg(feature = "worker")]
+mod working;
 
 pub use cancel::Cancel;
 pub use changes::Changes;
@@ -78,10 +89,15 @@ pub use failure::Failure;
 pub use flow_definition::{Flow, flow};
 pub use flow_run::{FlowRun, StepRun};
 pub use hosts::{HostError, Hosts};
+#[cfg(feature = "inbox")]
+pub use inbox::{Inbox, InboxError, InboxWorkflow};
 pub use input::{AtTime, Input, ScheduledTime, SlotInput};
 pub use job::{AtTimes, ByCron, ByPeriods, Function, Job, JobId, job};
 pub use kelos_model::time::{Calendar, Dates, Zone};
+pub use kelos_model::workers::LossPolicy;
 pub use kelos_model::workflow::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
+#[cfg(feature = "worker")]
+pub use kelos_tls::TrustSettings;
 pub use locks::Lock;
 pub use mistakes::{Mistake, Mistakes};
 pub use output::OutputError;
@@ -97,3 +113,11 @@ pub use running_flow::RunningFlow;
 pub use scheduler::{Plan, PlannedSlot, PlannedSlots, Scheduler};
 pub use signal_wait::{SignalError, SignalWait};
 pub use steps::{Part, Step, StepFunction, signal, step};
+#[cfg(feature = "worker")]
+pub use work_error::WorkError;
+#[cfg(feature = "worker")]
+pub use work_for::RemoteProject;
+#[cfg(feature = "worker")]
+pub use work_news::WorkNews;
+#[cfg(feature = "worker")]
+pub use working::WorkingProject;

@@ -16,7 +16,7 @@ use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::workflow::{ProjectVersion, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore, Queries, StoreError};
+use kelos_store::{Journal, MemoryStore, Queries, StoreError, StoredState};
 use tokio::runtime::Handle;
 
 use super::changes::Changes;
@@ -487,6 +487,7 @@ impl Project {
     pub async fn start(mut self) -> Result<RunningProject, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::Runtime)?;
         let workflows = self.check()?;
+        self.check_own()?;
         let (folder, temporary) = self.place()?;
         let store = self.open(&folder)?;
         let changes = self.changes_beside(&workflows, &store.reader().workflows(None)?);
@@ -548,6 +549,35 @@ impl Project {
     pub(super) fn planners(&self) -> BTreeMap<WorkflowId, OwnPlanner> {
         let planner = |job: &JobDraft| Some((WorkflowId::new(&job.id).ok()?, job.planner()?.clone()));
         self.jobs.iter().filter_map(planner).collect()
+    }
+
+    /// Refuses what acts only where a server hands runs to workers.
+    fn check_own(&self) -> Result<(), Mistakes> {
+        let mistakes: Vec<Mistake> = self.jobs.iter().flat_map(JobDraft::of_workers).collect();
+        if mistakes.is_empty() { Ok(()) } else { Err(Mistakes(mistakes)) }
+    }
+
+    /// The most slots of the past that may run without confirmation.
+    #[cfg(feature = "worker")]
+    pub(super) fn confirmed(&self) -> Option<u64> {
+        self.confirm_above
+    }
+
+    /// Refuses what needs the scheduler inside of this program, for a project whose scheduler is a server's.
+    #[cfg(feature = "worker")]
+    pub(super) fn check_remote(&self) -> Result<(), Mistakes> {
+        let mut mistakes: Vec<Mistake> = self.jobs.iter().flat_map(JobDraft::of_own_scheduler).collect();
+        let mut own = |is_so: bool, what: &str, hint: &str| {
+            if is_so {
+                let words = format!("project \"{}\": {what}, and it works for a server", self.name);
+                mistakes.push(Mistake::new(&self.name, self.place, words).hint(hint));
+            }
+        };
+        let store = self.store.is_some() || self.folder.is_some();
+        own(store, "it has a store of its own", "the server keeps the state: leave out `folder` and `store`");
+        #[cfg(feature = "kafka")]
+        own(!self.kafka.is_empty(), "it reads topics of Kafka", "name the cluster in the configuration of the server");
+        if mistakes.is_empty() { Ok(()) } else { Err(Mistakes(mistakes)) }
     }
 
     /// The settings of the scheduler.

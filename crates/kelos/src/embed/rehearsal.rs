@@ -13,7 +13,7 @@ use kelos_engine::turn::{TurnError, Turns};
 use kelos_explain::why::read as read_why;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
+use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError, StoredState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -557,7 +557,16 @@ impl Surroundings for Rehearsal {
                     let given = RunInput::of(&workflow, &run.slot.key, collected.as_deref(), given);
                     let given = given.serving(batch).about(about);
                     let (settings, properties) = Default::default();
-                    let start = Start { run: run.clone(), workflow, settings, properties, given, worker: None };
+                    let start = Start {
+                        run: run.clone(),
+                        workflow,
+                        settings,
+                        properties,
+                        given,
+                        worker: None,
+                        lease: None,
+                        earlier: Vec::new(),
+                    };
                     let reports = self.stage.begin(now, &start).into_iter();
                     inputs.extend(reports.map(|report| Input::RunReported { run: run.clone(), report }));
                 }

@@ -19,7 +19,7 @@ use kelos_model::time::parse_instant;
 use kelos_model::workflow::Properties;
 use kelos_model::{RunId, SlotRef, SlotState, Workflow};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{Journal, MemoryDisk, MemoryStore};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, StoredState};
 use serde_json::json;
 
 use crate::stub::{Stub, value_of};

@@ -43,6 +43,8 @@ pub(crate) fn start_with(url: &str, run: RunId, properties: Value) -> Start {
         properties: object(properties),
         given: RunInput::default(),
         worker: None,
+        lease: None,
+        earlier: Vec::new(),
         run,
     }
 }

@@ -56,7 +56,8 @@ impl StepCheck<'_> {
         mistakes.extend(self.limits(node).into_iter().map(|(message, hint)| words(message.to_owned()).hint(hint)));
         let step = match &draft.work {
             StepWork::Function(_) => {
-                let function = Step::new(name, Job::new(FUNCTION, Map::new()));
+                mistakes.extend(draft.placement.mistakes(words));
+                let function = Step::new(name, draft.placement.job());
                 let signals = draft.signals.iter().map(|signal| signal.name.clone()).collect();
                 Step { retry: draft.retry.policy(), pools, within, signals, ..function }
             }
@@ -146,6 +147,10 @@ impl StepCheck<'_> {
                     "it waits for its own signal, and has no function that may wait for others",
                     "give them a step of their own",
                 ),
+            ),
+            (
+                !step.placement.is_empty() && is_signal,
+                ("it waits for a signal, and no worker runs it", "give `runs_on` and `on_lost` to the step after it"),
             ),
             (zero(step.timeout), ("its timeout is zero, so every attempt fails", "leave it out for no limit")),
             (zero(step.wait), ("the time for its signal is zero, so it always fails", "leave it out for no limit")),

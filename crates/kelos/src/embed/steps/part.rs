@@ -7,6 +7,7 @@ use super::graph::StepGraph;
 use super::signals::SignalType;
 use super::step::{Step, StepWork};
 use crate::embed::function::FunctionJob;
+use crate::embed::placement::Placement;
 use crate::embed::platform::Platform;
 
 /// A graph of steps, which is put together of others: `a >> b` is b after a, `a & b` is both at a time. `>>` goes before `&`.
@@ -130,6 +131,30 @@ impl Part {
     /// Lets the runs of all steps take parts of a platform.
     pub(in crate::embed) fn may_use(&mut self, platform: &impl Platform) {
         self.0.change(|step| step.within.extend(platform.uses()));
+    }
+
+    /// The same, whose steps run where their flow says, unless they say otherwise.
+    pub(in crate::embed) fn placed(&self, flow: &Placement) -> Part {
+        let mut part = self.clone();
+        part.0.change(|step| {
+            if matches!(step.work, StepWork::Function(_)) {
+                step.placement = step.placement.within(flow);
+            }
+        });
+        part
+    }
+
+    /// The steps that say which workers may run them.
+    pub(in crate::embed) fn with_placement(&self) -> impl Iterator<Item = &str> {
+        let placed = self.0.nodes().iter().filter(|node| !node.step.placement.is_empty());
+        placed.map(|node| node.step.id.as_str())
+    }
+
+    /// The steps whose functions wait for signals.
+    #[cfg(feature = "worker")]
+    pub(in crate::embed) fn awaiting(&self) -> impl Iterator<Item = &str> {
+        let awaiting = self.0.nodes().iter().filter(|node| !node.step.signals.is_empty());
+        awaiting.map(|node| node.step.id.as_str())
     }
 
     /// The signals that its steps wait for, and what they are to say.

@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kelos_model::workers::LossPolicy;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ use super::signals::{SignalType, type_of};
 use crate::embed::context::Context;
 use crate::embed::function::{Body, GRACE};
 use crate::embed::input::Input;
+use crate::embed::placement::Placement;
 use crate::embed::platform::{Platform, PlatformUse};
 use crate::embed::retry::Retry;
 use crate::embed::typed::TypedFunction;
@@ -200,6 +202,7 @@ pub(super) struct StepDraft {
     pub(super) within: Vec<PlatformUse>,
     /// The signals that its runs may wait for while they are live.
     pub(super) signals: Vec<SignalDraft>,
+    pub(super) placement: Placement,
     pub(super) description: Option<String>,
 }
 
@@ -219,6 +222,7 @@ impl StepDraft {
             platforms: Vec::new(),
             within: Vec::new(),
             signals: Vec::new(),
+            placement: Placement::default(),
             description: None,
         }
     }
@@ -239,7 +243,7 @@ impl StepDraft {
             && (&self.inputs, &self.list) == (&other.inputs, &other.list)
             && (&self.platforms, &self.within) == (&other.platforms, &other.within)
             && self.signals.iter().map(|one| &one.name).eq(other.signals.iter().map(|one| &one.name))
-            && self.description == other.description
+            && (&self.placement, &self.description) == (&other.placement, &other.description)
     }
 }
 
@@ -258,6 +262,35 @@ impl Step {
     #[must_use]
     pub fn inputs(mut self, defaults: Value) -> Step {
         self.draft().inputs = defaults;
+        self
+    }
+
+    /// Runs it only on workers that have these labels, all of them, in place of those that its flow names. For projects that
+    /// work for a server.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, step};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// let train = step("train", work).with(()).runs_on(["gpu"]);
+    /// ```
+    #[must_use]
+    pub fn runs_on<'l>(mut self, labels: impl IntoIterator<Item = &'l str>) -> Step {
+        self.draft().placement.labels.extend(labels.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// The treatment of its run when the program that has it is lost. For projects that work for a server.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, step};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// use kelos::embed::LossPolicy;
+    ///
+    /// let pay = step("pay", work).with(()).on_lost(LossPolicy::End);
+    /// ```
+    #[must_use]
+    pub fn on_lost(mut self, policy: LossPolicy) -> Step {
+        self.draft().placement.on_lost = Some(policy);
         self
     }
 
